@@ -38,11 +38,6 @@ Stored: TypeAlias = Callable[[dict[str, Any]], None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def names_in(text: str) -> tuple[str, ...]:
-    """The names in a text that separates them by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """The options of a run: keywords of the functions of `local_dp`, and options of `local-dp run`, `server`, `host` and `client`."""
@@ -59,7 +54,7 @@ class RunOptions:
     private: bool = option(False, "Draw the clients' noise from the operating system; takes no seed")
     deadline: float = option(30.0, "Longest duration of a round", metavar="T", unit="seconds")
     quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
-    allow: tuple[str, ...] | None = option(None, "Randomizers that the clients accept, separated by commas; default: all", metavar="NAMES", read=names_in)
+    allow: tuple[str, ...] | None = option(None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME")
     unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
     cluster: str = option("", "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
     shuffle: bool = option(False, "Put a shuffler between clients and server; the result shows the epsilon of all reports together")

@@ -90,7 +90,7 @@ def _line(error: BaseException) -> str:
 
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:
-    """The parameters in KEY=VALUE: a whole number, a number, text, or with a semicolon several texts. Raises InputError."""
+    """The parameters in NAME=VALUE: a whole number, a number, text, or with a semicolon several texts. Raises InputError."""
     return {key: tuple(value.split(";")) if ";" in value else _number(value) for key, value in settings_of(settings).items()}
 
 

@@ -40,14 +40,14 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """The measurements: each randomizer (default: all that apply) at each epsilon with each number of clients, `runs` times.
+    """The measurements: each randomizer (or `only` these of all that apply) at each epsilon with each number of clients, `runs` times.
 
     `tier` "aggregate" draws tallies from their law; "population" simulates every client, of randomizers for the protocol's own query.
     """
 
     epsilon: tuple[float, ...] = (0.5, 1.0, 2.0)
     clients: tuple[int, ...] = (1000, 10_000, 100_000)
-    randomizers: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     runs: int = 1000
     tier: Literal["aggregate", "population"] = "aggregate"
     seed: int = 1
@@ -82,10 +82,10 @@ class Comparison:
         applicable = {each.randomizer.name: each for each in estimators(self.protocol, epsilon)}
         if self.grid.tier == "population":
             applicable = {name: each for name, each in applicable.items() if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain}
-        for name in self.grid.randomizers:
+        for name in self.grid.only:
             if name not in applicable:
                 raise InputError(unknown(f"in tier {self.grid.tier} {self.protocol.name} has no randomizer", name, applicable))
-        return [applicable[name] for name in self.grid.randomizers or applicable]
+        return [applicable[name] for name in self.grid.only or applicable]
 
     @cached_property
     def _reports(self) -> dict[float, list[Reports]]:
@@ -239,7 +239,7 @@ def compare(
 ) -> Compared:
     """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
-    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `randomizers`, `runs`, `tier`, `seed`.
+    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`.
     With a `folder` the measurements, the table and the figure are kept there, and a stopped comparison continues. Raises InputError.
     """
     own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}

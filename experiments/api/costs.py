@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local_dp.accounting import rules
 from local_dp.accounting.rules import losses_of
@@ -16,7 +17,8 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.audit import built
-from local_dp.experiments.api.declare import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable, Tabular
+from local_dp.experiments.api.result import drawn_rows, framed
 from local_dp.experiments.api.show import result_table
 from local_dp.experiments.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.experiments.text.layout import bound, number, paragraph, python_errors, table
@@ -25,11 +27,14 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import LocalProtocol, plain
-from local_dp.protocols.surveys.frequency import Shares
+from local_dp.protocols.surveys.frequency import OfShares
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.accountant import amplified, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.storage.budget_file import KeptBudget
+
+if TYPE_CHECKING:  # what draws takes a while to import
+    from local_dp.experiments.lab.style import Drawing
 
 MOST = 1e6  # nats
 RULES = {
@@ -136,8 +141,18 @@ def shuffled(name: str, *, clients: int, epsilon: float = 1.0, delta: float = 1e
 
 
 @dataclass(frozen=True, repr=False)
-class Mixed(Printable):
+class Mixed(Tabular):
     """Shares with their 95 % intervals, and the epsilon of all messages together."""
+
+    def frame(self) -> Mapping[str, list[Any]]:
+        """The estimates: label, estimate, standard_error, low, high."""
+        return framed(self.data["result"])
+
+    def draw(self, path: Path, drawing: "Drawing") -> None:
+        from local_dp.experiments.lab.figures import plot_estimates
+
+        title = f"{self.data['protocol']} behind a shuffler, epsilon {self.data['epsilon']:g}, {self.data['clients']:,} clients; {STAMP}"
+        plot_estimates(drawn_rows(self.data, title, "shuffled"), path, drawing)
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
@@ -165,12 +180,12 @@ def mix(
 ) -> Mixed:
     """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
 
-    `task` is a protocol of shares: frequency, histogram or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
+    `task` is a protocol of shares, such as frequency or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
     (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
     """
     protocol = protocol_of(task, settings)
-    if not isinstance(protocol, Shares):
-        raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
+    if not isinstance(protocol, OfShares):
+        raise InputError(f"{protocol.name} estimates no shares of symbols, which blanket messages are for; `local-dp mix` lists the protocols that do")
     if protocol.excluded:
         raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
     records = None if table is None else records_of(table, csv=csv, dates=dates)
@@ -181,7 +196,7 @@ def mix(
     else:
         population = sample_rows(records, len(records) if clients is None else clients, drawn)
     histogram = multi_message(known.query.domain.size, Target(population.size, epsilon, delta))
-    estimate = histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn)))
+    result = known.of_shares(histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn))))
     least, most = histogram.epsilon(population.size, delta)
     return Mixed(
         {
@@ -193,7 +208,8 @@ def mix(
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
-            "result": {**described(known, estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
+            "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(known).items()},
+            "result": {**described(known, result), "truth": plain(known.truth(population)), "true_error": known.true_error(result, population)},
             "seed": drawn,
             "stamp": STAMP,
         }

@@ -9,10 +9,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, cast
 
+from local_dp.experiments.api.curating.labelled import Point, Rectangles, Threshold
 from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals, Mean
 from local_dp.experiments.api.curating.tables import MarginalCounts, SyntheticRecords
-from local_dp.experiments.api.curating.values import Histogram, Median, Point, Quantiles, Rectangles, Threshold
+from local_dp.experiments.api.curating.values import Histogram, Median, Quantiles
 from local_dp.experiments.api.declare import keywords
 from local_dp.experiments.api.tables import Table
 from local_dp.experiments.api.trusted import Question, Release, release

@@ -26,15 +26,23 @@ def option(
     read: Callable[[str], Any] | None = None,
     collect: Callable[[Any], Any] | None = None,
     ends: tuple[str, str] = ("", ""),
+    choices: Mapping[str, str] | None = None,
     shell: bool = True,
 ) -> Any:
     """A field that is an option; without a default it must be given.
 
     For the command line: `name` is its spelling there, if not the field's. `read` reads one text, and `collect` makes the value of all texts of a repeated
-    option. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. An option without `shell` is for Python alone.
+    option. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. `choices` are those of a `policy`. An option without `shell` is
+    for Python alone.
     """
-    about = {"help": help, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends, "shell": shell}
+    about = {"help": help, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends, "choices": choices, "shell": shell}
     return field(default=default, metadata=about)
+
+
+def policy(what: str, **choices: str) -> Any:
+    """An option that decides about some records: they are refused, or treated by one of the `choices`, each with its meaning."""
+    words = [f"{word} ({meaning})" for word, meaning in choices.items()]
+    return option("refuse", f"{what}: refuse, {', '.join([*words[:-1], f'or {words[-1]}'])}", metavar="HOW", choices=choices)
 
 
 CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
@@ -58,12 +66,12 @@ def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
 
 
 def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
-    """The parameters in --set KEY=VALUE. Raises InputError."""
+    """The parameters in --set NAME=VALUE. Raises InputError."""
     values = {}
     for setting in settings:
         key, separator, value = (part.strip() for part in setting.partition("="))
         if not separator or not key:
-            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
+            raise InputError(f"--set takes NAME=VALUE, not {setting!r}")
         values[key] = value
     return values
 
@@ -129,9 +137,16 @@ class Drawn:
         path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
-        if not path.parent.is_dir():
-            raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+        check_folder(path, "figure")
         return path
+
+
+def check_folder(path: Path, what: str) -> None:
+    """Raises InputError unless a file may be written there."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r} for the {what}; create it first")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give a file for the {what}")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from local_dp.experiments.text.layout import bound, held, number, paragraph, pyt
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
 from local_dp.protocols.surveys.policies import Launch
+from local_dp.shuffle.central import Behind
 
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"
 Who: TypeAlias = Table | Literal["any", "made-up"]
@@ -71,7 +72,8 @@ def plan(
     epsilon: float = 1.0,
     accuracy: float | None = None,
     clients: int | None = None,
-    shuffle: float | None = None,
+    shuffle: bool = False,
+    delta: float = Behind.delta,
     csv: str = "",
     dates: Dates = None,
     **settings: Any,
@@ -80,7 +82,7 @@ def plan(
 
     `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in 95 % of runs; give it, or `clients`, or neither.
     `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table; `csv` and `dates` are its forms.
-    `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then that of all reports together.
+    `shuffle` plans behind a shuffler too, between local and curator: epsilon is then that of all reports together, beside `delta`.
     """
     protocol = protocol_of(task, settings)
     known, population, of_whom = protocol, None, of if isinstance(of, str) and of in (ANY, MADE_UP) else "table"
@@ -102,14 +104,14 @@ def plan(
     tolerance = type(known).__dataclass_fields__.get("tolerance")
     every = ways(known, epsilon, population)
     own = len(every) == 1 and isinstance(every[0], Bounded)
-    if shuffle is not None:
+    if shuffle:
         place = sum(way.model == "local" for way in every)
-        every[place:place] = shuffled_ways(known, Together(epsilon, shuffle), population)
+        every[place:place] = shuffled_ways(known, Together(epsilon, delta), population)
     return Plan(
         {
             "protocol": protocol.name,
             "epsilon": epsilon,
-            "shuffle": shuffle,
+            "shuffle": delta if shuffle else None,
             "probability": 1 - BETA,
             "unit": "" if tolerance is None else str(tolerance.metadata.get("unit", "")),
             "population": OWN_BOUND if own else of_whom,

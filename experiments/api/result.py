@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
 from local_dp.experiments.api.show import summary, truths, unit
-from local_dp.experiments.tiers.outcome import Shown, estimates
+from local_dp.experiments.tiers.outcome import estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
 if TYPE_CHECKING:  # what draws takes a while to import
@@ -31,11 +31,21 @@ _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add
 
 def pictured(data: dict[str, Any]) -> "Estimates":
     """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further shares are summed; of other estimates the first are drawn."""
-    from local_dp.experiments.lab.figures import Estimates
     from local_dp.experiments.lab.style import model_of
 
-    labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
-    result = data["result"]
+    title = (
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} {unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
+        f"{data.get('stamp', 'private')}"
+    )
+    return drawn_rows(data, title, model_of(data["interaction"], "one-round"))
+
+
+def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
+    """The estimates of a protocol's result, which has its `parameters` beside it."""
+    from local_dp.experiments.lab.figures import Estimates
+
+    result, shown = data["result"], estimates(data["result"])
+    labels, values, intervals = [row[0] for row in shown], [row[1] for row in shown], [row[3] for row in shown]
     lows = [result.get("low", math.nan) if low is None else low for low, _ in intervals]  # an open interval ends at the end of the grid
     highs = [result.get("high", math.nan) if high is None else high for _, high in intervals]
     truth = result["truth"]
@@ -43,13 +53,12 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} {unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
-        f"{data.get('stamp', 'private')}",
+        title,
         _AXES.get(data["protocol"], "estimate").format(column=column),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],
-        model_of(data["interaction"], "one-round"),
+        model,
     )
     return whole if len(labels) <= MOST else _fewer(whole, data["protocol"])
 
@@ -80,6 +89,14 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     labels = [whole.labels[group[0]] if len(group) == 1 else f"{whole.labels[group[0]]} to {whole.labels[group[-1]]}" for group in groups]
     truth = None if whole.truth is None else total(whole.truth)
     return replace(whole, labels=labels, values=total(whole.values), lows=alone(whole.lows), highs=alone(whole.highs), truth=truth)
+
+
+def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
+    """A result's estimates as columns, with their truth where it is known; NaN is unknown."""
+    rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in estimates(result)]
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+    known = truths(result, len(rows))
+    return columns | ({"truth": known} if known else {})
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,18 +145,15 @@ class Result(Tabular):
 
     def frame(self) -> Mapping[str, list[Any]]:
         """The estimates: label, estimate, standard_error, low, high; in a simulation also truth. Raises InputError for a hypothesis."""
-        rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in self._estimates()]
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
-        truth = truths(self.data["result"], len(rows))
-        return columns | ({"truth": truth} if truth else {})
+        self._check_estimates()
+        return framed(self.data["result"])
 
     def draw(self, path: Path, drawing: "Drawing") -> None:
         from local_dp.experiments.lab.figures import plot_estimates
 
-        self._estimates()
+        self._check_estimates()
         plot_estimates(pictured(self.data), path, drawing)
 
-    def _estimates(self) -> list[Shown]:
+    def _check_estimates(self) -> None:
         if "estimate" not in self.data["result"]:
-            raise InputError(f"{self.protocol.name} learns a hypothesis: there is no estimate to show; print the result")
-        return estimates(self.data["result"])
+            raise InputError(f"the result of {self.protocol.name} is {self.protocol.figureless}: there is no number to show; print the result")

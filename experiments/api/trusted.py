@@ -4,7 +4,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -23,7 +23,7 @@ from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.records import Records
 from local_dp.storage.budget_file import KeptBudget
 
@@ -114,6 +114,9 @@ class Question(ABC, Generic[D, R]):
         check_whole("rows", self.rows, 1, MOST_ROWS)
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
         loss_of_row(self.loss, self.rows)
+        for each in fields(self):
+            if each.metadata.get("choices"):
+                check_policy(each.name, getattr(self, each.name), ("refuse", *each.metadata["choices"]))
         if self.person is None and self.rows != 1:
             raise InputError(f"rows is {self.rows}, and nothing says whose row is whose; name the column of people: person=COLUMN")
         self.check()
@@ -121,6 +124,11 @@ class Question(ABC, Generic[D, R]):
     def check(self) -> None:
         """Checks the parameters. Raises InputError."""
         return
+
+    @classmethod
+    def choices(cls, name: str) -> str:
+        """The words of a policy with their meanings, for a refusal."""
+        return " or ".join(f"{name}={word} ({meaning})" for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items())
 
     @property
     def loss(self) -> Loss:
@@ -213,9 +221,8 @@ class Release(Tabular):
 
         result = self.data["result"]
         listed = result.get("brief", result)
-        if "drawn" not in result or not self.rows:
-            what = f"a {self.data['task']}" if self.rows else "a release without rows"
-            raise InputError(f"there is no figure of {what}; leave out plot")
+        if "drawn" not in result:
+            raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
         drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
         rows = listed["rows"][:MOST_SHOWN]
         values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]

@@ -27,7 +27,7 @@ from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proport
 from local_dp.experiments.bench.speeds import REPEATS, Speed, best_of
 from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
+from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle, Rounds
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.over_bus import over_bus
 from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
@@ -301,8 +301,9 @@ def cluster_speeds() -> list[Speed]:
         configured({"distributed.worker.profile.enabled": False}),  # a profile that nobody reads
         LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started,
         Cluster(started.scheduler_address) as cluster,
+        tempfile.TemporaryDirectory() as folder,
     ):
-        together = ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None)
+        together = ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None, Rounds(Path(folder)))
         pairs = [(_gain(partial(alone.gather, asked), partial(together.gather, asked)), _gain(_words, _words_twice)) for _ in range(_PAIRS)]
     gain, bare = (median(gains) for gains in zip(*pairs, strict=True))
     return [Speed("survey, 10^9 clients, 2 Dask workers: times as fast as one thread", gain, "x", bare, GAIN, more=True)]

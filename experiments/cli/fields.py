@@ -4,20 +4,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import Printable, option, shown_default
+from local_dp.experiments.api.declare import Drawn, Printable, option, shown_default
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
+from local_dp.queries.grammar import parts_of
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
@@ -26,11 +27,25 @@ _BRIEF = 56  # characters of a brief help; beyond, a list after a colon is cut o
 
 def set_option(of: str) -> Any:
     """The option --set, for a parameter by its name."""
-    return option((), f"A parameter of the {of}; may be repeated", name="--set", metavar="KEY=VALUE")
+    return option((), f"A parameter of the {of}; may be repeated", name="--set", metavar="NAME=VALUE", read=str, collect=tuple)
 
 
 def json_option(what: str) -> Any:
     return option(False, f"Print {what} as JSON, and nothing else on standard output", name="--json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plotted(Drawn):
+    """The options of a command that draws its result if it is asked to."""
+
+    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
+    plot: Path | None = option(None, "Draw the numbers with their intervals, as .png, .svg or .pdf", metavar="FILE")
+
+    def pictured(self, name: str, figureless: str) -> Path | None:
+        """The file of the figure, if one is asked for. Raises InputError, before anything is paid, also for what is `figureless`."""
+        if self.plot is not None and figureless:
+            raise InputError(f"the result of {name} is {figureless}: there is no number to draw; leave out --plot")
+        return None if self.plot is None else self.picture(self.plot)
 
 
 class Option(click.Option):
@@ -198,7 +213,7 @@ def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Paramet
 def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Parameter]:
     about, hint = each.metadata, _without_none(hint)
     read, collect = about.get("read"), about.get("collect")
-    many = bool(collect) or (get_origin(hint) in (tuple, Sequence) and not read)
+    many = bool(collect) or get_origin(hint) in (tuple, Sequence)
     attributes: dict[str, Any] = {"metavar": about["metavar"] or None, "required": each.default is MISSING}
     if each.default is not MISSING:
         attributes["default"] = () if collect else each.default
@@ -211,14 +226,24 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
     spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
-    if len(spelled) > 2 and many and not read:
-        attributes["callback"] = lambda ctx, param, texts: tuple(part.strip() for text in texts for part in _SEMICOLON.split(text) if part.strip())
+    if many and not collect:
+        nothing = None if each.default is None else ()
+        attributes |= {"type": _Parts(attributes["type"]), "callback": lambda ctx, param, typed: tuple(part for parts in typed for part in parts) or nothing}
     shown = "" if hint is bool else shown_default(each.default)
     return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
 
 
-_SEMICOLON = re.compile(r""";(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
-_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--setting"}  # as `curate` spells what may be repeated
+_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--set"}  # as `curate` spells what may be repeated
+
+
+class _Parts(click.ParamType[Any]):
+    """A list in one text, each part read by a type."""
+
+    def __init__(self, each: click.ParamType[Any]) -> None:
+        self.name, self.each = each.name, each
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        return tuple(self.each.convert(part, param, ctx) for part in parts_of(str(value)))
 
 
 def _without_none(hint: Any) -> Any:
@@ -255,7 +280,10 @@ def _path(name: str, text: str) -> Path:
 
 
 def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
-    """The parameters of a protocol as options with texts, without the names in `taken`. A list is one text with semicolons, or the option is repeated."""
+    """The parameters of a protocol as options with texts, without the names in `taken`.
+
+    A list is typed as in every command: an option that is repeated, or one text with commas or semicolons; labels may hold commas.
+    """
     hints, made = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
         name, hint, about = f"--{each.name.replace('_', '-')}", _without_none(hints[each.name]), each.metadata
@@ -267,8 +295,11 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
             spelled.insert(1, _ONE[each.name])
         metavar = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
         attributes: dict[str, Any] = {"multiple": many}
+        if many:
+            attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
+            attributes["callback"] = lambda ctx, param, typed: ";".join(text if isinstance(text, str) else ";".join(text) for text in typed) or None
         if hint is not bool:
-            attributes |= {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
+            attributes = {"type": click.STRING, **attributes, "metavar": metavar, "shown": shown_default(each.default)}
         made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
     return made
 

@@ -308,7 +308,9 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
         if found.truth is not None:
             axes.plot(found.truth, rows, "|", color=INK, markersize=13, markeredgewidth=2.4, label="truth", zorder=3)
         axes.set_yticks(rows, labels)
-        axes.set_ylim(-0.6, len(labels) - 0.4)
+        axes.set_ylim(-0.6, max(len(labels), 1) - 0.4)
+        if not labels:
+            axes.text(0.5, 0.5, "nothing was found", transform=axes.transAxes, ha="center", va="center")
         axes.set_xlabel(lines(found.axis, drawing.characters(0.6)))
         axes.set_ylabel(lines(found.rows, 24))
         axes.grid(visible=False, axis="y")

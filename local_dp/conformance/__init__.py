@@ -113,4 +113,5 @@ def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients
     needed = {"estimate", "interval", "n"} | ({"labels"} if isinstance(described.get("estimate"), list) else set())
     ways = "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
     assert "hypothesis" in described or needed <= described.keys(), f"{name}: its result has {', '.join(described)}; {ways}"
+    assert ("hypothesis" in described) == bool(protocol.figureless), f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"

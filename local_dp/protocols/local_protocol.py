@@ -16,6 +16,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.queries.grammar import parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
@@ -41,6 +42,7 @@ class LocalProtocol(ABC, Generic[R]):
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
     uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
     error_unit: ClassVar[str] = ""  # what the true error measures, where it is not a distance of estimates from the truth
+    figureless: ClassVar[str] = ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
 
     def __post_init__(self) -> None:
         if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):
@@ -208,7 +210,7 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     if kind is float or float in get_args(kind):
         return real_number(key, text)
     if get_origin(kind) is tuple:
-        return tuple(part.strip() for part in text.split(";") if part.strip())
+        return tuple(part.strip() for part in text.split(";") if part.strip()) if key == "labels" else parts_of(text, ";")
     return text
 
 

@@ -377,3 +377,9 @@ class _Parser:
             raise self.fail("a column, a number or a text in quotes")
         self.advance()
         return value
+
+
+def parts_of(text: str, signs: str = ",;") -> tuple[str, ...]:
+    """The parts of a list that is typed as one text: between these signs, outside quotes and brackets."""
+    part = rf"""(?:'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|\([^()]*\)|[^{signs}])+"""
+    return tuple(each.strip() for each in re.findall(part, text) if each.strip())

@@ -32,27 +32,27 @@ STRANGE: dict[str, Sequence[str]] = {
 RAW = [b"", b",", b"\xff\xfe,5", b"1,2,3,4,5,6,7,8,9,10", b'a"b,5', b"\x00", b"# 4"]  # lines of a file
 COLUMNS = [*SCHEMA, "nobody"]
 ASKED = ["age > 30", "name == 'p7' and ill > 0", "n == 1", "pay > age or not ill == 1", "name > 3", "nobody == 1", "age >"]
-POLICIES = ["refuse", "low", "high", "category", "exclude", "middle", "no", "drop", "clip", "wrong"]
+POLICIES = ["refuse", "category", "exclude", "middle", "clip", "wrong"]
 VALUES: dict[str, Sequence[Sequence[str]]] = {  # of each option, the words that a search tries
     "--column": [[each] for each in COLUMNS], "--label": [[each] for each in (*ASKED, *COLUMNS)], "--feature": [["age"], ["pay"], ["age > 30"], ["name"]],
     "--bound": [["age=0..100"], ["pay=0..100"], ["age=9..1"]], "--cuts": [["age=30;50"], ["pay=15"], ["name=1"]], "--labels": [["name=Ann;Bob"], ["n=0;1"]],
-    "--low": [["0"], ["90"]], "--high": [["50"], ["100"]], "--cells": [["16"], ["2"]], "--levels": [["1"], ["2"]], "--ways": [["1"], ["2"]],
+    "--low": [["0"], ["90"]], "--high": [["50"], ["100"]], "--bins": [["16"], ["2"]], "--levels": [["1"], ["2"]], "--ways": [["1"], ["2"]],
     "--source": [["u"], ["v"], ["name"]], "--target": [["v"], ["u"]], "--nodes": [["6"], ["3"]], "--alpha": [["0.2"]],
-    "--learner": [["logistic-regression"], ["linear-regression"], ["stump"]], "--setting": [["steps=2"]],
+    "--learner": [["logistic-regression"], ["linear-regression"], ["stump"]], "--set": [["steps=2"]],
 }  # fmt: skip
 FITTING: dict[str, list[str]] = {  # a question that is answered, with the policies of every value
-    "median": ["--column", "age", "--missing", "low"],
-    "quantiles": ["--column", "pay", "--levels", "1", "--missing", "high"],
-    "mean": ["--column", "age", "--low", "0", "--high", "100", "--outside", "clip", "--missing", "middle"],
+    "median": ["--column", "age", "--missing", "exclude"],
+    "quantiles": ["--column", "pay", "--levels", "1", "--missing", "exclude"],
+    "mean": ["--column", "age", "--low", "0", "--high", "100", "--outside", "clip", "--missing", "exclude"],
     "histogram": ["--column", "age", "--missing", "category"],
-    "intervals": ["--column", "age", "--low", "0", "--high", "64", "--cells", "16", "--outside", "clip", "--missing", "exclude"],
+    "intervals": ["--column", "age", "--low", "0", "--high", "64", "--bins", "16", "--outside", "exclude", "--missing", "exclude"],
     "marginals": ["--column", "ill", "--column", "age > 30", "--cuts", "pay=15", "--labels", "name=Ann;Bob", "--missing", "category", "--other", "category"],
     "synthetic": ["--column", "ill", "--column", "age > 30", "--labels", "name=Ann;Bob", "--missing", "category", "--other", "category"],
-    "triangles": ["--source", "u", "--target", "v", "--nodes", "6", "--other", "drop"],
-    "threshold": ["--column", "age", "--label", "ill", "--missing", "exclude", "--other", "no"],
+    "triangles": ["--source", "u", "--target", "v", "--nodes", "6", "--other", "exclude"],
+    "threshold": ["--column", "age", "--label", "ill", "--missing", "exclude", "--other", "exclude"],
     "point": ["--column", "name", "--label", "name == 'p7' and ill > 0", "--missing", "exclude"],
-    "rectangle": ["--column", "age", "--column", "pay", "--label", "ill", "--missing", "exclude", "--other", "no"],
-    "learn": ["--label", "age > 30", "--feature", "pay", "--bound", "pay=0..100", "--setting", "steps=2", "--missing", "exclude"],
+    "rectangle": ["--column", "age", "--column", "pay", "--label", "ill", "--missing", "exclude", "--other", "exclude"],
+    "learn": ["--label", "age > 30", "--feature", "pay", "--bound", "pay=0..100", "--set", "steps=2", "--missing", "exclude"],
 }
 
 
@@ -191,11 +191,11 @@ def test_types_in_python_are_declared_too() -> None:
     """Arrays have types of their own; the types of lists are read from values, so a schema declares them."""
     lists: dict[str, Any] = {"x": [1, 2, None, 3] * 10}
     with pytest.raises(ldp.InputError, match="declare them: schema="):
-        ldp.curate.median(lists, "x", private=True, missing="low")
-    assert ldp.curate.median(lists, "x", private=True, missing="low", schema={"x": "number"}).rows
+        ldp.curate.median(lists, "x", private=True, missing="exclude")
+    assert ldp.curate.median(lists, "x", private=True, missing="exclude", schema={"x": "number"}).rows
     assert ldp.curate.median({"x": np.arange(40)}, "x", private=True).rows
     with pytest.raises(ldp.InputError, match="declare them: schema="):
-        ldp.curate.median({"x": np.array(lists["x"], dtype=object)}, "x", private=True, missing="low")
+        ldp.curate.median({"x": np.array(lists["x"], dtype=object)}, "x", private=True, missing="exclude")
     with pytest.raises(ldp.InputError, match="is no schema"):
         ldp.curate.median(lists, "x", private=True, schema={"x": "float"})
 

@@ -193,7 +193,7 @@ def test_every_report_counts_once_after_restarts(clients: int, tmp_path: Path) -
     print(f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} restarts, everything delivered again")
 
 
-SGD = f"local-sgd --set d=2 --set gamma=0.9 --set alpha=0.9 --set rounds={ROUNDS} --clients {CLIENTS} --seed 3 --quorum 1".split()
+SGD = f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --clients {CLIENTS} --seed 3 --quorum 1".split()
 
 
 def _people(count: int, seed: int) -> Records:

@@ -225,7 +225,7 @@ def test_axes_say_what_is_estimated() -> None:
     mean = pictured(ldp.mean(PEOPLE, "age", bounds=(0, 50), **RUN).data)
     quantiles = pictured(ldp.quantiles(PEOPLE, "age", bounds=(0, 50), **RUN).data)
     assert (", 400 clients;" in quantiles.title, quantiles.model, mean.model) == (True, "interactive", "one-round")  # of all rounds
-    assert (mean.axis, mean.rows, mean.labels) == ("mean of age, in the units of the column", "", ("age",))
+    assert (mean.axis, mean.rows, mean.labels) == ("mean of age, in the units of the column", "", ["age"])
     assert mean.truth == pytest.approx([32.5], abs=1e-3)
     town = ldp.frequency(PEOPLE, "town", labels=["a", "b", "c"], **RUN).data
     drawn = pictured(town)

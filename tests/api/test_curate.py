@@ -1,10 +1,9 @@
-"""A trusted curator's releases of a user's table, in Python and in shell, at a stated price: values, labels, marginals and synthetic records."""
+"""A trusted curator's releases of a user's table, in Python and in shell, at a stated price."""
 
 import json
 import math
 import shlex
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +15,19 @@ from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.draws import Draws
+from local_dp.experiments.api.curate import QUESTIONS as EVERY
 from local_dp.experiments.api.curating.learned import LearnedRule
-from local_dp.experiments.api.curating.tables import OTHER, Attribute, Attributes, read_listed
 from local_dp.experiments.api.curating.values import Histogram
 from local_dp.interaction import run
-from local_dp.loss import Loss
+from local_dp.loss import Loss, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
+from local_dp.storage.budget_file import KeptBudget
+from tests.support.runs.asked import EVERY_QUESTION, QUESTIONS, Asked, asked, edges
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import people, written
 
-Asked = Callable[..., Any]
-
-
-def asked(name: str, *words: Any, **given: Any) -> Asked:
-    """A question by its name, with these words."""
-    return lambda rows, **how: getattr(ldp.curate, name)(rows, *words, **given, **how)
-
-
-QUESTIONS: dict[str, tuple[Asked, str]] = {
-    "median": (asked("median", "income"), "--column income"),
-    "mean": (asked("mean", "age", bounds=(10, 80), outside="clip"), "--column age --low 10 --high 80 --outside clip"),
-    "intervals": (asked("intervals", "age", bounds=(10, 90), cells=4096), "--column age --low 10 --high 90 --cells 4096"),
-    "learn": (asked("learn", "old", features=["age"], bounds={"age": (18, 90)}), "--label old --feature age --bound age=18..90"),
-    "histogram": (asked("histogram", "job"), "--column job"),
-    "quantiles": (asked("quantiles", "income", levels=2), "--column income --levels 2"),
-    "threshold": (asked("threshold", "age", "old"), "--column age --label old"),
-    "point": (asked("point", "job", "age > 20"), "--column job --label 'age > 20'"),
-    "rectangle": (asked("rectangle", ["age", "income"], "old == 1", epsilon=8), "--column age --column income --label 'old == 1' --epsilon 8"),
-}
 ALWAYS_PURE = ("median", "mean")
 
 
@@ -97,7 +79,7 @@ def test_numbers_intervals_and_rules() -> None:
     assert learned["truth"]["score"] > 0.95
     assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
     for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
-        assert ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=cells, seed=1).data["mechanism"] == mechanism
+        assert ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=cells, seed=1).data["mechanism"] == mechanism
 
 
 def test_a_rule_leaves_out_rows_that_lack_something() -> None:
@@ -127,19 +109,6 @@ def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
     assert oracle.queries == offer.account.queries == rule.protocol.built.queries + more
 
 
-def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:
-    """The edges of a random graph as a file, and its triangles by the trace of the cube of its matrix."""
-    import polars
-
-    generator = np.random.default_rng(3)
-    matrix = np.triu(generator.random((nodes, nodes)) < 0.3, 1)
-    pairs = np.argwhere(matrix)
-    path = folder / "edges.csv"
-    polars.DataFrame({"from": [f"n{a}" for a in pairs[:, 0]], "to": [f"n{b}" for b in pairs[:, 1]]}).write_csv(path)
-    both = (matrix | matrix.T).astype(np.int64)
-    return path, int(np.trace(both @ both @ both)) // 6
-
-
 def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     """The number of nodes is public and is n; the number of edges is not released."""
     path, true = edges(tmp_path)
@@ -149,7 +118,7 @@ def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
     (tmp_path / "schema.json").write_text('{"from": "whole", "to": "whole"}')
     path.write_text(path.read_text().replace("n", "") + "3,3\n70,1\n1,-1\n")
-    dropped = ("--nodes", "70", "--other", "drop", "--schema", str(tmp_path / "schema.json"))
+    dropped = ("--nodes", "70", "--other", "exclude", "--schema", str(tmp_path / "schema.json"))
     assert json.loads(local_dp(*arguments, *dropped, "--seed", "1").stdout)["truth"]["triangles"] == true
     private = json.loads(local_dp(*arguments, *dropped, "--private").stdout)
     assert "edges" not in json.dumps(private["result"]["rows"])
@@ -173,7 +142,7 @@ def test_a_graph_is_simple(pairs: dict[str, list[str]], words: str) -> None:
 
 
 def test_rows_are_written(tmp_path: Path) -> None:
-    """--out has every row under the names of the columns; a file that cannot be written is said after the release is shown."""
+    """--out has every row under the names of the columns; without a folder for it nothing is released."""
     path = written(tmp_path)
     arguments = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
     done = local_dp(*arguments, "--out", str(tmp_path / "told.csv"))
@@ -181,7 +150,7 @@ def test_rows_are_written(tmp_path: Path) -> None:
     lines = (tmp_path / "told.csv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("share at most,age", 4)
     lost = local_dp(*arguments, "--out", str(tmp_path / "none" / "told.csv"))
-    assert (lost.returncode, "cannot write" in lost.stderr, "share at most" in lost.stdout) == (2, True, True)
+    assert (lost.returncode, "create it first" in lost.stderr, lost.stdout) == (2, True, "")
 
 
 PURE: dict[str, Asked] = {
@@ -205,9 +174,9 @@ def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) ->
     rows = people()
     assert ldp.curate.histogram(rows, "job").to_dict()["truth"]["values_that_occur"] == 4
     monkeypatch.setattr(Histogram, "truth", lambda *_: pytest.fail("the truth was computed"))
-    data = ldp.curate.histogram(rows, "job", private=True).to_dict()
+    data = ldp.curate.histogram(rows, "job", private=True, missing="category").to_dict()
     assert [data[name] for name in ("truth", "seed", "stamp", "wall_s")] == [None] * 4
-    assert "private: operating-system entropy" in repr(ldp.curate.histogram(rows, "job", private=True))
+    assert "private: operating-system entropy" in repr(ldp.curate.histogram(rows, "job", private=True, missing="exclude"))
 
 
 def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,21 +207,27 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.histogram(rows, "job", delta=None), "no pure form"),
         (lambda rows: ldp.curate.point(rows, "job", "old", delta=None), "no pure form"),
         (lambda rows: ldp.curate.rectangle(rows, ["age"], "old", delta=None), "no pure form"),
+        (
+            lambda rows: ldp.curate.histogram(rows, "job", private=True),
+            "whether 'job' has no value: declare missing=.category. .a value of its own",
+        ),
+        (lambda rows: ldp.curate.histogram({"job": ["baker", ""]}, "job"), "in 1 of 2 records 'job' has no value"),
+        (lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "smith"]}, ways=1), "that is not among the 2 labels: choose other=.category."),
         (lambda rows: ldp.curate.histogram(rows, "jbo"), "did you mean 'job'"),
         (lambda rows: ldp.curate.quantiles(rows, "job"), "is text"),
         (lambda rows: ldp.curate.quantiles(rows, "age", levels=0), "levels is 0"),
         (lambda rows: ldp.curate.threshold(rows, "age", "income"), "other than 0 and 1"),
         (lambda rows: ldp.curate.threshold(rows, "age", "old", alpha=2.0), "alpha is 2"),
-        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "in 1 of 2 records 'age' has no value: choose missing=.low. "),
+        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "in 1 of 2 records 'age' has no value: choose missing=.exclude. "),
         (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "leaves 'x > 0' open"),
-        (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True), "takes no seed"),
+        (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True, missing="category"), "takes no seed"),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"), "outside is 'drop'"),
         (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "choose missing=.middle."),
-        (lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), cells=1 << 23), "cells is 8388608"),
+        (lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), bins=1 << 23), "bins is 8388608"),
         (lambda rows: ldp.curate.learn(rows, "old"), "declare those of age, income"),
         (lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}), "low < high"),
         (lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"), "no figure of a threshold"),
@@ -263,135 +238,19 @@ def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -
         question(people())
 
 
-COLUMNS: dict[str, Any] = {"columns": ["old"], "cuts": {"age": [30, 50, 65]}, "labels": {"job": ["baker", "smith"]}}
-TYPED = ("--column", "old", "--cuts", "age=30;50;65", "--labels", "job=baker;smith")
-
-
-DRAWN: dict[str, tuple[Asked, str]] = {
-    **{name: QUESTIONS[name] for name in ("histogram", "quantiles", "mean")},
-    **{name: (asked(name, **COLUMNS), shlex.join(TYPED)) for name in ("marginals", "synthetic")},
-}
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
-    """From Python and from the shell, as wide as `--size` says and in the format that `--format` says."""
-    question, arguments = DRAWN[name]
-    question(people(), seed=1).plot(tmp_path / "python.png")
-    how = ("--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"), "--size", "3", "--format", "pdf")
+@pytest.mark.parametrize("name", EVERY)
+def test_a_figure_is_drawn_or_refused(name: str, tmp_path: Path) -> None:
+    """From Python and from the shell, as wide as `--size` says and in the format that `--format` says. A rule is not drawn, and then nothing is charged."""
+    question, arguments = EVERY_QUESTION[name]
+    path, budget = edges(tmp_path)[0] if name == "triangles" else written(tmp_path), tmp_path / "a.budget"
+    KeptBudget.create(budget, approximate(16.0, 1e-4))
+    how = ("--records", str(path), "--seed", "1", "--plot", str(tmp_path / "shell.svg"), "--size", "3", "--format", "pdf", "--budget", str(budget))
     typed = local_dp("curate", name, *shlex.split(arguments), *how)
+    if EVERY[name].figureless:
+        assert (typed.returncode, typed.stdout, "leave out --plot" in typed.stderr) == (2, "", True)
+        assert not KeptBudget(budget).standing().charges
+        return
+    question(str(path), seed=1).plot(tmp_path / "python.png")
     assert typed.returncode == 0, typed.stderr
     assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.pdf")) > 5000
     assert b"/MediaBox [ 0 0 216 " in (tmp_path / "shell.pdf").read_bytes()
-
-
-def counted(rows: Records) -> dict[tuple[str, str, str], int]:
-    """Every marginal of two of the columns, by a loop over the records: the value of each of the three, an empty text where it is not asked for."""
-    names = [
-        ["1" if old else "0" for old in rows["old"].tolist()],
-        [["< 30", "30 to < 50", "50 to < 65", ">= 65"][(age >= 30) + (age >= 50) + (age >= 65)] for age in rows["age"].tolist()],
-        [job if job in ("baker", "smith") else OTHER for job in rows["job"].tolist()],
-    ]
-    result: dict[tuple[str, str, str], int] = {}
-    for old, age, job in zip(*names, strict=True):
-        for cell in ((old, age, ""), (old, "", job), ("", age, job)):
-            result[cell] = result.get(cell, 0) + 1
-    return result
-
-
-def test_every_cell_is_told_once_and_nearly_right() -> None:
-    """8 + 6 + 12 cells, each within 1.5 % of the records of what a loop counts; the error that is said is theirs."""
-    output = ldp.curate.marginals(people(), **COLUMNS, seed=1)
-    cells = {tuple(row[:3]): row[3] for row in output.rows}
-    expected = counted(people())
-    ages, jobs = ("< 30", "30 to < 50", "50 to < 65", ">= 65"), ("baker", "smith", OTHER)
-    assert len(output.rows) == len(cells) == 26
-    assert cells.keys() == {*product("01", ages, [""]), *product("01", [""], jobs), *product([""], ages, jobs)}
-    errors = [abs(cells[cell] - expected.get(cell, 0)) / 4000 for cell in cells]
-    assert max(errors) < 0.015
-    assert output.data["truth"]["largest_error_of_a_cell"] == pytest.approx(max(errors))
-
-
-@pytest.mark.parametrize(("how", "mechanism"), [({"epsilon": 5}, "FourierGaussian"), ({"delta": None}, "MWEM of"), ({"epsilon": 0.5}, "FourierGaussian")])
-def test_the_mechanism_is_chosen_without_the_table(how: dict[str, Any], mechanism: str) -> None:
-    """Little noise is released as it is, much noise as the nearest table; without a delta the rows are weighed; the records do not matter."""
-    shuffled = Records({name: values[::-1].copy() if name != "old" else np.zeros(4000, dtype=np.int64) for name, values in people().columns.items()})
-    for rows in (people(), shuffled):
-        output = ldp.curate.marginals(rows, **COLUMNS, seed=1, **how)
-        assert output.data["mechanism"].startswith(mechanism)
-        assert ("fitting a table" in output.data["result"]["explanation"]) == (how == {"epsilon": 0.5})
-        assert (output.data["delta"] == 0) == ("delta" in how)
-
-
-def test_columns_beyond_all_rows_have_a_tree() -> None:
-    """40 columns of few records: no table of 2^40 rows, and too much noise for all characters; synthetic records are refused."""
-    generator = np.random.default_rng(1)
-    first = generator.integers(0, 2, 700)
-    rows = {f"c{place}": np.where(generator.random(700) < 0.1, 1 - first, first) for place in range(40)}
-    output = ldp.curate.marginals(rows, list(rows), seed=1)
-    assert output.data["mechanism"] == "SpanningTree"
-    assert output.data["truth"]["mean_error_of_a_cell"] < 0.14  # independent columns would err by .16
-    with pytest.raises(ldp.InputError, match="up to 22"):
-        ldp.curate.synthetic(rows, list(rows), seed=1)
-
-
-def test_synthetic_records_are_like_the_tables(tmp_path: Path) -> None:
-    """As many as there are, of values that are declared; their marginals are within 2 %; in the shell each is a line of the file, the same ones."""
-    output = ldp.curate.synthetic(str(written(tmp_path)), **COLUMNS, seed=2)
-    assert (output.data["result"]["columns"], len(output.rows)) == (["old", "age", "job"], 4000)
-    rows = [tuple(row) for row in output.rows]
-    expected = counted(people())
-    for cell, count in expected.items():
-        like = sum(all(question in ("", value) for question, value in zip(cell, row, strict=True)) for row in rows)
-        assert abs(like - count) < 80
-    assert sum(row[-1] for row in output.data["result"]["brief"]["rows"]) == 4000
-    out = tmp_path / "synthetic.csv"
-    typed = local_dp("curate", "synthetic", *TYPED, "--records", str(written(tmp_path)), "--seed", "2", "--out", str(out))
-    assert typed.returncode == 0, typed.stderr
-    assert [tuple(line.split(",")) for line in out.read_text().splitlines()[1:]] == rows
-
-
-def test_marginals_in_python_and_in_the_shell_are_the_same(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    typed = local_dp("curate", "marginals", *TYPED, "--records", str(path), "--seed", "3", "--json")
-    shell, data = json.loads(typed.stdout), ldp.curate.marginals(str(path), **COLUMNS, seed=3).to_dict()
-    assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
-
-
-def test_values_are_coded_and_back() -> None:
-    """Six values take three bits: every value has its word, and the two words left over are no record."""
-    every = Attributes((Attribute("x", cuts=(1.0, 2.0, 3.0, 4.0, 5.0)), Attribute("y")))
-    assert every.d == 4
-    words = np.arange(16, dtype=np.uint64)
-    assert every.possible().sum() == 12
-    names = every.names(words[every.possible()])
-    assert names == [[x, y] for y in ("0", "1") for x in ("< 1", "1 to < 2", "2 to < 3", "3 to < 4", "4 to < 5", ">= 5")]
-    table = every.table(Records({"x": np.array([0.5, 1.0, 4.99, 5.0, 9.0]), "y": np.array([0, 1, 0, 1, 0])}))
-    assert [[*each] for each in every.names(table.rows)] == [["< 1", "0"], ["1 to < 2", "1"], ["4 to < 5", "0"], [">= 5", "1"], [">= 5", "0"]]
-    assert Attribute.cut_at(*read_listed("age = 27;32.5")) == Attribute("age", cuts=(27.0, 32.5))
-    assert read_listed("job=baker; smith") == ("job", ["baker", "smith"])
-    for wrong in ("age", "age=", "=1", "age=1;;2"):
-        with pytest.raises(ldp.InputError, match="names no column"):
-            read_listed(wrong)
-    with pytest.raises(ldp.InputError, match="are no numbers"):
-        Attribute.cut_at("age", ["young"])
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ({}, "the columns are none"),
-        ({"columns": ["old", "old"]}, "each once"),
-        ({"columns": ["age"]}, "other than 0 and 1"),
-        ({"columns": ["old", "jbo == 'baker'"]}, "did you mean 'job'"),
-        ({"cuts": {"age": [50, 30]}}, "not in order"),
-        ({"cuts": {"job": [1]}}, "is text"),
-        ({"labels": {"job": ["baker", "baker"]}}, "not distinct"),
-        ({"columns": ["old"], "ways": 2}, "ways is 2"),
-        ({"columns": ["old"], "ways": 0}, "ways is 0"),
-        ({"cuts": {"age": list(range(2000))}}, "2001 values"),
-    ],
-)
-def test_bad_marginals_get_a_line(question: dict[str, Any], words: str) -> None:
-    with pytest.raises(ldp.InputError, match=words):
-        ldp.curate.marginals(people(), **{"ways": 1, **question})

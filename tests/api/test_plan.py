@@ -91,7 +91,7 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
 
 
-GRID = Grid(epsilon=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
+GRID = Grid(epsilon=(1.0,), clients=(300, 1200), only=("grr", "olh"), runs=400)
 
 
 @pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
@@ -134,7 +134,7 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range."""
     records = Records({"age": np.array(TABLE["age"])})
-    grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "randomizers": "one-bit-mean", "runs": 400}
+    grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
     (row,) = ldp.compare("mean", records, column="age", bounds=(0, 100), folder=tmp_path, **grid).data["rows"]
     assert ldp.compare("mean", records, column="age", bounds=(0, 100), **grid).data["rows"] == [row]
     assert (tmp_path / "comparison.png").exists()
@@ -143,7 +143,7 @@ def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("grid", "what"),
-    [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"randomizers": ("grrr",)}, "did you mean 'grr'")],
+    [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"only": ("grrr",)}, "did you mean 'grr'")],
 )
 def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=what):

@@ -145,9 +145,8 @@ def test_the_true_share_lies_within_four_standard_errors(fair_csv: str, tier: st
 def test_a_rule_is_learnt_over_a_broker(fair_csv: str) -> None:
     """Logistic regression on eight columns by hosts: everybody is asked at most once, and the true accuracy lies within the interval."""
     bounds = "rate_marriage=1..5;age=17..42;yrs_married=0..23;children=0..6;religious=1..4;educ=9..20;occupation=1..6;occupation_husb=1..6"
-    settings = ["label=affairs > 0", f"bounds={bounds}", "missing=exclude"]
-    arguments = ["learn", "--records", fair_csv, "--tier", "hosts", "--seed", "1978"]
-    data = outcome_of(*arguments, *(word for setting in settings for word in ("--set", setting)))
+    question = ["--label", "affairs > 0", "--bounds", bounds, "--missing", "exclude"]
+    data = outcome_of("learn", "--records", fair_csv, "--tier", "hosts", "--seed", "1978", *question)
     assert data["interaction"] == "sequentially interactive"
     assert 0.7 * 6366 < data["clients"]["answered"] <= 6366
     assert data["max_epsilon_spent"] == 1

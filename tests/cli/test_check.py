@@ -68,7 +68,7 @@ def test_right_and_broken_classes_are_told_apart() -> None:
         (["grrr"], "did you mean 'grr'"),
         (["grr", "--set", "k=1"], "k is 1"),
         (["grr", "--set", "j=1"], "unexpected keyword"),
-        (["grr", "--set", "k"], "KEY=VALUE"),
+        (["grr", "--set", "k"], "NAME=VALUE"),
         (["grr", "--epsilon", "40"], "epsilon is 40.0"),
         (["nowhere_at_all:Class"], "No module named"),
         (["audited_here:Missing"], "has no attribute"),
@@ -158,7 +158,7 @@ def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     refused = local_dp("bench", "--peers")
     assert refused.returncode != 0
     assert "local-dp[peers]" in refused.stderr
-    refused = local_dp("bench", "--figure", "speeds.png")
+    refused = local_dp("bench", "--plot", "speeds.png")
     assert refused.returncode != 0
     assert "--peers" in refused.stderr
 

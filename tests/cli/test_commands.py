@@ -88,20 +88,23 @@ def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
-    """Its own option, --set, a name before or after the protocol's, and 1e2 for 100: the same run; an option of its own counts more than --set."""
+    """Options before or after the protocol's name, and 1e2 for 100: the same run. A list is repeated, or has commas or semicolons outside quotes."""
     common = ["--records", str(table), "--seed", "4", "--tier", "population"]
     runs = [
         outcome_of("mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "100", *common),
-        outcome_of("mean", "--column", "age", "--set", "low=0", "--set", "high=1e2", "--clients", "1e2", *common),
-        outcome_of(*common, "--clients=100", "mean", "--set", "column=age", "--set", "low=0", "--set", "high=7", "--high", "100"),
-        outcome_of("mean", "--set", "column=age", "--set", "low=0", "--set", "high=100", "--clients", "0x64", *common),
+        outcome_of("mean", "--column", "age", "--low=0", "--high", "1e2", "--clients", "1e2", *common),
+        outcome_of(*common, "--clients=100", "mean", "--column", "age", "--low", "0", "--high", "100"),
+        outcome_of("mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "0x64", *common),
     ]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert [run["parameters"] for run in runs] == [runs[0]["parameters"]] * 4
     digests = [outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"] for option in ("--queries", "--question")]
     assert digests[0] == digests[1]
-    switched = [outcome_of("learn-conjunctions", *words, "--tier", "aggregate") for words in (["--monotone"], ["--set", "monotone=true"], [])]
-    assert [run["parameters"]["monotone"] for run in switched] == [True, True, False]
+    switched = [outcome_of("learn-conjunctions", *words, "--tier", "aggregate") for words in (["--monotone"], ["--no-monotone"], [])]
+    assert [run["parameters"]["monotone"] for run in switched] == [True, False, False]
+    asked = ["age >= 30", "smokes in ['yes', 'a,b;c']"]
+    typed = (["--column", asked[0], "--columns", asked[1]], ["--column", ", ".join(asked)], ["--columns", ";".join(asked)])
+    assert [outcome_of("crosstab", *words, *common)["parameters"]["columns"] for words in typed] == [asked] * 3
 
 
 def test_version_names_of_the_program_and_of_nothing() -> None:

@@ -34,12 +34,12 @@ attack trace -h
 curate marginals -h
 describe masked-parity-literal
 dimension stumps
-coverage survey success-rates --epsilon 1 --repetitions 10
+coverage survey success-rates --epsilon 1 --runs 10
 run survey --tier aggregate --seed 2
 run sq --tier aggregate --seed 2
 run learn-trees --tier aggregate --seed 2
 run prefix-sums --tier aggregate --seed 2
-run survey --set question=yes==1|and|yes==1|and|yes==1|and|yes==1 --tier population --seed 1
+run survey --question yes==1|and|yes==1|and|yes==1|and|yes==1 --tier population --seed 1
 """
 
 
@@ -148,7 +148,7 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
             "run local-sgd --tier aggregate --rounds 1e6 --clients 1e7",
             "run local-sgd --tier population --rounds 1e5 --clients 1e8",
             "run local-sgd --tier hosts --rounds 1e5 --clients 4e5",
-            "coverage survey --repetitions 1e6",
+            "coverage survey --runs 1e6",
         ],
         lambda line: line.endswith("1e10"),
     ),

@@ -202,7 +202,7 @@ def test_drawn_and_simulated_runs_have_one_law() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It prints a row a case and the exact counts, as a table and as JSON; one seed gives one table; a protocol without intervals is refused."""
     monkeypatch.setenv("COLUMNS", "160")
-    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "repetitions": 100, "seed": 3}
+    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "runs": 100, "seed": 3}
     printed = []
     for _ in range(2):
         assert Coverage(**asked, as_json=True)() == 0
@@ -217,8 +217,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert "table, share 0.99" in capsys.readouterr().out
     with pytest.raises(InputError, match="state no interval"):
         Coverage(("parity",))()
-    with pytest.raises(InputError, match="repetitions is 5"):
-        Coverage(("survey",), repetitions=5)()
+    with pytest.raises(InputError, match="runs is 5"):
+        Coverage(("survey",), runs=5)()
 
 
 def pool(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
@@ -256,7 +256,7 @@ def test_the_command_finds_intervals_that_are_too_narrow(
     monkeypatch.setattr(randomized_response, "EXPERIMENT", RandomizedResponse({"randomized response": WAYS["randomized response"]}))
     small = case("prefix-sums", 1.0, "k = 16, bell")
     monkeypatch.setitem(CASES, "prefix-sums", lambda epsilon: [small])
-    command = Coverage((name,), (1.0,), repetitions=2000, quick=True, as_json=True)
+    command = Coverage((name,), (1.0,), runs=2000, quick=True, as_json=True)
     assert command() == 0
     assert json.loads(capsys.readouterr().out)["holds"]
     monkeypatch.setattr(home, attribute, twin)

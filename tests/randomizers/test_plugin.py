@@ -222,10 +222,10 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RUNS = {
-    "survey": ["--set", "randomizer=coin-rr"],
+    "survey": ["--randomizer", "coin-rr"],
     "coin-multiples": ["--of", "2"],
-    "frequency": ["--set", "randomizer=local-hash", "--set", "k=1024"],  # a hash under a 64-bit public seed
-    "histogram": ["--set", "randomizer=optimised-unary", "--bins", "1024"],  # packed bits
+    "frequency": ["--randomizer", "local-hash", "--k", "1024"],  # a hash under a 64-bit public seed
+    "histogram": ["--randomizer", "optimised-unary", "--bins", "1024"],  # packed bits
 }
 
 
@@ -246,7 +246,7 @@ def test_it_runs_in_every_per_client_tier(protocol: str) -> None:
 @pytest.mark.usefixtures("installed", "warm")
 def test_a_tally_without_a_law_is_not_drawn() -> None:
     """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that names the tier to use."""
-    arguments = ["run", "frequency", "--set", "randomizer=local-hash", "--clients", "30", "--tier", "aggregate"]
+    arguments = ["run", "frequency", "--randomizer", "local-hash", "--clients", "30", "--tier", "aggregate"]
     done = local_dp(*arguments)
     assert done.returncode == 4
     assert "use --tier population" in done.stderr
@@ -254,8 +254,8 @@ def test_a_tally_without_a_law_is_not_drawn() -> None:
 
 @pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["--set", "randomizer=coin-rr", "--allow", "binary-rr,grr"], "not on this client's list"),
-    (["--set", "randomizer=leaky-rr"], "leaky-rr failed the verification"),
+    (["--randomizer", "coin-rr", "--allow", "binary-rr,grr"], "not on this client's list"),
+    (["--randomizer", "leaky-rr"], "leaky-rr failed the verification"),
 ], ids=["not allowed", "leaks"])  # fmt: skip
 @pytest.mark.parametrize("tier", short(["processes", "hosts"], lambda tier: tier == "hosts"))
 def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(tier: str, arguments: list[str], words: str) -> None:

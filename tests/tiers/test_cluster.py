@@ -126,7 +126,7 @@ def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypat
     for looks in ("here", "checked"):
         with monkeypatch.context() as patch:
             if looks == "here":
-                patch.setattr(cluster.Installation, "here", lambda plug_ins=(): other)
+                patch.setattr(Installation, "here", lambda plug_ins=(): other)
             else:
                 patch.setattr(cluster.Cluster, "checked", lambda *_: other)
             with pytest.raises(InputError, match=rf"the worker at tcp://127\.0\.0\.1:\d+ {said}"):
@@ -260,6 +260,7 @@ def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers
             time.sleep(0.03 * moment)
             scheduler.kill()
             heard += run.stderr.read().splitlines()
+        print(moment, run.wait(), *heard, sep="\n")
         assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (5, [LOST])
         assert len([*rounds_folder().glob("*/*.npz")]) >= moment % 3 + 1
         again = json.loads(local_dp(*typed, "--cluster", two_workers.scheduler_address).stdout)

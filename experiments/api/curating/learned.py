@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import option, pair
+from local_dp.experiments.api.declare import option, pair, policy
 from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
 from local_dp.experiments.api.trusted import Offer, Question, Task
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
@@ -48,11 +48,11 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         read=pair,
         collect=dict,
     )
-    cuts: int = option(1, "Cuts of each number feature", shell=False)
+    cuts: int = option(1, "Cuts of a number column, for learners of bits", metavar="N")
     parameters: Written | None = option(
-        None, "A parameter of the learner, such as depth=2; may be repeated", name="--setting --parameters", metavar="NAME=VALUE", read=pair, collect=dict
+        None, "A parameter of the learner, such as depth=2; may be repeated", name="--set --parameters", metavar="NAME=VALUE", read=pair, collect=dict
     )
-    missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
+    missing: str = policy("A row that lacks a feature or the label", exclude="it is left out")
     name: ClassVar[str] = "learn"
     example: ClassVar[str] = (
         "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage --bound age=15..45 --bound rate_marriage=1..5"

@@ -2,59 +2,61 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_built, check_whole
-from local_dp.curator.clipped import NoisySum, laplace_error
+from local_dp.curator.clipped import HasNumber, NoisyMean, SumAndNumber
 from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.triangles import LadderTriangles, Triangles
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.values import missing_option
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.curating.values import NO_VALUE
+from local_dp.experiments.api.declare import option, policy
 from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
-from local_dp.loss import Loss, nano_epsilon
+from local_dp.loss import Loss
 from local_dp.populations.finite import Population
 from local_dp.populations.graphs import MAX_NODES, Graph
-from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.queries.query import STEPS
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Bounded, labels_of
 from local_dp.records import Records, absent
 from local_dp.tallies import Z95
 
 D = TypeVar("D")
 R = TypeVar("R")
-OUTSIDE = ("refuse", "clip")
 _SHOWN = 16  # intervals in a summary
 
 
 @dataclass(frozen=True)
 class BetweenBounds(ByMechanism[D, R]):
-    """A question about numbers between public bounds; a number beyond them is refused, or counts as the nearer bound (`outside` "clip")."""
+    """A question about numbers between public bounds."""
 
     column: str = option(help="The column of numbers", metavar="NAME")
     _: KW_ONLY
     bounds: Bounds = option(help="The public bounds", metavar="X", unit="of the column", ends=("The public lower bound", "The public upper bound"))
-    outside: str = option("refuse", "A number beyond the bounds: refuse, or clip (it counts as the nearer bound)", metavar="HOW")
+    outside: str = policy("A number beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out")
     missing: str = "refuse"
-    covered: ClassVar[str]  # the policy for missing numbers, with its meaning
 
     def task(self, table: Launch) -> Task[D, R]:
         """Raises InputError for text and wrong bounds, and unless policies cover missing numbers and those beyond the bounds."""
-        check_policy("outside", self.outside, OUTSIDE)
-        check_policy("missing", self.missing, ("refuse", self.covered.split()[0]))
         check_built(self.bounded)
         table.records.numbers(self.column)
-        table.refuse_missing(self.missing, self.column, f"missing={self.covered}")
-        low, high = ends_of(self.bounds)
-        table.refuse_outside(self.outside, self.column, low, high, "outside=clip (they count as the nearer bound), or wider bounds")
+        table.refuse_missing(self.missing, self.column, self.choices("missing"))
+        table.refuse_outside(self.outside, self.column, *ends_of(self.bounds), f"{self.choices('outside')}, or wider bounds")
         return self
+
+    @property
+    def excludes(self) -> bool:
+        return "exclude" in (self.missing, self.outside)
+
+    def kept(self, records: Records) -> Records:
+        """The column alone; a number that is left out is missing there. No record's number depends on another record."""
+        numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
+        return Records({self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers) if self.outside == "exclude" else numbers})
 
     @property
     def bounded(self) -> Bounded:
@@ -62,32 +64,37 @@ class BetweenBounds(ByMechanism[D, R]):
 
 
 @dataclass(frozen=True)
-class Mean(BetweenBounds[Records | Population, int]):
+class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     """Releases the mean of a column of numbers between public bounds."""
 
-    missing: str = missing_option(("refuse", "middle"), "the middle of the bounds")
-    covered: ClassVar[str] = "middle (it counts as the middle of the bounds)"
+    missing: str = policy(NO_VALUE, middle="it counts as the middle of the bounds", exclude="the mean of those present")
     name: ClassVar[str] = "mean"
     example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
 
-    def mechanism(self) -> Mechanism[Records | Population, int, Loss]:
-        return NoisySum(self.bounded, self.epsilon)
+    def mechanism(self) -> Mechanism[Records | Population, SumAndNumber, Loss]:
+        return self._noisy
+
+    @property
+    def _noisy(self) -> NoisyMean:
+        return NoisyMean(self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon)
 
     def database(self, records: Records) -> Records:
-        return records
+        return self.kept(records)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
-        (low, high), steps = ends_of(self.bounds), STEPS * len(records)
-        mean = float(self.bounded.in_units(np.asarray(result / steps)))
-        spread, reach = laplace_error(Fraction(nano_epsilon(self.epsilon), STEPS))
-        unit = (high - low) / steps
+    def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+        found = self._noisy.mean(result, len(records))
+        value, low, high = (float(self.bounded.in_units(np.asarray(share))) for share in (found.value, found.low, found.high))
         explanation = "The noise hides one replaced record; its effect on the mean falls with the number of records. The release is pure, also with a delta."
         drawn = {"axis": f"mean of {self.column}", "rows": ""}
-        numbers = measured(mean, unit * spread, unit * reach, (low, high))
-        return {"columns": ["column", "mean"], "rows": [[self.column, mean]], "explanation": explanation, "drawn": drawn, **numbers}
+        numbers = {"value": value, "standard_error": found.standard_error * (self.bounded.high - self.bounded.low), "interval": [low, high]}
+        return {"columns": ["column", "mean"], "rows": [[self.column, value]], "explanation": explanation, "drawn": drawn, **numbers}
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
-        mean = float(self.bounded.in_units(np.asarray(self.bounded.share(records).mean())))
+    def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+        kept = self.kept(records)
+        shares = self.bounded.share(kept)[~absent(kept[self.column]) | (self.missing == "middle" and not self.excludes)]
+        if not len(shares):
+            return {}
+        mean = float(self.bounded.in_units(np.asarray(shares.mean())))
         return {"mean": mean, "error": abs(self.to_data(result, records)["value"] - mean), DRAWN: [mean]}
 
 
@@ -96,18 +103,17 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     """Releases the number of records in every interval between public bounds."""
 
     _: KW_ONLY
-    cells: int = option(1024, "Number of equal cells between the bounds", metavar="N")
-    missing: str = missing_option(("refuse", "exclude"), "in no interval")
-    covered: ClassVar[str] = "exclude (it is in no interval)"
+    bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
+    missing: str = policy(NO_VALUE, exclude="it is in no interval")
     name: ClassVar[str] = "intervals"
-    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --cells 64"
+    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
 
     def check(self) -> None:
-        check_whole("cells", self.cells, 2, 1 << MAX_BITS)
+        check_whole("bins", self.bins, 2, 1 << MAX_BITS)
 
     @property
     def bits(self) -> int:
-        return (self.cells - (self.missing == "refuse")).bit_length()
+        return (self.bins - (not self.excludes)).bit_length()
 
     def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
         tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
@@ -132,12 +138,13 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return Multiset.of(self._cells(records).astype(np.uint64), self.bits)
 
     def _cells(self, records: Records) -> Counts:
-        """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Missing numbers are in one more cell."""
-        cells = np.floor(self.bounded.share(records) * self.cells).astype(np.int64)
-        return np.where(absent(records[self.column]), self.cells, np.minimum(cells, self.cells - 1))
+        """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Numbers that are left out are in one more cell."""
+        kept = self.kept(records)
+        cells = np.floor(self.bounded.share(kept) * self.bins).astype(np.int64)
+        return np.where(absent(kept[self.column]), self.bins, np.minimum(cells, self.bins - 1))
 
     def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        edges = np.unique(np.linspace(0, self.cells, min(_SHOWN, self.cells) + 1).round().astype(np.int64))
+        edges = np.unique(np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64))
         counts = result.count(edges[:-1], edges[1:])
         ends = [self._edge(edge) for edge in edges.tolist()]
         deviation, quantile = self._error
@@ -147,17 +154,17 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
-            "explanation": f"The counts of all intervals of {self.cells:,} equal cells are published; --json prints the count below each cell.",
-            "below": result.below[: self.cells + 1].tolist(),
+            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin.",
+            "below": result.below[: self.bins + 1].tolist(),
         }
 
     def _edge(self, cell: int) -> float:
         low, high = ends_of(self.bounds)
-        return low + (high - low) * cell / self.cells
+        return low + (high - low) * cell / self.bins
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)[: self.cells]))
-        return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.cells + 1] - below))}
+        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.bins)[: self.bins]))
+        return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))}
 
 
 @dataclass(frozen=True)
@@ -168,22 +175,19 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
     target: str = option(help="The column of the other node", metavar="NAME")
     _: KW_ONLY
     nodes: int = option(help="The public number of nodes, including nodes without an edge", metavar="N")
-    other: str = option(
-        "refuse", "A row that is no new edge of two nodes: refuse, or drop (nodes are then whole numbers from 0 to below their number)", metavar="HOW"
-    )
+    other: str = policy("A row that is no new edge of two nodes", exclude="nodes are then whole numbers from 0 to below their number")
     name: ClassVar[str] = "triangles"
     example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
 
     def check(self) -> None:
-        check_policy("other", self.other, ("refuse", "drop"))
         check_whole("nodes", self.nodes, 1, MAX_NODES)
 
     def task(self, table: Launch) -> Task[Graph | Triangles, int]:
         """Raises InputError in private unless the table numbers the nodes: no rule of one row could leave out names beyond the declared number."""
         if table.private and self.other == "refuse":
-            raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=drop for all other rows")
+            raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=exclude for all other rows")
         for column in (self.source, self.target):
-            table.records.whole(column) if self.other == "drop" else table.records[column]
+            table.records.whole(column) if self.other == "exclude" else table.records[column]
         return self
 
     def mechanism(self) -> Mechanism[Graph | Triangles, int, Loss]:
@@ -194,7 +198,7 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
         return self.nodes
 
     def database(self, records: Records) -> Triangles:
-        if self.other == "drop":
+        if self.other == "exclude":
             return Triangles(self._numbered(records))
         ends = [labels_of(records, column) for column in (self.source, self.target)]
         if any(absent(records[column]).any() for column in (self.source, self.target)):

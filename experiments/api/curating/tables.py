@@ -16,27 +16,27 @@ from local_dp.curator.marginals.baselines import SpanningTree
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
 from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.values import MISSING, Yes, check_label, missing_option
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.curating.labelled import Policies, Yes, check_label
+from local_dp.experiments.api.curating.values import MISSING, NO_VALUE
+from local_dp.experiments.api.declare import option, policy
 from local_dp.experiments.api.trusted import DRAWN, Offer, Question, Task, after, measured
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
 from local_dp.queries.tables import labels_of
-from local_dp.records import Records
+from local_dp.records import Records, absent
 
 OTHER = "(other)"
-_CATEGORY = "{}=category (a value of its own)"
 _MOST_VALUES = 1 << 10
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of `labels`, with one value for all others.
+    """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of `labels`.
 
-    Its values are public: none is read from the table. `missing` and `other` "category" give a value of its own to rows without one, and to numbers that are
-    neither 0 nor 1.
+    Its values are public: none is read from the table. `missing` and `other` "category" give a value of its own to rows without one, and to values that are
+    not listed: labels, or 0 and 1.
     """
 
     column: str
@@ -62,36 +62,38 @@ class Attribute:
     @cached_property
     def values(self) -> tuple[str, ...]:
         """The names of the values, by their numbers."""
-        if self.labels:
-            return (*self.labels, OTHER)
         ends = [f"{cut:g}" for cut in self.cuts]
-        lacking = (MISSING,) if self.missing == "category" else ()
+        others, lacking = (OTHER,) if self.other == "category" else (), (MISSING,) if self.missing == "category" else ()
+        if self.labels:
+            return (*self.labels, *others, *lacking)
         if ends:
             return (f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f">= {ends[-1]}", *lacking)
         if question_in(self.column):
             return ("no", "yes", *lacking)
-        return ("0", "1", *((OTHER,) if self.other == "category" else ()), *lacking)
+        return ("0", "1", *others, *lacking)
 
     @property
     def bits(self) -> int:
         return (len(self.values) - 1).bit_length()
 
-    def check(self, table: Launch) -> None:
+    def check(self, table: Launch, asking: Policies) -> None:
         """Raises InputError unless there is a value for every row of a table."""
+        if not (self.labels or self.cuts):
+            check_label(table, self.column, asking)
+            return
+        table.records[self.column] if self.labels else table.records.numbers(self.column)
+        table.refuse_missing(self.missing, self.column, asking.choices("missing"))
         if self.labels:
-            table.records[self.column]
-        elif self.cuts:
-            table.records.numbers(self.column)
-            table.refuse_missing(self.missing, self.column, _CATEGORY.format("missing"))
-        else:
-            check_label(table, self.column, self.missing, _CATEGORY.format("missing"), self.other, _CATEGORY.format("other"))
+            table.refuse_other(self.other, self.column, self.labels, f"{asking.choices('other')}, or list all labels")
 
     def numbers(self, records: Records) -> Ints:
         """The number of each record's value; `check` finds that there is one."""
-        if self.labels:
-            texts = labels_of(records, self.column)
-            return np.select([texts == label for label in self.labels], list(range(len(self.labels))), len(self.labels)).astype(np.int64)
         last = len(self.values) - 1  # the value of a missing one
+        if self.labels:
+            texts, listed = labels_of(records, self.column), len(self.labels)
+            known = [absent(records[self.column]), *(texts == label for label in self.labels)]
+            places: Ints = np.select(known, [last, *range(listed)], min(listed, last)).astype(np.int64)
+            return places
         if self.cuts:
             numbers = records.numbers(self.column)
             return np.where(np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")).astype(np.int64)
@@ -209,30 +211,27 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     )
     labels: Mapping[str, Sequence[object]] | None = option(
         None,
-        "A column and its labels, such as job=baker;smith; other values are one more label; may be repeated",
+        "A column and its labels, such as job=baker;smith; may be repeated",
         metavar="X=A;B;...",
         read=read_listed,
         collect=dict,
     )
-
-    missing: str = missing_option(("refuse", "category"), "a value of its own, in a listed column among the others")
-    other: str = option("refuse", "A value other than 0 and 1 of a column of 0 and 1: refuse or category (a value of its own)", metavar="HOW")
+    missing: str = policy(NO_VALUE, category="a value of its own")
+    other: str = policy("A value that is not listed, or not 0 and 1", category="a value of its own")
 
     def check(self) -> None:
-        for name, policy in (("missing", self.missing), ("other", self.other)):
-            check_policy(name, policy, ("refuse", "category"))
         check_whole("ways", self.ways, 1, len(self.attributes.every))
 
     def task(self, table: Launch) -> Task[BinaryTable, A]:
         for each in self.attributes.every:
-            each.check(table)
+            each.check(table, self)
         return self
 
     @cached_property
     def attributes(self) -> Attributes:
         """The columns as attributes. Raises InputError."""
         numbers = [Attribute.cut_at(column, cuts, self.missing) for column, cuts in (self.cuts or {}).items()]
-        listed = [Attribute(column, labels=tuple(map(str, labels))) for column, labels in (self.labels or {}).items()]
+        listed = [Attribute(column, labels=tuple(map(str, labels)), missing=self.missing, other=self.other) for column, labels in (self.labels or {}).items()]
         answers = [Attribute(column, missing=self.missing, other=self.other) for column in self.columns]
         return Attributes((*answers, *numbers, *listed))
 

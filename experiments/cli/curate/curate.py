@@ -5,33 +5,28 @@ The trust differs from `run`: the curator sees the records, and only its release
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from local_dp.errors import InputError
 from local_dp.experiments.api.curate import QUESTIONS
-from local_dp.experiments.api.declare import Drawn, option
+from local_dp.experiments.api.declare import check_folder, option
 from local_dp.experiments.api.trusted import Question, release
-from local_dp.experiments.cli.fields import json_option, show
+from local_dp.experiments.cli.fields import Plotted, json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curating(Drawn, Question[Any, Any]):
+class Curating(Plotted, Question[Any, Any]):
     """A question with the options that only the command line has."""
 
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
     records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees", metavar="FILE")
     pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
     out: Path | None = option(None, "Write all rows of the release, as CSV", metavar="FILE")
-    plot: Path | None = option(None, "Draw a figure of the result: .png, .svg or .pdf", metavar="FILE")
     as_json: bool = json_option("the release")
 
     def __call__(self) -> None:
-        path, drawing = None, self.drawing
-        if self.plot is not None:
-            if self.figureless:
-                raise InputError(f"{self.name} releases {self.figureless}: there is no number to draw; leave out --plot")
-            path = self.picture(self.plot)
+        path, drawing = self.pictured(self.name, self.figureless), self.drawing
+        if self.out is not None:
+            check_folder(self.out, "release")
         SCREEN.working(f"releasing from {self.records.name}")
         released = release(replace(self, delta=None) if self.pure else self, self.records, SCREEN.note)
         show(released, self.as_json)  # first: it is paid for

@@ -133,17 +133,17 @@ class Bench:
     stores: bool = option(False, "Measure stores instead: rounds with stores and without")
     as_json: bool = json_option("the figures")
     peers: bool = option(False, "Measure other libraries instead: speeds, variances, exact losses (pip install 'local-dp[peers]')")
-    figure: Path | None = option(None, "With --peers, draw the speeds into this file (.png, .svg or .pdf)", metavar="FILE")
+    plot: Path | None = option(None, "With --peers, draw the speeds, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self) -> None:
-        if self.figure is not None and not self.peers:
-            raise InputError("--figure draws the speeds of --peers; give both")
+        if self.plot is not None and not self.peers:
+            raise InputError("--plot draws the speeds of --peers; give both")
         if find_spec(HOME) is None:
             raise InputError("bench is part of the repository only: clone it, and there run pip install -e '.[peers]'")
         if self.peers:
             from local_dp.experiments.bench.peers import as_data, describe, peer_rows
 
-            rows = peer_rows(self.figure)
+            rows = peer_rows(self.plot)
             SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width()))
             return
         from local_dp.experiments.bench.speeds import as_rows, describe_speeds

@@ -103,7 +103,7 @@ class Coverage:
 
     names: tuple[str, ...] = argument("Protocols and experiments; default: all.", metavar="[NAME]...", default=())
     epsilon: tuple[float, ...] = option((), "An epsilon; may be repeated; default: 0.25, 1 and 3", metavar="E", unit="nats")
-    repetitions: int = option(10_000, "Number of runs of each case; fewer if a run is slow", metavar="R")
+    runs: int = option(10_000, "Number of runs of each case; fewer if a run is slow", metavar="R")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
     quick: bool = option(False, "For experiments, only the intervals at quick scale")
     as_json: bool = json_option("the outcome")
@@ -117,8 +117,8 @@ class Coverage:
         for name in wanted:
             if name not in known:
                 raise InputError(f"{unknown('no intervals to measure of', name, known)} ({uncovered(name)})")
-        if not 10 <= self.repetitions <= MOST or self.seed < 0:
-            raise InputError(f"repetitions is {self.repetitions} and seed {self.seed}; give 10 to {MOST:,} repetitions and a seed of 0 or more")
+        if not 10 <= self.runs <= MOST or self.seed < 0:
+            raise InputError(f"runs is {self.runs} and seed {self.seed}; give 10 to {MOST:,} runs and a seed of 0 or more")
         for value in self.epsilon:
             nano_epsilon(value)
         data = self._of_protocols(wanted) | {"stated": [row for name, make in stated.items() if name in wanted for row in self._stated(name, make())]}
@@ -144,7 +144,7 @@ class Coverage:
         rows = []
         for case in CASES[name](epsilon):
             SCREEN.working(f"measuring {case.name}, {case.what}, epsilon {number(epsilon)}, {case.n:,} clients")
-            runs = max(10, self.repetitions // case.dear)
+            runs = max(10, self.runs // case.dear)
             rows.append(measure(case, runs, self._generator(f"{case.name} {case.what} {case.tier} {case.n} {case.epsilon}")).describe())
         return rows
 
@@ -154,7 +154,7 @@ class Coverage:
         rows = []
         for case in cases:
             SCREEN.working(f"measuring {name}, {case.what}, {case.trials:,} trials")
-            rows.append(measure_stated(case, self.repetitions, self._generator(f"{case.name} {case.what} {case.trials}")))
+            rows.append(measure_stated(case, self.runs, self._generator(f"{case.name} {case.what} {case.trials}")))
         return rows
 
     def _generator(self, case: str) -> np.random.Generator:

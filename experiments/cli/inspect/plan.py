@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Literal
 from local_dp.experiments.api.costs import mix
 from local_dp.experiments.api.declare import Drawn, option
 from local_dp.experiments.api.plan import ANY, plan
-from local_dp.experiments.cli.fields import json_option, show
+from local_dp.experiments.cli.fields import Plotted, json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.surveys.frequency import OfShares
+from local_dp.shuffle.central import Behind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +29,15 @@ class Plan(ProtocolCommand):
     accuracy: float | None = option(None, "Largest error to allow; default, without --clients: the protocol's tolerance", metavar="A")
     clients: int | None = option(None, "Number of clients, to compute their accuracy", metavar="N")
     population: Literal["any", "made-up"] = option(ANY, "Any population (the worst case), or the synthetic one of a run without a table")
-    shuffle: float | None = option(None, "Also behind a shuffler: epsilon is then that of all reports together, at this delta, such as 1e-6", metavar="DELTA")
+    shuffle: bool = option(False, "Also behind a shuffler; epsilon is then that of all reports together")
+    delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
     as_json: bool = json_option("the plan")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
-        show(plan(protocol, epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=of, shuffle=self.shuffle), self.as_json)
+        show(plan(protocol, epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=of, shuffle=self.shuffle, delta=self.delta), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,15 @@ class Compare(ProtocolCommand, Drawn):
     out: Path = option(Path("comparison"), "Folder for table and figure; a stopped run continues from it", metavar="FOLDER")
     as_json: bool = json_option("the table")
 
+    @classmethod
+    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+        return kind.aim is not LocalProtocol.aim
+
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         from local_dp.experiments.api.compare import Comparison, Grid
 
         protocol, records = self.prepared(kind, given)
-        grid = Grid(epsilon=self.epsilon, clients=self.clients, randomizers=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
+        grid = Grid(epsilon=self.epsilon, clients=self.clients, only=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
 
         drawing = self.drawing
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
@@ -75,10 +82,10 @@ class Compare(ProtocolCommand, Drawn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mix(ProtocolCommand):
+class Mix(ProtocolCommand, Plotted):
     """Simulates shares of symbols behind a shuffler, by several messages a client: its symbol among blanket messages.
 
-    For frequency, histogram and crosstab. Epsilon holds for all messages together at delta, exactly, for any data; the shuffler itself sees all messages.
+    Epsilon holds for all messages together at delta, exactly, for any data; the shuffler itself sees all messages.
     """
 
     example: ClassVar[str] = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
@@ -88,7 +95,15 @@ class Mix(ProtocolCommand):
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     as_json: bool = json_option("the result")
 
+    @classmethod
+    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+        return issubclass(kind, OfShares)
+
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
+        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
         SCREEN.working("mixing messages")
-        show(mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed), self.as_json)
+        mixed = mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed)
+        show(mixed, self.as_json)
+        if path is not None:
+            mixed.draw(path, drawing)

@@ -95,7 +95,6 @@ class Server(Role):
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.hidden and each.metadata.get("shell", True)}
-        values["settings"] = values.pop("settings_")
         values["broker"] = re.sub("//[^@/]*@", "//", self.broker)
         options = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in values.items()}
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -304,7 +303,7 @@ class Resume:
 def _typed(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a server from their JSON; unknown ones are left out, missing ones have their defaults."""
     hints, known = get_type_hints(Server), {each.name for each in fields(Server)}
-    typed: dict[str, Any] = {"settings_": tuple(options.pop("settings", ()))}
+    typed = dict[str, Any]()
     for name, value in options.items():
         if name in known:
             is_path = isinstance(value, str) and hints[name] in (Path, Path | None)

@@ -15,9 +15,9 @@ import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.declare import CSV, DATES, Drawn, option, settings_of
+from local_dp.experiments.api.declare import CSV, DATES, option
 from local_dp.experiments.api.tables import Dates, read_records, read_schema
-from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
+from local_dp.experiments.cli.fields import Command, Group, Option, Plotted, first_line, instance_of, json_option, parameters_of, protocol_options, show
 from local_dp.experiments.cli.run.stored import store
 from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
@@ -40,7 +40,12 @@ class ByProtocol(Group):
         self.example = f"local-dp {name} {role.example}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return PROTOCOLS.usable()
+        return [name for name in PROTOCOLS.usable() if self.role.takes(find_protocol(name))]
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in PROTOCOLS and not self.role.takes(find_protocol(args[0])):
+            raise InputError(f"`{ctx.command_path}` is not for {args[0]}; it is for {listed(self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
     def line_of(self, ctx: click.Context, name: str) -> str:
         return shortened(first_line(find_protocol(name).__doc__ or ""), screen_width() - 30)
@@ -62,7 +67,7 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     names = [each.name for each in own if each.name]
 
     def play(**typed: Any) -> int | None:
-        texts = {name: ";".join(text) or None if isinstance(text := typed.pop(name), tuple) else text for name in names}
+        texts = {name: typed.pop(name) for name in names}
         given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
         code: int | None = instance_of(role, typed)(kind, given)
         return code
@@ -85,7 +90,11 @@ class ProtocolCommand(ABC):
     records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; each row is a client's record", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
-    settings_: tuple[str, ...] = set_option("protocol")
+
+    @classmethod
+    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+        """Whether the command is for this protocol, with some parameters."""
+        return True
 
     @abstractmethod
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int | None:
@@ -93,14 +102,13 @@ class ProtocolCommand(ABC):
 
     def built(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless the question about the table is given."""
-        values = {**settings_of(self.settings_), **given}
-        protocol = kind.from_settings(values)
+        protocol = kind.from_settings(given)
         if self.records is None:
             return protocol, None
         SCREEN.working(f"reading {self.records.name}")
         table = self.read(self.records)
         for each in fields(kind):
-            if each.metadata.get("of_table") and each.name not in values:
+            if each.metadata.get("of_table") and each.name not in given:
                 spelled = each.metadata["alias"] or each.name
                 raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {listed(list(table.columns))}")
         return protocol, table
@@ -204,7 +212,7 @@ def _missing(attendance: Attendance) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Role, Drawn):
+class Run(Role, Plotted):
     """Runs a protocol: clients, server and message bus, from one command.
 
     Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The exit code is 6 if the result is degraded.
@@ -212,16 +220,11 @@ class Run(Role, Drawn):
 
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
-    plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
+    hidden: ClassVar[frozenset[str]] = Plotted.hidden
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
-        path, drawing = None, self.drawing
-        if self.plot is not None:
-            if kind.explain is not LocalProtocol.explain:
-                raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
-            path = self.picture(self.plot)
+        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress), store)

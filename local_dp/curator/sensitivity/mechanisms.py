@@ -307,14 +307,17 @@ class GlobalMedian(OfMedian, GlobalNoise[Multiset]):
 class ExponentialMedian(ByScore[Multiset, int]):
     """A point y with weight e^(-eps d / 2), d the number of records to replace until the median is y: the competitor of noise. Domains of any size.
 
-    Privacy: epsilon, pure: a replaced record moves d by at most 1. Utility: a rank error of about (2 / eps) ln(2^bits), less where the points lie close.
-    Source: Smith 2011; as inverse sensitivity, Asi, Duchi 2020.
+    Privacy: epsilon, pure: a record that is replaced, added or removed moves d by at most 1. Without records d is 0 everywhere. When a record is added, the
+    middle (n + 1) / 2, rounded down, and the number of records below y grow by 0 or 1. So their difference moves by 1 at most.
+    Utility: a rank error of about (2 / eps) ln(2^bits), less where the points lie close. Source: Smith 2011; as inverse sensitivity, Asi, Duchi 2020.
     """
 
     epsilon: float
 
     def candidates(self, database: Multiset) -> Runs:
-        middle, last = (_records(database) + 1) // 2, (1 << database.bits) - 1
+        middle, last = (database.size + 1) // 2, (1 << database.bits) - 1
+        if not database.size:
+            return Runs(database.values, np.zeros(1, dtype=np.int64), last)
         upto = np.cumsum(database.counts)
         before = np.concatenate([[0], upto[:-1]])
         ends = np.repeat(database.values, 2)

@@ -140,6 +140,7 @@ class Learn(LocalProtocol[Lesson]):
     """
 
     name: ClassVar[str] = "learn"
+    figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
     error_unit: ClassVar[str] = "distance of the stated score from the true one"

@@ -69,6 +69,7 @@ class Learned(LocalProtocol[Lesson]):
     sqrt(default / n). An adaptive learner takes cohorts round by round and may leave some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
     """
 
+    figureless: ClassVar[str] = "a hypothesis"
     taught: ClassVar[str]
     error_unit: ClassVar[str] = "excess over the comparison of the learner's guarantee"
 

@@ -129,6 +129,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """
 
     name: ClassVar[str] = "local-sgd"
+    figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     error_unit: ClassVar[str] = "share of examples labelled wrongly"
     d: int = parameter(4, "the dimension: how many features a record has")

@@ -142,8 +142,8 @@ def _crossing(kept: Callable[[float], bool]) -> float:
 
 
 def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
-    """The accuracy that the protocol's default number of clients is for; None where it learns a concept, right or wrong."""
-    return getattr(protocol, "tolerance", None)
+    """The parameter for which the protocol has its default number of clients; None where it has none, as a learner of a concept, right or wrong."""
+    return getattr(protocol, "tolerance", None) if "tolerance" in type(protocol).__dataclass_fields__ else None
 
 
 def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:

@@ -14,6 +14,7 @@ from local_dp.bounds.frequencies import frequency_clients
 from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
+from local_dp.interaction import R
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
@@ -79,11 +80,10 @@ def among(k: int, shown: int) -> Conditional:
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
 
-class Shares(LocalProtocol[Estimate]):
-    """The share of each symbol of `query`, with `missing` exclude among all but the last. Subclasses are dataclasses with these fields."""
+class OfShares(LocalProtocol[R]):
+    """A protocol whose answer is the share of each symbol of one `query`, with `missing` exclude among those present. Subclasses are dataclasses."""
 
     missing: str
-    randomizer: str
     tolerance: float
 
     @property
@@ -92,9 +92,17 @@ class Shares(LocalProtocol[Estimate]):
         """The question to every client: a symbol."""
 
     @property
-    def excluded(self) -> int:
-        """The number of symbols, at the end, that are left out."""
-        return int(self.missing == "exclude")
+    @abstractmethod
+    def conditional(self) -> Conditional:
+        """The symbols that are shown, as shares of their whole."""
+
+    @abstractmethod
+    def of_shares(self, estimate: Estimate) -> R:
+        """The result of estimated shares of all symbols, none of them left out."""
+
+    @property
+    def excluded(self) -> bool:
+        return self.missing == "exclude"
 
     @property
     def possible(self) -> tuple[float, float]:
@@ -104,18 +112,30 @@ class Shares(LocalProtocol[Estimate]):
     def guess(self) -> tuple[float, float]:
         return guess_of_shares(self.query.domain.size - self.excluded)
 
+    def aim(self) -> Aim | None:
+        return None if self.excluded else Aim.shares(self.query.domain.size)
+
+    def truth(self, population: Population) -> Floats:
+        return self.conditional.of(population.law(self.query))
+
+
+class Shares(OfShares[Estimate]):
+    """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these fields."""
+
+    randomizer: str
+
+    def of_shares(self, estimate: Estimate) -> Estimate:
+        return estimate
+
     def oracle(self, epsilon: float) -> Randomizer:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
         if self.randomizer == "best":
-            return frequency_randomizer(epsilon, k, joint=bool(self.excluded))
+            return frequency_randomizer(epsilon, k, joint=self.excluded)
         return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=bool(self.excluded))
-
-    def aim(self) -> Aim | None:
-        return None if self.excluded else Aim.shares(self.query.domain.size)
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=self.excluded)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle = self.oracle(epsilon)
@@ -127,12 +147,8 @@ class Shares(LocalProtocol[Estimate]):
 
     @property
     def conditional(self) -> Conditional:
-        """The symbols that are shown, as shares of their whole."""
         k = self.query.domain.size
         return among(k, k - self.excluded)
-
-    def truth(self, population: Population) -> Floats:
-        return self.conditional.of(population.law(self.query))
 
 
 REPETITIONS = 999
@@ -197,7 +213,7 @@ class CrossTable:
 
 
 @dataclass(frozen=True)
-class Crosstab(LocalProtocol[CrossTable]):
+class Crosstab(OfShares[CrossTable]):
     """Estimates the share of every combination of the `columns`' labels; without a table, of two dependent columns of k labels.
 
     A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value stops the run, or has a label of its own; a
@@ -231,9 +247,8 @@ class Crosstab(LocalProtocol[CrossTable]):
     def query(self) -> Crossed:
         return self.parts.query
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def of_shares(self, estimate: Estimate) -> CrossTable:
+        return CrossTable(estimate, None)
 
     @property
     def guess(self) -> tuple[float, float]:
@@ -242,15 +257,12 @@ class Crosstab(LocalProtocol[CrossTable]):
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
 
-    def aim(self) -> Aim | None:
-        return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
-
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         crossed, conditional = self.query, self.conditional
         oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
 
         def read(tally: Tally) -> CrossTable:
-            shares = oracle.estimate(tally) if self.missing != "exclude" else conditional.estimate(oracle, tally)
+            shares = oracle.estimate(tally) if not self.excluded else conditional.estimate(oracle, tally)
             return CrossTable(shares, independence(oracle, tally, crossed.shape, conditional) if len(crossed.shape) == 2 else None)
 
         return ask_all(crossed, oracle, clients, read)
@@ -279,9 +291,6 @@ class Crosstab(LocalProtocol[CrossTable]):
         combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}
         return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.estimate), **test}
-
-    def truth(self, population: Population) -> Floats:
-        return self.conditional.of(population.law(self.query))
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class Identity(LocalProtocol[IdentityTest]):
     """
 
     name: ClassVar[str] = "identity"
+    figureless: ClassVar[str] = "a decision"
     source: ClassVar[str] = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"

@@ -37,7 +37,7 @@ class Logistic(LocalProtocol[Estimate]):
 
     name: ClassVar[str] = "logistic"
     source: ClassVar[str] = "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response with covariates)"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --set on='age >= 30; religious >= 3'"
+    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
     question: str = parameter("yes == 1", "the yes/no question whose odds are explained", of_table=True)
     on: tuple[str, ...] = parameter(("first == 1", "second == 1"), "the traits: yes/no questions or columns, separated by ';'", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels of each trait that is no question, public, separated by '|', traits by ';'; the first is the reference")

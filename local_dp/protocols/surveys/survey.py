@@ -112,7 +112,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     def for_table(self, table: Launch) -> Self:
         if not self.queries:
-            raise InputError("sq needs questions about the table: add --question, or --set queries='age >= 30; affairs > 0'")
+            raise InputError("sq needs questions about the table: add --question, or --queries 'age >= 30; affairs > 0'")
         for query in self.statistical:
             assert isinstance(query.query, Question)
             table.refuse_open(self.missing, query.query, "missing=no (a question left open counts as no), or survey with missing=exclude")

@@ -132,6 +132,24 @@ def points(bits: int) -> Callable[[tuple[tuple[int], ...]], Multiset]:
     return lambda records: Multiset.of([value for (value,) in records], bits)
 
 
+LOST = (-1,)
+"""A record without a value."""
+
+
+def present(bits: int) -> Callable[[tuple[tuple[int], ...]], Multiset]:
+    """Databases of the points that there are: the number of records is public, and how many of them have a value is not."""
+    return lambda records: Multiset.of([value for (value,) in records if value >= 0], bits)
+
+
+def numbered(kind: type[Any]) -> type[Any]:
+    """A wrong twin that releases the number of records with a value beside its answer."""
+
+    def law(mechanism: Any, database: Multiset) -> Law[Any]:
+        return {(answer, database.size): weight for answer, weight in kind.law(mechanism, database).items()}
+
+    return type(f"Numbered{kind.__name__}", (kind,), {"law": law})
+
+
 def labelled(bits: int) -> Callable[[tuple[tuple[int, int], ...]], LabelledMultiset]:
     """Databases of labelled points of 0..2^bits - 1."""
     return lambda records: LabelledMultiset.of_pairs(records, bits)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.loss import Pure
-from tests.support.mechanisms.case import POINTS, Case, Judged, Twin, points, wrong
+from tests.support.mechanisms.case import LOST, POINTS, Case, Judged, Twin, numbered, points, present, wrong
 
 ALL = [(0,), (1,), (2,), (3,)]
 
@@ -41,6 +41,7 @@ def sparse(*n: int) -> tuple[Case, Case]:
 
 
 LOW = ThresholdedHistogram(2.0, 0.05)
+SPARSE = SparseMedians(2.0, 1, 0, 1e-2)
 HALF = Judged(Medians(1.0, 2, 0), "add-remove", Pure(500_000_000))
 CASES = (
     histogram(2.0, 0.05, 0.5, Twin(WholeEpsilon(2.0, 0.05), 0.2, (6,))),
@@ -54,4 +55,6 @@ CASES = (
     medians(2, 1, 0.3, 2),
     Case(HALF, ALL, points(2), (1, 2, 3), (Twin(replace(HALF, of=Medians(2.5, 2, 0))),), tight=0.4),
     *sparse(1, 2, 5),
+    Case(Medians(1.0, 2, 0), [LOST, *ALL], present(2), (1, 2, 3), (Twin(numbered(Medians)(1.0, 2, 0)),), tight=0.3, factor=4),
+    Case(SPARSE, [LOST, *ALL], present(2), (1, 2, 5), (Twin(numbered(SparseMedians)(2.0, 1, 0, 1e-2)),), factor=0),
 )

@@ -1,0 +1,43 @@
+"""`--plot`: every protocol draws its result, or is refused before anybody is asked."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+import local_dp as ldp
+from local_dp.experiments.cli.inspect.plan import Compare, Mix
+from local_dp.protocols.local_protocol import PROTOCOLS, find_protocol
+from local_dp.protocols.planning.ways import estimators
+from tests.support.runs.command import local_dp
+
+CLIENTS = {"mean-found": 20_000}
+MIXED, COMPARED = ([name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))] for role in (Mix, Compare))
+
+
+@pytest.mark.parametrize(("command", "name"), [*(("run", name) for name in PROTOCOLS.usable()), *(("mix", name) for name in MIXED)])
+def test_a_figure_is_drawn_or_refused(command: str, name: str, tmp_path: Path) -> None:
+    """A refusal says so before a round begins; a result without rows is drawn too."""
+    figure = tmp_path / "result.svg"
+    done = local_dp(command, name, "--clients", str(CLIENTS.get(name, 2000)), "--seed", "1", "--plot", str(figure))
+    if find_protocol(name).figureless:
+        assert (done.returncode, done.stdout, figure.exists()) == (2, "", False)
+        assert "leave out --plot" in done.stderr
+        assert "replied" not in done.stderr
+    else:
+        assert (done.returncode, figure.exists()) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("name", PROTOCOLS.usable())
+def test_a_command_takes_what_it_lists(name: str) -> None:
+    """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan` answers every one."""
+    assert ldp.plan(name).rows
+    for listed, answered in ((MIXED, lambda: ldp.mix(name, clients=2000, seed=1)), (COMPARED, lambda: estimators(find_protocol(name)(), 1.0))):
+        with nullcontext() if name in listed else pytest.raises(ldp.InputError, match=r"no shares of symbols|nothing to compare"):
+            answered()
+
+
+def test_a_command_for_few_protocols_names_them() -> None:
+    refused = local_dp("mix", "survey", "--help")
+    assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (2, True)
+    assert not [name for name in PROTOCOLS.usable() if (f"\n  {name} " in local_dp("mix", "--help").stdout) != (name in MIXED)]
