@@ -21,6 +21,7 @@ from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
+from local_dp.experiments.tiers.cluster import each_of
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key
@@ -150,22 +151,24 @@ class Comparison:
         progress: Progress = lambda what, done, total: None,
         drawing: Drawing = DEFAULT,
         formats: Sequence[str] = ("png", "svg"),
+        cluster: str = "",
     ) -> "Compared":
         """Measures the points that are missing in `folder`, and writes comparison.csv and figures in these formats there. Raises InputError."""
-        compared = self.measured(folder, progress)
+        compared = self.measured(folder, progress, cluster)
         rows = compared.data["rows"]
         write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
         save(compared.figure, *(folder / f"comparison.{ending}" for ending in formats), drawing=drawing)
         return compared
 
-    def measured(self, folder: Path, progress: Progress = lambda what, done, total: None) -> "Compared":
+    def measured(self, folder: Path, progress: Progress = lambda what, done, total: None, cluster: str = "") -> "Compared":
         """Measures the points that are missing in `folder`. Raises InputError."""
         points = self.points()
         store = MeasurementStore(folder, code_stamp(__name__))
-        for done, point in enumerate(points):
-            if store.get(point, self.grid.seed) is None:
-                progress(f"{point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients", done, len(points))
-                store.add(point, self.grid.seed, self.measure(point))
+        missing = [point for point in points if store.get(point, self.grid.seed) is None]
+        progress("", len(points) - len(missing), len(points))
+        for done, (point, measurement) in enumerate(each_of(missing, self.measure, cluster), len(points) - len(missing) + 1):
+            store.add(point, self.grid.seed, measurement)
+            progress(f"{point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients", done, len(points))
         store.sort()
         with reading(store.path, "remove it to measure again"):
             rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
@@ -235,11 +238,19 @@ class Compared(Tabular):
 
 @python_errors()
 def compare(
-    task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, csv: str = "", dates: Dates = None, **how: Any
+    task: str | LocalProtocol[Any],
+    of: Table | None = None,
+    *,
+    folder: str | Path | None = None,
+    cluster: str = "",
+    csv: str = "",
+    dates: Dates = None,
+    **how: Any,
 ) -> Compared:
     """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
     A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`.
+    `cluster` is the address of a Dask scheduler.
     With a `folder` the measurements, the table and the figure are kept there, and a stopped comparison continues. Raises InputError.
     """
     own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}
@@ -249,9 +260,9 @@ def compare(
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     comparison = Comparison(known, Grid(**given), records)
     if folder is not None:
-        return comparison.run(Path(folder))
+        return comparison.run(Path(folder), cluster=cluster)
     with TemporaryDirectory() as kept:
-        return comparison.measured(Path(kept))
+        return comparison.measured(Path(kept), cluster=cluster)
 
 
 def _several(value: Any) -> tuple[Any, ...]:

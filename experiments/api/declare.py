@@ -45,6 +45,7 @@ def policy(what: str, **choices: str) -> Any:
     return option("refuse", f"{what}: refuse, {', '.join([*words[:-1], f'or {words[-1]}'])}", metavar="HOW", choices=choices)
 
 
+CLUSTER = "Dask scheduler whose workers measure, such as tcp://host:8786"
 CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
 
 

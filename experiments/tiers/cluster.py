@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -10,7 +10,7 @@ from logging import CRITICAL, getLogger, root
 from operator import add
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, s
 from local_dp.populations.finite import Population
 from local_dp.tallies import Tally
 
+T = TypeVar("T")
+R = TypeVar("R")
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 128  # steps in one task: of one-bit reports, a fifth of a second
@@ -92,6 +94,26 @@ def scheduled() -> Iterator[None]:
         raise BusError(f"the workers of the cluster died over and over: {error}; run the same command to go on") from None
     except (CancelledError, OSError) as error:
         raise BusError("the cluster's scheduler went away; start it, and run the same command to go on") from error
+
+
+def each_of(work: Iterable[T], measure: Callable[[T], R], cluster: str = "") -> Iterator[tuple[T, R]]:
+    """Each piece of work with its result: one by one here, or on the workers of the Dask scheduler at this address, as they are done. Raises BusError."""
+    if not cluster:
+        yield from ((each, measure(each)) for each in work)
+        return
+    from distributed import as_completed
+
+    with Cluster(cluster) as joined, scheduled():
+        here = joined.checked(plug_ins_of([measure, *(work := list(work))]) | {f"{OURS}.experiments"})
+        how = joined.client.submit(_same, measure, pure=False)
+        asked = {joined.client.submit(_measured, how, each, here, pure=False): each for each in work}
+        for future in as_completed(asked, loop=joined.client.loop):
+            yield asked[future], future.result()
+
+
+def _measured(measure: Callable[[T], R], work: T, here: Installation) -> R:
+    _same_here(here)
+    return measure(work)
 
 
 class Rounds:
@@ -196,8 +218,8 @@ def plug_ins_of(work: object) -> frozenset[str]:
     return frozenset(packages - {OURS, "__main__", *sys.stdlib_module_names})
 
 
-def _same(asked: AskedOf) -> AskedOf:
-    return asked
+def _same(data: T) -> T:
+    return data
 
 
 def _answers(span: range, asked: AskedOf, here: Installation) -> tuple[Tally, bytes]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import local_dp as ldp
 from local_dp.bus.children import environment
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
@@ -213,6 +214,16 @@ def test_hosts_on_two_machines_are_one_run(tmp_path: Path) -> None:
     assert (data["result"]["estimate"], data["clients"]["answered"]) == (alone["result"]["estimate"], 1500)
 
 
+def test_comparisons_and_coverage_are_measured_by_workers(two_workers: Any) -> None:
+    """The table of `compare` and that of `coverage` are those of one process; other code of the experiments is refused."""
+    grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
+    assert ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict() == ldp.compare("frequency", **grid).to_dict()
+    typed = ("coverage", "survey", "discrete-laplace", "--epsilon", "1", "--runs", "40", "--json")
+    there, here = (json.loads(local_dp(*typed, *more).stdout) for more in (("--cluster", two_workers.scheduler_address), ()))
+    assert there == here
+    assert len(there["measured"]) > 5
+
+
 def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The packages of the classes of the work, at any depth; a package of one file or of several, by its text."""
     (tmp_path / "coins").mkdir()
@@ -260,7 +271,6 @@ def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers
             time.sleep(0.03 * moment)
             scheduler.kill()
             heard += run.stderr.read().splitlines()
-        print(moment, run.wait(), *heard, sep="\n")
         assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (5, [LOST])
         assert len([*rounds_folder().glob("*/*.npz")]) >= moment % 3 + 1
         again = json.loads(local_dp(*typed, "--cluster", two_workers.scheduler_address).stdout)

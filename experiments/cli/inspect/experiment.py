@@ -2,26 +2,30 @@
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import Drawn, argument, option
+from local_dp.experiments.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
 from local_dp.experiments.text.layout import held, number, paragraph, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
+from local_dp.experiments.tiers.cluster import each_of
 from local_dp.loss import nano_epsilon
 from local_dp.noise import SEED_BITS
 
 if TYPE_CHECKING:
+    from local_dp.experiments.lab.coverage.repetition import Case
     from local_dp.experiments.lab.coverage.stated import Stated
+
+T = TypeVar("T")
 
 DEFAULT_SEED = 1
 DEFAULT_OUT = Path("results")
@@ -39,7 +43,7 @@ class RunExperiment(Drawn):
     full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (4 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")
-    cluster: str = option("", "Dask scheduler whose workers measure the points, such as tcp://host:8786", metavar="URL")
+    cluster: str = option("", CLUSTER, metavar="URL")
 
     def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
@@ -95,6 +99,17 @@ EPSILONS = (0.25, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
+class _Numbered(Generic[T]):
+    """The measurement of the case of a number: a worker of a cluster gets the cases once, and numbers then."""
+
+    cases: tuple[T, ...]
+    measure: Callable[[T], dict[str, Any]]
+
+    def __call__(self, place: int) -> dict[str, Any]:
+        return self.measure(self.cases[place])
+
+
+@dataclass(frozen=True)
 class Coverage:
     """Measures how often stated 95 % intervals contain the truth, by repetition and exactly.
 
@@ -106,6 +121,7 @@ class Coverage:
     runs: int = option(10_000, "Number of runs of each case; fewer if a run is slow", metavar="R")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
     quick: bool = option(False, "For experiments, only the intervals at quick scale")
+    cluster: str = option("", CLUSTER, metavar="URL")
     as_json: bool = json_option("the outcome")
 
     def __call__(self) -> int:
@@ -121,7 +137,8 @@ class Coverage:
             raise InputError(f"runs is {self.runs} and seed {self.seed}; give 10 to {MOST:,} runs and a seed of 0 or more")
         for value in self.epsilon:
             nano_epsilon(value)
-        data = self._of_protocols(wanted) | {"stated": [row for name, make in stated.items() if name in wanted for row in self._stated(name, make())]}
+        trials = [case for name, make in stated.items() if name in wanted for case in make()]
+        data = self._of_protocols(wanted) | {"stated": self._all(trials, self._tried, lambda case: f"{case.name}, {case.what}, {case.trials:,} trials")}
         kept = [row["holds"] for row in data["measured"]] + [row["inside"] for part in ("exact", "success_rates", "stated") for row in data[part]]
         data["holds"] = all(kept)
         verdict = f"{'All' if all(kept) else f'{sum(kept)} of'} {len(kept)} intervals contain the truth as often as stated."
@@ -132,30 +149,31 @@ class Coverage:
         from local_dp.experiments.lab.coverage.cases import CASES, exact_ranges, success_rates
 
         epsilons = self.epsilon or EPSILONS
-        measured = [row for name in wanted if name in CASES for value in epsilons for row in self._measured(name, value)]
+        cases = [case for name in wanted if name in CASES for value in epsilons for case in CASES[name](value)]
+        measured = self._all(cases, self._repeated, lambda case: f"{case.name}, {case.what}, epsilon {number(case.epsilon)}, {case.n:,} clients")
         SCREEN.working("computing the exact coverage")
         exact = [row for value in epsilons for row in exact_ranges(value)] if set(BINOMIAL) & set(wanted) else []
         return {"seed": self.seed, "measured": measured, "exact": exact, "success_rates": success_rates() if SUCCESS_RATES in wanted else []}
 
-    def _measured(self, name: str, epsilon: float) -> list[dict[str, Any]]:
-        from local_dp.experiments.lab.coverage.cases import CASES
+    def _all(self, cases: Sequence[T], measure: Callable[[T], dict[str, Any]], name: Callable[[T], str]) -> list[dict[str, Any]]:
+        """The rows of these cases, in their order."""
+        rows: dict[int, dict[str, Any]] = {}
+        SCREEN.working(f"measuring {len(cases)} intervals")
+        for place, row in each_of(range(len(cases)), _Numbered(tuple(cases), measure), self.cluster):
+            rows[place] = row
+            SCREEN.working(f"{len(rows)} of {len(cases)} intervals measured, at last {name(cases[place])}", len(rows) / len(cases))
+        return [rows[place] for place in range(len(cases))]
+
+    def _repeated(self, case: "Case") -> dict[str, Any]:
         from local_dp.experiments.lab.coverage.repetition import measure
 
-        rows = []
-        for case in CASES[name](epsilon):
-            SCREEN.working(f"measuring {case.name}, {case.what}, epsilon {number(epsilon)}, {case.n:,} clients")
-            runs = max(10, self.runs // case.dear)
-            rows.append(measure(case, runs, self._generator(f"{case.name} {case.what} {case.tier} {case.n} {case.epsilon}")).describe())
-        return rows
+        runs = max(10, self.runs // case.dear)
+        return measure(case, runs, self._generator(f"{case.name} {case.what} {case.tier} {case.n} {case.epsilon}")).describe()
 
-    def _stated(self, name: str, cases: Sequence["Stated"]) -> list[dict[str, Any]]:
+    def _tried(self, case: "Stated") -> dict[str, Any]:
         from local_dp.experiments.lab.coverage.stated import measure_stated
 
-        rows = []
-        for case in cases:
-            SCREEN.working(f"measuring {name}, {case.what}, {case.trials:,} trials")
-            rows.append(measure_stated(case, self.runs, self._generator(f"{case.name} {case.what} {case.trials}")))
-        return rows
+        return measure_stated(case, self.runs, self._generator(f"{case.name} {case.what} {case.trials}"))
 
     def _generator(self, case: str) -> np.random.Generator:
         return np.random.default_rng([self.seed, zlib.crc32(case.encode())])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from local_dp.experiments.api.costs import mix
-from local_dp.experiments.api.declare import Drawn, option
+from local_dp.experiments.api.declare import CLUSTER, Drawn, option
 from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import Plotted, json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
@@ -56,6 +56,7 @@ class Compare(ProtocolCommand, Drawn):
     tier: Literal["aggregate", "population"] = option("aggregate", "Tallies drawn from their law, or every client simulated")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
     out: Path = option(Path("comparison"), "Folder for table and figure; a stopped run continues from it", metavar="FOLDER")
+    cluster: str = option("", CLUSTER, metavar="URL")
     as_json: bool = json_option("the table")
 
     @classmethod
@@ -72,10 +73,10 @@ class Compare(ProtocolCommand, Drawn):
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
         def progress(point: str, done: int, total: int) -> None:
-            SCREEN.working(f"{done} of {total} points measured; {point}", done / total)
+            SCREEN.working(f"{done} of {total} points measured{point and f', at last {point}'}", done / total)
 
         with SCREEN.resumable():
-            compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats)
+            compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats, self.cluster)
         show(compared, self.as_json)
         if not self.as_json:
             SCREEN.tell(f"\nfigure: {self.out / f'comparison.{formats[0]}'}")
