@@ -1,6 +1,7 @@
 """The members of a run: the client processes and hosts that have said hello, or stand in a roster; and the topics that a server reads."""
 
 import math
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -58,11 +59,17 @@ class Roster:
 
     @classmethod
     def parse(cls, text: str) -> "Roster":
-        """A line for each place; lines that begin with # are notes. Raises InputError."""
-        return cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        """A line for each place; lines that begin with # are notes, the first of `keys enrol` the number of places. Raises InputError, also for one that was cut."""
+        roster = cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        counted = re.findall(r"^# (\d+) places$", text, re.MULTILINE)
+        if counted not in ([], [str(len(roster.places))]):
+            raise InputError(
+                f"the roster has {len(roster.places)} places and should have {' or '.join(counted)}: it was cut or changed; enrol its members again"
+            )
+        return roster
 
     def __str__(self) -> str:
-        return "".join(f"{place}\n" for place in self.places)
+        return f"# {len(self.places)} places\n" + "".join(f"{place}\n" for place in self.places)
 
     def add(self, place: Place) -> None:
         """One more, with a name and clients of its own. Raises InputError."""

@@ -15,7 +15,8 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers import outcome as outcomes
 from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene
-from local_dp.server.members import Members
+from local_dp.sealing import KEY
+from local_dp.server.members import Members, Roster
 from local_dp.wire import Hello
 from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.runs.command import enrolled, local_dp, together
@@ -105,6 +106,24 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
         assert local_dp("keys", "enrol", str(roster), str(tmp_path / key), *place).returncode == 2
     assert roster.read_bytes() == content
     assert local_dp("keys", "enrol", str(roster), str(tmp_path / "server.key.pub"), "--index", "40").returncode == 0
+
+
+@pytest.mark.parametrize("members", [200, pytest.param(300_000, marks=pytest.mark.long)])
+def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(members: int, tmp_path: Path) -> None:
+    """One command for a file of keys, each with the next place. The roster without its last lines, or without a part of a line, is refused."""
+    keys, roster = tmp_path / "keys.pub", tmp_path / "roster"
+    keys.write_text("".join(f"{place:064x}\n" for place in range(1, members + 1)))
+    done = local_dp("keys", "enrol", str(roster), str(keys), "--index", "7")
+    assert done.stderr.strip().endswith(f"client-7 to client-{members + 6}, sign for the clients 7..{members + 6}")
+    text = roster.read_text()
+    places = Roster.parse(text).places
+    assert [(place.start, int(place.key.hex(), 16)) for place in places] == [(index + 6, index) for index in range(1, members + 1)]
+    for end in (len(text) - 1, len(text) // 2, text.rindex("\n", 0, -1) + 1):
+        roster.write_text(text[:end])
+        done = local_dp("keys", "enrol", str(roster), "ab" * KEY, "--index", "0")
+        assert (done.returncode, done.stderr.count("\n")) == ((0, 1) if end == len(text) - 1 else (2, 1)), done.stderr
+    keys.write_text(f"{1:064x}\n{2:063x}\n")
+    assert "line 2 of" in local_dp("keys", "enrol", str(tmp_path / "fresh"), str(keys), "--clients", "10").stderr
 
 
 def test_what_needs_no_key_pays_for_none() -> None:

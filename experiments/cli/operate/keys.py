@@ -16,7 +16,7 @@ from local_dp.server.shuffler import NAME
 
 _MOST = 1 << 48
 _MODE = 0o600
-_LENGTH = 1 << 24  # bytes of a roster that is read
+_LENGTH = 1 << 28  # bytes of a roster, for some 3 million members
 UNSIGNED_RUN = "without --key this run is unsigned: anyone who reaches the broker can answer for any client"
 
 
@@ -38,14 +38,15 @@ class Create:
 
 @dataclass(frozen=True)
 class Enrol:
-    """Adds a public key to a roster, or to a new one.
+    """Adds public keys to a roster, or to a new one.
 
-    A host needs --start and --clients, a client --index, a shuffler --shuffler and --clients. Clients of another key are refused.
+    A host needs --start and --clients, a client --index, a shuffler --shuffler and --clients. Clients of another key are refused. A file may hold the keys of
+    many members, one in a line: their places follow each other.
     """
 
     example: ClassVar[str] = "enrol roster.txt host-0.key.pub --start 0 --clients 500"
     roster: Path = argument("The roster's file", metavar="ROSTER")
-    key: str = argument("The public key, or its file", metavar="HEX|FILE")
+    key: str = argument("The public key, or the file of one or more", metavar="HEX|FILE")
     start: int = option(0, "Index of a host's first client", metavar="I")
     clients: int | None = option(None, "Number of clients of a host, or behind a shuffler", metavar="N")
     index: int | None = option(None, "Index of a single client, from 0", metavar="I")
@@ -53,24 +54,29 @@ class Enrol:
 
     def __call__(self) -> None:
         roster = read_roster(self.roster) if self.roster.exists() else Roster([])
-        place = self._place(public_key(self.key))
+        places = [self._place(key, place) for place, key in enumerate(public_keys(self.key))]
         fresh = self.roster.with_name(self.roster.name + ".new")
-        fresh.write_text(str(Roster([*roster.places, place])))
+        fresh.write_text(str(Roster([*roster.places, *places])))
         os.replace(fresh, self.roster)
-        SCREEN.note(f"{place.member} signs for the clients {place.start}..{place.stop - 1}")
+        first, last = places[0], places[-1]
+        signs = f"{first.member} signs" if first is last else f"{len(places):,} members, {first.member} to {last.member}, sign"
+        SCREEN.note(f"{signs} for the clients {first.start}..{last.stop - 1}")
 
-    def _place(self, key: bytes) -> Place:
+    def _place(self, key: bytes, number: int) -> Place:
+        """That of the key of this number in its file."""
         if (self.clients is None) == (self.index is None):
             raise InputError("give --clients N, and for a host --start I, or give --index I for a single client")
         if self.index is not None:
-            check_whole("the index", self.index, 0, _MOST - 1)
-            return Place(f"client-{self.index}", client_group(self.index), self.index, self.index + 1, key)
+            index = self.index + number
+            check_whole("the index", index, 0, _MOST - 1)
+            return Place(f"client-{index}", client_group(index), index, index + 1, key)
         assert self.clients is not None
+        start = self.start + number * self.clients
         check_whole("clients", self.clients, 1, _MOST - 1)
-        check_whole("the first client", self.start, 0, _MOST - 1 - self.clients)
+        check_whole("the first client", start, 0, _MOST - 1 - self.clients)
         if self.shuffler:
             return Place(NAME, NAME, 0, self.clients, key)
-        return Place(f"host-{self.start}", HOSTS, self.start, self.start + self.clients, key)
+        return Place(f"host-{start}", HOSTS, start, start + self.clients, key)
 
 
 def private_key(path: Path) -> bytes:
@@ -86,6 +92,14 @@ def public_key(text: str) -> bytes:
     if len(text) == 2 * KEY and not Path(text).exists():
         return _from_hex(text, "the key")
     return _from_hex(_text(Path(text)), f"the file {text!r:.80}")
+
+
+def public_keys(text: str) -> list[bytes]:
+    """A public key as text, or those in the file of this name, one in a line. Raises InputError."""
+    if len(text) == 2 * KEY and not Path(text).exists():
+        return [_from_hex(text, "the key")]
+    lines = _text(Path(text)).split()
+    return [_from_hex(line, f"line {place} of {text!r:.80}") for place, line in enumerate(lines, 1)] or [_from_hex("", f"the file {text!r:.80}")]
 
 
 def read_roster(path: Path) -> Roster:
@@ -126,9 +140,12 @@ def _unsigned(private: bool) -> None:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_LENGTH).decode("ascii")
+            text = file.read(_LENGTH + 1).decode("ascii")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r:.80}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+    if len(text) > _LENGTH:
+        raise InputError(f"{str(path)!r:.80} has more than {_LENGTH >> 20} MiB; split the run")
+    return text
 
 
 def _from_hex(text: str, where: str) -> bytes:
