@@ -59,7 +59,7 @@ class Roster:
 
     @classmethod
     def parse(cls, text: str) -> "Roster":
-        """A line for each place; lines that begin with # are notes, the first of `keys enrol` the number of places. Raises InputError, also for one that was cut."""
+        """A line for each place; lines that begin with # are notes, one of them the number of places. Raises InputError, also for a cut one."""
         roster = cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
         counted = re.findall(r"^# (\d+) places$", text, re.MULTILINE)
         if counted not in ([], [str(len(roster.places))]):

@@ -27,16 +27,17 @@ def option(
     collect: Callable[[Any], Any] | None = None,
     ends: tuple[str, str] = ("", ""),
     choices: Mapping[str, str] | None = None,
+    split: bool = False,
     shell: bool = True,
 ) -> Any:
     """A field that is an option; without a default it must be given.
 
     For the command line: `name` is its spelling there, if not the field's. `read` reads one text, and `collect` makes the value of all texts of a repeated
-    option. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. `choices` are those of a `policy`. An option without `shell` is
-    for Python alone.
+    option; with `split`, one text may have several parts. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. `choices` are
+    those of a `policy`. An option without `shell` is for Python alone.
     """
-    about = {"help": help, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends, "choices": choices, "shell": shell}
-    return field(default=default, metadata=about)
+    about = {"help": help, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends}
+    return field(default=default, metadata={**about, "choices": choices, "split": split, "shell": shell})
 
 
 def policy(what: str, **choices: str) -> Any:

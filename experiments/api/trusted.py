@@ -48,6 +48,11 @@ def measured(value: Any, standard_error: float | None = None, reach: float | Non
     return {"value": value, "standard_error": errors, "interval": intervals if many or intervals is None else intervals[0]}
 
 
+def bounded(most: float | None, text: str, otherwise: str = "No error is known: there are too few records for this epsilon.") -> dict[str, Any]:
+    """The error of an answer by its mechanism's law: a number that it stays within with probability 95 %, in a sentence; or why none is known."""
+    return {"bound": most, "error": otherwise if most is None else f"With probability 95 % {text}"}
+
+
 def after(mechanism: Mechanism[D, A, Loss], finish: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
     """One release by the mechanism, and a function of it."""
     return Nonadaptive((mechanism,), lambda answers: finish(answers[0]))
@@ -190,6 +195,12 @@ class Release(Tabular):
         return self.data["result"].get("interval")
 
     @property
+    def bound(self) -> float | None:
+        """The number of records that the error stays within with probability 95 %, of an answer without an interval; None where no number is known."""
+        bound: float | None = self.data["result"].get("bound")
+        return bound
+
+    @property
     def truth(self) -> Any:
         """The truth and the errors, in a simulation; None in a private release."""
         return self.data["truth"]
@@ -201,14 +212,17 @@ class Release(Tabular):
         result = data["result"]
         listed = result.get("brief", result)
         rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
+        ends = self.interval if isinstance(self.value, list) and "brief" not in result else None
+        if ends:
+            rows = [[*row, _interval(pair)] for row, pair in zip(rows, ends, strict=False)]
+        columns = [*listed["columns"], *["95 % interval"] * bool(ends)]
         lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-        lines += [_within(result), result["explanation"]] if _within(result) else [result["explanation"]]
-        lines += [*filter(None, [_PROTECTS.get(data["neighbours"])])]
-        if data["truth"] is not None:
+        lines += filter(None, [_within(result), result.get("error"), result["explanation"], _PROTECTS.get(data["neighbours"])])
+        if data["truth"]:
             lines.append(_truth(data["truth"]))
         if data["left"] is not None:
             lines.append(f"Left of the budget: {held(_price(data['left']))}.")
-        parts = [table(listed["columns"], rows, width)] if rows else []
+        parts = [table(columns, rows, width)] if rows else []
         return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
 
     def frame(self) -> Mapping[str, list[Any]]:
@@ -226,11 +240,11 @@ class Release(Tabular):
         drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
         rows = listed["rows"][:MOST_SHOWN]
         values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]
-        ends = [(math.nan, math.nan)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
+        ends: Any = [(None, None)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
         title = f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
         labels = [_label(row, listed["columns"], drawn) for row in rows]
         axis = f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}" if len(rows) < len(listed["rows"]) else drawn["axis"]
-        lows, highs = [low for low, _ in ends], [high for _, high in ends]
+        lows, highs = ([math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1))
         plot_estimates(Estimates(title, axis, drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path, drawing)
 
     @property
@@ -337,9 +351,14 @@ def _counted(data: dict[str, Any]) -> str:
 def _within(result: dict[str, Any]) -> str:
     """The interval of a release of one number."""
     ends = result.get("interval")
-    if not ends or isinstance(ends[0], Sequence):
+    if not ends or isinstance(ends[0], Sequence) or "value" not in result:
         return ""
-    return f"With probability 95 % the number of these records lies in {held(' .. '.join(map(number, ends)))}."
+    return f"With probability 95 % the number of these records lies in {_interval(ends)}."
+
+
+def _interval(ends: Sequence[float | None]) -> str:
+    """An interval; None is an open end."""
+    return held(" .. ".join("open" if end is None else number(end) for end in ends))
 
 
 def _truth(truth: dict[str, Any]) -> str:

@@ -226,9 +226,12 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
     spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
-    if many and not collect:
-        nothing = None if each.default is None else ()
-        attributes |= {"type": _Parts(attributes["type"]), "callback": lambda ctx, param, typed: tuple(part for parts in typed for part in parts) or nothing}
+    if many and (about.get("split") or not collect):
+        nothing = None if each.default is None and not collect else ()
+        attributes |= {
+            "type": _Parts(click.types.convert_type(attributes["type"])),
+            "callback": lambda ctx, param, typed: tuple(part for parts in typed for part in parts) or nothing,
+        }
     shown = "" if hint is bool else shown_default(each.default)
     return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
 

@@ -83,6 +83,7 @@ def least_tail(nano: int | Fraction, share: Fraction) -> int:
     return least_clients(lambda y: exp_epsilon(nano * (y - 1)) >= ratio)
 
 
+@lru_cache(maxsize=256)
 def laplace_error(nano: int | Fraction, misses: Fraction = Fraction(1, 20)) -> tuple[float, int]:
     """The standard deviation of discrete Laplace noise at `nano` nano-nats, and the least y that it misses with this probability at most."""
     step = float(nano) / NANO

@@ -16,7 +16,7 @@ from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangle
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import NO_VALUE, check_domain, coded, plain
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import ByMechanism, Task, measured
+from local_dp.experiments.api.trusted import ByMechanism, Task, bounded, measured
 from local_dp.loss import Loss
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import parse
@@ -124,9 +124,20 @@ class Threshold(Labelled[LabelledMultiset, int]):
     example: ClassVar[str] = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int, Loss]:
+        return self._learner
+
+    @property
+    def _learner(self) -> PureThresholds | DyadicThresholds:
         if self.delta is None:
             return PureThresholds(self.epsilon)
         return DyadicThresholds(BITS, self.alpha, self.epsilon, self.delta, agnostic=True)
+
+    def _excess(self, size: int) -> int | None:
+        learner = self._learner
+        if isinstance(learner, DyadicThresholds):
+            return learner.excess(size)
+        most = learner.choice.shortfall((1 << BITS) + 1)
+        return most if most < size // 2 else None
 
     def database(self, records: Records) -> LabelledMultiset:
         (points,), labels = self.labelled(records)
@@ -135,7 +146,9 @@ class Threshold(Labelled[LabelledMultiset, int]):
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         start = plain(result)
         rule = f"Predict {int(value_of(result) < 0)} everywhere." if start is None else f"Predict 1 where {self.column} is {start} or more, else 0."
-        return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": rule, **measured(start)}
+        most = self._excess(len(records))
+        error = bounded(most, f"the rule errs on at most {most} records more than the best one does, for any table.")
+        return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": rule, **measured(start), **error}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         database = self.database(records)
@@ -168,7 +181,19 @@ class Point(Labelled[LabelledMultiset, int | None]):
     def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
         value = None if result is None else coded(records, self.column).value(result)
         rule = "No value is far enough ahead: predict 0 everywhere." if result is None else f"Predict 1 where {self.column} is {value}, else 0."
-        return {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": rule, **measured(value)}
+        shown = {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": rule, **measured(value)}
+        return {**shown, **self._error(result, len(records))}
+
+    def _error(self, result: int | None, size: int) -> dict[str, Any]:
+        """Of a stable choice: a value that is released is the most frequent one; without one, the lead is small, or it would have been released."""
+        if self.delta is None:
+            most = ProperPointLearner(self.epsilon).choice.shortfall(1 << BITS)
+            text = f"the most frequent value has at most {most:,} records of label 1 more than this one, for any table."
+            return bounded(most if most < size // 2 else None, text)
+        if result is not None:
+            return {"bound": 0, "error": "No other value has more records of label 1: that is certain."}
+        lead = PointLearner(self.epsilon, self.delta).choice.certain() - 1
+        return bounded(lead, f"the most frequent value has a lead of at most {lead:,} records of label 1.")
 
     def truth(self, result: int | None, records: Records) -> dict[str, Any]:
         database = self.database(records)
@@ -193,6 +218,10 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
             raise InputError("a rectangle needs at least one column")
 
     def mechanism(self) -> Mechanism[LabelledPoints, Rectangle, Loss]:
+        return self._learner
+
+    @property
+    def _learner(self) -> RankRectangles:
         if self.delta is None:
             raise InputError("a rectangle has no pure form here; give a delta")
         return RankRectangles(BITS, len(self.columns), self.alpha, self.epsilon, self.delta)
@@ -209,7 +238,10 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         rows = [[column, plain(low), plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
         rule = "Predict 1 where every column lies between its bounds, else 0."
         nothing = "There is no answer: predict 0 everywhere; use more records or a larger epsilon."
-        return {"columns": ["column", "from", "to"], "rows": rows, "explanation": rule if rows else nothing, **measured([row[1:] for row in rows])}
+        most = self._learner.lost(len(records))
+        text = f"at most {most} records of label 1 lie outside, for any table; the number of label 0 inside has no bound."
+        error = bounded(most, text) if rows else {"bound": None, "error": "Without an answer there is no error to bound."}
+        return {"columns": ["column", "from", "to"], "rows": rows, "explanation": rule if rows else nothing, **measured([row[1:] for row in rows]), **error}
 
     def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:
         database = self.database(records)

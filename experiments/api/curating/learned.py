@@ -2,27 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from fractions import Fraction
+from typing import Any, ClassVar, TypeAlias
 
 from local_dp.curator.account import DeclaredAccount
+from local_dp.curator.clipped import laplace_error
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option, pair, policy
 from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
 from local_dp.experiments.api.trusted import Offer, Question, Task
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
+from local_dp.experiments.text.layout import held, number
+from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.learners.tabular import in_words, verdict
 from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score, unit_of
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.encoded import Encoding
+from local_dp.queries.encoded import Encoding, encoded
+from local_dp.queries.query import STEPS
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.from_sq import among_complete, on_table
+from local_dp.theorems.from_sq import LEAST, among_complete, completeness, on_table, put_to_records
 
-R = TypeVar("R")
 _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the budget
+
+
+def _reach(query: StatisticalQuery, nano: int, size: int, misses: Fraction) -> float:
+    """What the noise of an answer on the [-1, 1] scale exceeds with this probability at most, and half a step where values are rounded to a lattice."""
+    steps = put_to_records(query).domain.size - 1
+    return 2 * (laplace_error(Fraction(nano, steps), misses)[1] + (size / 2 if steps == STEPS else 0)) / (steps * size)
+
+
 SAME_RECORDS = "Its score is measured on the records it was learned from; on others it may be worse."
 
 
@@ -47,10 +58,17 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         metavar="COLUMN=LOW..HIGH",
         read=pair,
         collect=dict,
+        split=True,
     )
     cuts: int = option(1, "Cuts of a number column, for learners of bits", metavar="N")
     parameters: Written | None = option(
-        None, "A parameter of the learner, such as depth=2; may be repeated", name="--set --parameters", metavar="NAME=VALUE", read=pair, collect=dict
+        None,
+        "A parameter of the learner, such as depth=2; may be repeated",
+        name="--set --parameters",
+        metavar="NAME=VALUE",
+        read=pair,
+        collect=dict,
+        split=True,
     )
     missing: str = policy("A row that lacks a feature or the label", exclude="it is left out")
     name: ClassVar[str] = "learn"
@@ -79,10 +97,15 @@ class LearnedRule(Question[Records | Population, "Taught"]):
 
 @dataclass(frozen=True)
 class Taught:
-    """A hypothesis, its score and the score of a trivial rule, on the records it was learned from. A score is an accuracy or a square error."""
+    """A hypothesis, its score and the score of a trivial rule, on the records it was learned from. A score is an accuracy or a square error.
+
+    `low` and `high` are the ends of a score's interval.
+    """
 
     hypothesis: Any
     score: float
+    low: float
+    high: float
     trivial: float
 
 
@@ -97,19 +120,25 @@ class Learned(Task[Records | Population, Taught]):
     def offer(self, size: int) -> Offer[Records | Population, Taught]:
         shares = 2 if self._excludes else 0  # of complete rows: for the learner and for the verdicts
         account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
-        asked = curated_from_sq(Adaptive(self._play), account.part.epsilon, size)
+        asked = curated_from_sq(Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size)
         return Offer(f"{account.queries:,} noisy sums", asked, account)
 
-    def _play(self) -> Play[StatisticalQuery, float, Taught]:
-        hypothesis = yield from self._on_rows(self.learning.built.algorithm())
-        verdicts = tuple(StatisticalQuery(verdict(judged), _TOLERANCE) for judged in (hypothesis, trivial(hypothesis)))
-        score, other = ((1 + answer) / 2 for answer in (yield from self._on_rows(Nonadaptive(verdicts, lambda answers: answers))))
-        unit = unit_of(hypothesis, self.encoding)
-        return Taught(hypothesis, unit * score, unit * (max(other, 1 - other) if verdict(hypothesis).classifies else other))
-
-    def _on_rows(self, algorithm: Algorithm[StatisticalQuery, float, R]) -> Play[StatisticalQuery, float, R]:
-        """The algorithm on all rows, or on the complete ones; their share is one more query."""
-        return as_play(among_complete(algorithm, self.encoding) if self._excludes else on_table(algorithm, self.encoding))
+    def _play(self, nano: int, size: int) -> Play[StatisticalQuery, float, Taught]:
+        """Learns on all rows, or on the complete ones, whose share is one more query. Then judges the rule and a trivial one in the same way."""
+        learner, encoding = self.learning.built.algorithm(), self.encoding
+        hypothesis = yield from as_play(among_complete(learner, encoding) if self._excludes else on_table(learner, encoding))
+        judged = [StatisticalQuery(encoded(encoding, verdict(each)), _TOLERANCE) for each in (hypothesis, trivial(hypothesis))]
+        queries = (*judged, *[completeness(encoding, _TOLERANCE)] * self._excludes)
+        answers = yield queries
+        misses = Fraction(1, 20 * (len(queries) - 1))
+        reaches = [_reach(query, nano, size, misses) for query in queries]
+        least, share, most = (answers[2] - reaches[2], answers[2], answers[2] + reaches[2]) if self._excludes else (1.0, 1.0, 1.0)
+        ends = [(answers[0] + side) / min(1.0, max(LEAST, whole)) for side in (-reaches[0], reaches[0]) for whole in (least, most)]
+        unit = unit_of(hypothesis, encoding)
+        score, other, low, high = (
+            unit * (1 + min(1.0, max(-1.0, each))) / 2 for each in (*(answer / max(share, LEAST) for answer in answers[:2]), min(ends), max(ends))
+        )
+        return Taught(hypothesis, score, low, high, max(other, 1 - other) if verdict(hypothesis).classifies else other)
 
     @property
     def _excludes(self) -> bool:
@@ -127,7 +156,9 @@ class Learned(Task[Records | Population, Taught]):
         what = "accuracy" if right else "mean square error" if self.encoding.label else "mean square distance"
         sentence = f"{self.encoding.label} where {rule}" if right else rule
         rows = [[self.learning.learner, result.score], ["a trivial rule", result.trivial]]
-        return {"columns": ["rule", what], "rows": rows, "explanation": f"{sentence}. {SAME_RECORDS}", "parameters": asdict(result.hypothesis)}
+        ends = f"{number(result.low)} .. {number(result.high)}"
+        error = {"interval": [result.low, result.high], "error": f"With probability 95 % or more the {what} of the rule on these records lies in {held(ends)}."}
+        return {"columns": ["rule", what], "rows": rows, "explanation": f"{sentence}. {SAME_RECORDS}", "parameters": asdict(result.hypothesis), **error}
 
     def truth(self, result: Taught, records: Records) -> dict[str, Any]:
         population, unit = Rows(records), unit_of(result.hypothesis, self.encoding)

@@ -2,23 +2,25 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_built, check_whole
+from local_dp.curator.account import Account
 from local_dp.curator.clipped import HasNumber, NoisyMean, SumAndNumber
 from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.triangles import LadderTriangles, Triangles
+from local_dp.curator.sensitivity.triangles import LadderTriangles, LocalOfTriangles, Triangles
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import NO_VALUE
 from local_dp.experiments.api.declare import option, policy
 from local_dp.experiments.api.tables import Bounds, ends_of
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
-from local_dp.loss import Loss
+from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Offer, Question, Task, measured
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Population
 from local_dp.populations.graphs import MAX_NODES, Graph
 from local_dp.protocols.surveys.policies import Launch
@@ -29,6 +31,7 @@ from local_dp.tallies import Z95
 D = TypeVar("D")
 R = TypeVar("R")
 _SHOWN = 16  # intervals in a summary
+_CONSERVATIVE = "The intervals are conservative: they hold the number with probability 95 % or more."
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         explanation = "The noise hides one replaced record; its effect on the mean falls with the number of records. The release is pure, also with a delta."
         drawn = {"axis": f"mean of {self.column}", "rows": ""}
         numbers = {"value": value, "standard_error": found.standard_error * (self.bounded.high - self.bounded.low), "interval": [low, high]}
-        return {"columns": ["column", "mean"], "rows": [[self.column, value]], "explanation": explanation, "drawn": drawn, **numbers}
+        error = {"error": _CONSERVATIVE if self.excludes else None}
+        return {"columns": ["column", "mean"], "rows": [[self.column, value]], "explanation": explanation, "drawn": drawn, **numbers, **error}
 
     def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
         kept = self.kept(records)
@@ -154,6 +158,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
+            "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
             "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin.",
             "below": result.below[: self.bins + 1].tolist(),
         }
@@ -167,9 +172,19 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))}
 
 
+class Counted(NamedTuple):
+    """A number of triangles, and the local sensitivity of it."""
+
+    triangles: int
+    local: int
+
+
+_OF_LOCAL = 0.01  # the probability that the local sensitivity is larger than its bound
+
+
 @dataclass(frozen=True)
-class CountTriangles(ByMechanism[Graph | Triangles, int]):
-    """Releases the number of triangles of a graph whose edges are the rows. The number of nodes is public; neighbours differ in one edge."""
+class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangles, Counted]):
+    """Releases the number of triangles of a graph whose edges are the rows, with an interval. The number of nodes is public; neighbours differ in one edge."""
 
     source: str = option(help="The column of one node of each edge", metavar="NAME")
     target: str = option(help="The column of the other node", metavar="NAME")
@@ -182,7 +197,7 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
     def check(self) -> None:
         check_whole("nodes", self.nodes, 1, MAX_NODES)
 
-    def task(self, table: Launch) -> Task[Graph | Triangles, int]:
+    def task(self, table: Launch) -> Task[Graph | Triangles, Counted]:
         """Raises InputError in private unless the table numbers the nodes: no rule of one row could leave out names beyond the declared number."""
         if table.private and self.other == "refuse":
             raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=exclude for all other rows")
@@ -190,8 +205,16 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
             table.records.whole(column) if self.other == "exclude" else table.records[column]
         return self
 
-    def mechanism(self) -> Mechanism[Graph | Triangles, int, Loss]:
-        return LadderTriangles(self.epsilon)
+    def offer(self, size: int) -> Offer[Graph | Triangles, Counted]:
+        """The count by four fifths of epsilon; the fifth is for the local sensitivity, which its interval follows from."""
+        ladder, local = self._parts
+        asked = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted]((ladder, local), lambda answers: Counted(*answers))
+        return Offer("LadderTriangles", asked, Account(ladder.loss + local.loss, "edge"))
+
+    @property
+    def _parts(self) -> tuple[LadderTriangles, LocalOfTriangles]:
+        nano = nano_epsilon(self.epsilon)
+        return LadderTriangles((nano - nano // 5) / NANO), LocalOfTriangles(nano // 5 / NANO)
 
     def size(self, records: Records) -> int:
         """The number of nodes: the number of edges is protected."""
@@ -214,11 +237,13 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
         known = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
         return Graph.of(np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
         explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."
-        shown = {"columns": ["", "triangles"], "rows": [["graph", result]], "drawn": {"axis": "triangles", "rows": ""}}
-        return {**shown, "explanation": explanation, **measured(result)}
+        shown = {"columns": ["", "triangles"], "rows": [["graph", result.triangles]], "drawn": {"axis": "triangles", "rows": ""}}
+        ladder, local = self._parts
+        reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
+        return {**shown, "explanation": explanation, **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3)))}
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
+    def truth(self, result: Counted, records: Records) -> dict[str, Any]:
         triangles = self.database(records)
-        return {DRAWN: [triangles.value], "triangles": triangles.value, "error": abs(result - triangles.value), "edges": len(records)}
+        return {DRAWN: [triangles.value], "triangles": triangles.value, "error": abs(result.triangles - triangles.value), "edges": len(records)}

@@ -1,6 +1,7 @@
 """Questions about several columns together: all their marginals, and synthetic records with nearly the same marginals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals, Synthetic
@@ -19,16 +21,18 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.curating.labelled import Policies, Yes, check_label
 from local_dp.experiments.api.curating.values import MISSING, NO_VALUE
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import DRAWN, Offer, Question, Task, after, measured
+from local_dp.experiments.api.trusted import DRAWN, Offer, Question, Task, after, bounded, measured
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
 from local_dp.queries.tables import labels_of
 from local_dp.records import Records, absent
+from local_dp.tallies import Z95
 
 OTHER = "(other)"
 _MOST_VALUES = 1 << 10
+_BY_TABLE = "No error is known: that of this mechanism depends on the table."
 
 
 @dataclass(frozen=True)
@@ -193,10 +197,35 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Cells:
-    """The estimated counts of all cells of a workload, and the reason for this mechanism."""
+    """The estimated counts of all cells of a workload, the reason for this mechanism, and the noisy characters that have the law of their errors."""
 
     counts: Floats
     reason: str
+    noisy: NoisyCharacters | None = None
+
+    def interval(self, places: Ints) -> list[list[float]] | None:
+        """The 95 % intervals of these cells: the noise of a cell is normal around its unbiased count. An estimate that is moved from it is held too."""
+        if self.noisy is None:
+            return None
+        raw, reach = self.noisy.cells[places], Z95 * self.noisy.spread[places]
+        low, high = np.minimum(raw - reach, self.counts[places]), np.maximum(raw + reach, self.counts[places])
+        ends: list[list[float]] = np.stack([np.clip(end, 0, self.noisy.size) for end in (low, high)], axis=1).tolist()
+        return ends
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Synthetic records, and the noisy characters that they come from."""
+
+    synthetic: Synthetic
+    noisy: NoisyCharacters | None = None
+
+    def error(self, cells: Floats, places: Ints) -> int | None:
+        """What the errors of these cells of the synthetic records stay within, all together with probability 95 %: normal errors and a union bound."""
+        if self.noisy is None:
+            return None
+        reach = normal_quantile(0.025 / len(places)) * self.noisy.spread[places]
+        return math.ceil(float(np.max(np.abs(cells[places] - self.noisy.cells[places]) + reach)))
 
 
 @dataclass(frozen=True)
@@ -268,23 +297,28 @@ class MarginalCounts(OfAttributes[Cells]):
     def offer(self, size: int) -> Offer[BinaryTable, Cells]:
         workload, loss = self.workload, self.loss
         if isinstance(loss, Pure):
-            return _weighed(pure_mwem(workload, size, loss.epsilon), size, loss, workload)
+            mwem = pure_mwem(workload, size, loss.epsilon)
+            cells_of = _finished(mwem, size, lambda weights: Cells(weights.answers(workload), "pure privacy, by weights of all rows"))
+            return Offer(_named(mwem), cells_of, Account(loss))
         choice, account = choose(workload, size, loss), Account(loss)
         if choice.kind == "mst":
             tree = SpanningTree(workload.d, loss.epsilon, loss.delta)
             return Offer("SpanningTree", after(tree, lambda model: Cells(model.cells(workload), choice.reason)), account)
 
         def cells(noisy: NoisyCharacters) -> Cells:
-            return Cells(workload.of_histogram(self.nearest(noisy)) if choice.kind == "nearest" else noisy.cells, choice.reason)
+            return Cells(workload.of_histogram(self.nearest(noisy)) if choice.kind == "nearest" else noisy.cells, choice.reason, noisy)
 
         return Offer("FourierGaussian", after(FourierGaussian(workload, loss.epsilon, loss.delta), cells), account)
 
     def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
-        every = self.attributes.every
+        every, cells = self.attributes.every, self.attributes.cells(self.ways)
+        places = np.array([place for place, _ in cells])
         explanation = f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be negative or a fraction."
-        rows = [[*values, float(result.counts[place])] for place, values in self.attributes.cells(self.ways)]
+        rows = [[*values, float(result.counts[place])] for place, values in cells]
         columns, drawn = [*(each.column for each in every), "records"], self.drawn
-        return {"columns": columns, "rows": rows, "explanation": explanation, "drawn": drawn, **measured([row[-1] for row in rows])}
+        spread = (result.noisy is not None and np.array_equal(result.counts, result.noisy.cells) and result.noisy.spread[places].tolist()) or None
+        error = {"interval": result.interval(places), "standard_error": spread, "error": None if result.noisy else _BY_TABLE}
+        return {"columns": columns, "rows": rows, "explanation": explanation, "drawn": drawn, **measured([row[-1] for row in rows]), **error}
 
     def truth(self, result: Cells, records: Records) -> dict[str, Any]:
         true = self.workload.answers(self.database(records))
@@ -292,49 +326,51 @@ class MarginalCounts(OfAttributes[Cells]):
 
 
 @dataclass(frozen=True)
-class SyntheticRecords(OfAttributes[Synthetic]):
+class SyntheticRecords(OfAttributes[Drawn]):
     """Releases synthetic records, with nearly the same marginals."""
 
     name: ClassVar[str] = "synthetic"
     example: ClassVar[str] = "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
 
-    def offer(self, size: int) -> Offer[BinaryTable, Synthetic]:
+    def offer(self, size: int) -> Offer[BinaryTable, Drawn]:
         if self.workload.d > DENSE:
             raise InputError(f"the columns take {self.workload.d} bits, and synthetic records take up to {DENSE}: give fewer columns, cuts or labels")
         loss = self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(self.workload, size, loss.epsilon)
-            return Offer(_named(mwem), mwem.algorithm(size), Account(loss))
+            return Offer(_named(mwem), _finished(mwem, size, Drawn), Account(loss))
         fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
-        return Offer("FourierGaussian", after(fourier, lambda noisy: Synthetic(self.workload.d, self.nearest(noisy))), Account(loss))
+        return Offer("FourierGaussian", after(fourier, lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy)), Account(loss))
 
-    def to_data(self, result: Synthetic, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Drawn, records: Records) -> dict[str, Any]:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")
         common = [[*names, int(count)] for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)]
         explanation = f"No row is a person's. Marginals of {self.ways} columns are nearly those of the table; others may differ. --out writes all records."
         brief = {"columns": [*columns, "records"], "rows": common}
-        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation, "drawn": self.drawn}
+        most = result.error(self.workload.answers(BinaryTable(self.attributes.d, words)), np.array([place for place, _ in self.attributes.cells(self.ways)]))
+        error = bounded(most, f"every cell of these marginals is within {most} records of the table's.", _BY_TABLE)
+        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation, "drawn": self.drawn, **error}
 
-    def _words(self, result: Synthetic) -> Words:
+    def _words(self, result: Drawn) -> Words:
         """Rows by their weights, without impossible ones. The cumulative sums of the weights are rounded, so no chance enters."""
-        words, weights = np.arange(len(result.weights), dtype=np.uint64), np.where(self.attributes.possible(), result.weights, 0.0)
-        upto = np.rint(np.cumsum(weights) * (result.weights.sum() / weights.sum())).astype(np.int64)
+        drawn = result.synthetic.weights
+        words, weights = np.arange(len(drawn), dtype=np.uint64), np.where(self.attributes.possible(), drawn, 0.0)
+        upto = np.rint(np.cumsum(weights) * (drawn.sum() / weights.sum())).astype(np.int64)
         return np.repeat(words, np.diff(upto, prepend=0))
 
-    def truth(self, result: Synthetic, records: Records) -> dict[str, Any]:
+    def truth(self, result: Drawn, records: Records) -> dict[str, Any]:
         return self.errors(self.workload.answers(BinaryTable(self.attributes.d, self._words(result))), records)
 
 
-def _weighed(mwem: Mwem[Pure], size: int, loss: Pure, workload: Marginals) -> Offer[BinaryTable, Cells]:
-    """The cells of the weights of MWEM."""
+def _finished(mwem: Mwem[Pure], size: int, finish: Callable[[Synthetic], A]) -> Adaptive[Any, Any, A]:
+    """MWEM, and a function of its weights."""
 
-    def play() -> Play[Any, Any, Cells]:
-        weights = yield from as_play(mwem.algorithm(size))
-        return Cells(weights.answers(workload), "pure privacy, by weights of all rows")
+    def play() -> Play[Any, Any, A]:
+        return finish((yield from as_play(mwem.algorithm(size))))
 
-    return Offer(_named(mwem), Adaptive(play), Account(loss))
+    return Adaptive(play)
 
 
 def _named(mwem: Mwem[Pure]) -> str:

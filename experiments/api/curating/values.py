@@ -1,7 +1,7 @@
 """Questions about the values of a column: the count of each value, quantiles, the median, and where a label is 1."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
@@ -9,15 +9,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from local_dp.arrays import Floats, Words
-from local_dp.curator.clipped import laplace_error
+from local_dp.curator.clipped import laplace_error, least_tail
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
+from local_dp.curator.sanitizers.medians import Medians, Steps
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
+from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, bounded, measured
 from local_dp.loss import Loss, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
@@ -89,6 +89,10 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         return self
 
     def mechanism(self) -> Mechanism[Multiset, NoisyCounts, Loss]:
+        return self._cells
+
+    @property
+    def _cells(self) -> PerCellHistogram | ThresholdedHistogram:
         return PerCellHistogram(BITS, self.epsilon, strangers=1) if self.delta is None else ThresholdedHistogram(self.epsilon, self.delta)
 
     def database(self, records: Records) -> Multiset:
@@ -97,14 +101,17 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
         column, released = coded(records, self.column), dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
         lost = released.pop(column.nothing, 0) if self.missing == "exclude" else 0
+        noise = Fraction(nano_epsilon(self.epsilon), 2)
+        rare = self._cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
         present = max(1, result.size - lost)  # an estimate: the number of those present is protected too
         rows = sorted(([column.value(point), count, count / present] for point, count in released.items()), key=lambda row: -row[1])  # ties as they come
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
             "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.",
+            **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
-            **measured([row[1] for row in rows], *laplace_error(Fraction(nano_epsilon(self.epsilon), 2)), (0, result.size)),
+            **measured([row[1] for row in rows], *laplace_error(noise), (0, result.size)),
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
@@ -150,17 +157,36 @@ class Quantiles(OfNumbers[Steps]):
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
     def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:
-        return Medians(self.epsilon, self.levels) if self.delta is None else SparseMedians(self.epsilon, self.levels, delta=self.delta)
+        """Pure, also with a delta: on 2^64 points that takes no more records than a choice with a delta."""
+        return self._tree
+
+    @property
+    def _tree(self) -> Medians:
+        return Medians(self.epsilon, self.levels)
 
     def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
-        values = [plain(result.quantile(share) - 1) for share in self.shares]
+        values, size = [plain(result.quantile(share) - 1) for share in self.shares], len(records)
+        most = self._tree.rank_error(BITS, size)
         return {
             "columns": ["share at most", self.column],
             "rows": [[share, value] for share, value in zip(self.shares, values, strict=True)],
-            "explanation": f"{NO_BOUNDS}{_BEYOND if None in values else ''}",
+            "explanation": f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if None in values else ''}",
             **measured(values),
+            "interval": None if self.missing == "exclude" else self._between(values, most / size),  # shares of an unknown number have no known places
+            **bounded(most if most < size // 2 else None, f"at most {most:,} records lie between any of these answers and the true quantile, for any table."),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
+
+    def _between(self, values: Sequence[float | None], error: float) -> list[list[float | None]] | None:
+        """The interval of each true quantile: the released ones whose shares are known to lie on either side of its own; None is an open end.
+
+        None where every interval would be open on both sides.
+        """
+        apart = math.ceil(error * (1 << self.levels) + 1e-9)  # so many released quantiles further, the share differs by more than the error
+        if apart >= len(values):
+            return None
+        padded = [*[None] * apart, *values, *[None] * apart]
+        return [[padded[place], padded[place + 2 * apart]] for place in range(len(values))]
 
     def truth(self, result: Steps, records: Records) -> dict[str, Any]:
         numbers = self.numbers(records)
@@ -179,6 +205,7 @@ class Median(OfNumbers[int]):
         return ExponentialMedian(self.epsilon)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
+        most = ExponentialMedian(self.epsilon).choice.shortfall(1 << BITS)
         explanation = f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if plain(result) is None else ''}"
         return {
             "columns": ["column", "median"],
@@ -186,6 +213,7 @@ class Median(OfNumbers[int]):
             "explanation": explanation,
             "drawn": {"axis": self.column, "rows": ""},
             **measured(plain(result)),
+            **bounded(most if most < len(records) // 2 else None, f"at most {most:,} records lie between this answer and the true median, for any table."),
         }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:

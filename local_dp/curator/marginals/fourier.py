@@ -114,6 +114,11 @@ class NoisyCharacters:
         first = self.workload.of_characters(self.variances)[self.workload.starts[:-1]]  # the cell of zeros: the sum over its characters by 2^|T|
         return np.asarray(np.sqrt(first / np.array([1 << mask.bit_count() for mask in self.workload.masks])))
 
+    @property
+    def spread(self) -> Floats:
+        """The standard error of each cell, shape (cells,)."""
+        return np.repeat(self.deviations, np.diff(self.workload.starts))
+
 
 @dataclass(frozen=True)
 class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):

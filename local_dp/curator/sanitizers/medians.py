@@ -258,16 +258,15 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
 
     def release(self, database: Multiset, draws: Draws) -> Steps:
         records = Spread(database, self.low)
-        nodes, cuts = [_root(records)], list[int]()
+        nodes = [Node(0, 1 << records.bits, 0, records.points.size)]
         for _ in range(self.levels):
             cuts_here = [self.cut(node, self.choice(records.bits).choose(self.candidates(records, node), draws)) for node in nodes]
             nodes = [part for node, cut in zip(nodes, cuts_here, strict=True) for part in node.split(records, cut)]
-            cuts = [node.high for node in nodes]
-        return self._steps(database.bits, tuple(cuts[:-1]))
+        return self._steps(database.bits, tuple(node.high for node in nodes[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
         records = Spread(database, self.low)
-        return image(self._law(records, _root(records), self.levels), lambda cuts: self._steps(database.bits, cuts))
+        return image(self._law(records, Node(0, 1 << records.bits, 0, records.points.size), self.levels), lambda cuts: self._steps(database.bits, cuts))
 
     def _law(self, records: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
         """The law of the ascending cuts in a node: given its own cut, those of its two parts are independent."""
@@ -295,10 +294,6 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         return Steps.of(bits, ((threshold, share(threshold)) for threshold in sorted({1, *near}) if 0 < threshold < 1 << bits))
 
 
-def _root(records: Spread) -> Node:
-    return Node(0, 1 << records.bits, 0, records.points.size)
-
-
 @dataclass(frozen=True)
 class Medians(TreeOfMedians[Pure]):
     """Each cut t of a node of m records has weight e^(-eps |#(below t) - m / 2| / (2 levels)), over all thresholds of the node's range.
@@ -319,6 +314,17 @@ class Medians(TreeOfMedians[Pure]):
     def choice(self, bits: int = 0) -> ExponentialChoice:
         """Scores are in half-records, so that they are whole numbers."""
         return ExponentialChoice(self._level / NANO, sensitivity=2)
+
+    def rank_error(self, bits: int, size: int, misses: float = 0.05) -> int:
+        """E: except with probability `misses`, every cut k has k m / 2^levels +- E of the m <= `size` records below it, on every database.
+
+        A node's best cut is off by half a finer point, the drawn one by the `shortfall` more; its target by half of the errors of two cuts of higher levels.
+        """
+        own = ((size >> self.low) + 1 + self.choice().shortfall((1 << (bits + self.low)) + 1, misses / ((1 << self.levels) - 1))) / 2
+        errors = [0.0, own]
+        for _ in range(1, self.levels):
+            errors.append(own + (errors[-1] + errors[-2]) / 2)
+        return math.ceil(errors[-1])
 
     @property
     def _level(self) -> int:

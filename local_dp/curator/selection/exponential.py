@@ -57,6 +57,9 @@ def reach_of(decay: Fraction, log_candidates: float) -> int:
     return math.ceil((log_candidates + _FORGOTTEN) / -math.log1p(float(decay - 1)))
 
 
+_SLACK = 1e-9  # of a logarithm in floats
+
+
 @dataclass(frozen=True)
 class ExponentialChoice:
     """Chooses a candidate of whole score q with probability proportional to a^(best - q), a = e^(-eps / (2 sensitivity)).
@@ -86,6 +89,13 @@ class ExponentialChoice:
 
     def reach(self, candidates: int) -> int:
         return reach_of(self.decay, math.log(candidates))
+
+    def shortfall(self, candidates: int, misses: float = 0.05) -> int:
+        """The least t such that a candidate more than t below the best is chosen with at most this probability, whatever the scores of so many candidates.
+
+        The worst scores: one candidate is the best, and all others lie t + 1 below. Then it is (k - 1) a^(t + 1) / (1 + (k - 1) a^(t + 1)) exactly.
+        """
+        return max(0, math.ceil(math.log((candidates - 1) * (1 - misses) / misses) / -math.log1p(float(self.decay - 1)) + _SLACK) - 1) if candidates > 1 else 0
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         """A candidate of these groups, which have at least one."""

@@ -102,6 +102,10 @@ class StableChoice(WithinDelta[D, R | None]):
         answered = self.answered(lead.gap)
         return {lead.best: answered, None: UNIT - answered}
 
+    def certain(self, misses: float = 0.05) -> int:
+        """The least lead from which on the best is released with probability 1 - `misses` or more: without an answer the lead is below it, so probably."""
+        return next(gap for gap, answered in enumerate(best_acceptance(self.loss)) if answered >= math.ceil((1 - misses) * UNIT))
+
     def answered(self, gap: int | None) -> int:
         """The probability of an answer, in units of 2^-64."""
         accepted = best_acceptance(self.loss)

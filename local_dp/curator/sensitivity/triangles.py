@@ -11,7 +11,7 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, least_tail
 from local_dp.curator.mechanism import Law, Neighbours, mixture, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
@@ -125,6 +125,41 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         below, above = below[below >= 0][::-1], above[above < local.last]
         scores = np.concatenate([np.arange(-len(below), 1), np.arange(-1, -len(above) - 1, -1)])
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
+
+    def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
+        """W: the number is off by more than W with probability `misses` at most, on every graph of so many nodes and a local sensitivity of at most this.
+
+        Of A_0 = a, A_(t - 1) is a + t - 1 at most, so the rungs beyond T weigh sum_(t > T) 2 (a + t - 1) e^(-eps t / 2) at most and those up to T at least 1 +
+        sum_(t <= T) 2 a e^(-eps t / 2); rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u < T) (a + u) at most. W is the
+        largest over all a; e^-44 is for what is clamped.
+        """
+        decay, most = float(self.choice.decay), max(0, nodes - 2)
+        rungs = np.arange(self.choice.reach(math.comb(nodes, 3) + 1) + 1)
+        q, worst = decay**rungs, 0
+        for a in range(min(sensitivity, most) + 1):
+            beyond = 2 * decay * q * ((a + rungs) / (1 - decay) + decay / (1 - decay) ** 2)
+            up_to = 1 + 2 * a * decay * (1 - q) / (1 - decay)
+            last = int(np.argmax(beyond <= (misses - math.exp(-44)) * up_to))
+            worst = max(worst, int(np.minimum(most, a + rungs[:last]).sum()))
+        return worst
+
+
+@dataclass(frozen=True)
+class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
+    """The local sensitivity of the number of triangles over all pairs of nodes, with discrete Laplace noise, clipped to 0..n - 2.
+
+    Privacy: epsilon, pure: an edge moves the number of common neighbours of a pair by at most 1.
+    """
+
+    epsilon: float
+
+    def noisy(self, database: Graph | Triangles) -> tuple[int, ClippedLaplace]:
+        local = self.local(database)
+        return local.within(0), ClippedLaplace(nano_epsilon(self.epsilon), 1, local.most)
+
+    def at_most(self, released: int, misses: float) -> int:
+        """What the local sensitivity exceeds with probability `misses` at most."""
+        return released + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1
 
 
 def bounded(graph: Graph, degree: int) -> Graph:

@@ -14,6 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_built, check_share
+from local_dp.curator.clipped import least_tail
 from local_dp.curator.mechanism import Law, image
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits, check_same
 from local_dp.curator.selection.groups import Groups
@@ -211,6 +212,23 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         if self.agnostic:
             raise InputError("an agnostic law has infinitely many outcomes and is not listed; use `chance`")
         return image(self.choice.law(self.candidates(database, 0)), self._answer)
+
+    def excess(self, size: int, misses: float = 0.05) -> int | None:
+        """X: on any `size` records the threshold errs on at most X more than the best, with probability 1 - `misses`; None if no X below `size` is proved.
+
+        A fifth of `misses` is for the noise y of the optimum; then H is at least best + h. The lowest interval around the best gap with c = (h + 1) / 2 records
+        has its middle less than c from it: a candidate of score c or more. At most `bits` candidates a record and two constants err on more than X, of score
+        h - X - 1 or less, and no answer has the weight of `SparseChoice`.
+        """
+        rate = -math.log1p(float(self.choice.decay - 1))
+        noise = least_tail(self.optimum.nano, Fraction(misses) / 10) - 1 if self.agnostic else 0
+        room = math.floor(self.alpha * size + spare(self.choice.epsilon, self.delta))
+        silent = self.choice.growth / self.delta * math.exp(rate * (1 - max(0, room - noise + 1) // 2))
+        left = misses * (0.8 if self.agnostic else 1.0) - silent
+        if left <= 0 or (room + noise + 1) // 2 > size:
+            return None
+        excess = (room + noise) // 2 - 1 + math.ceil(math.log((self.bits * size + 2) / left) / rate)
+        return excess if excess < size else None
 
     def _answer(self, threshold: int | None) -> int:
         return 1 << (self.bits - 1) if threshold is None else threshold

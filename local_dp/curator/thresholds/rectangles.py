@@ -54,12 +54,16 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     def loss(self) -> Approximate:
         return self.choice.loss
 
+    @property
+    def height(self) -> int:
+        """H."""
+        within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
+        return math.floor(within + spare(self.epsilon, self.delta))
+
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
         check_same(points.bits, self.bits)
-        below = np.concatenate([[0], np.cumsum(points.counts)])
-        within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
-        height = math.floor(within + spare(self.epsilon, self.delta))
+        below, height = np.concatenate([[0], np.cumsum(points.counts)]), self.height
         off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
         return Joined(middles(points, height - np.abs(below - self.rank)), Listed(np.minimum(points.counts, height - off), points.values))
 
@@ -151,10 +155,27 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     def side(self, rank: int) -> RankQuery:
         return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
 
+    def rank(self, size: int) -> int:
+        """The rank of a side among the positive ones of so many examples."""
+        return max(1, math.floor(_SHARE * self.alpha * size / (2 * self.axes)))
+
+    def lost(self, size: int, misses: float = 0.05) -> int | None:
+        """X: a rectangle of `size` examples is released that leaves out more than X positive ones with probability `misses` at most; None for no X below size.
+
+        Of each side: as in `DyadicThresholds.excess`, a candidate of score c = (H + 1) / 2 or more exists unless there are fewer than c positive ones. A
+        released number is off by more than x with probability (candidates) e^(eps (H - x - 1 - c) / 2) at most; otherwise rank + x are lost, or all, below c.
+        """
+        side = self.side(self.rank(size))
+        rate, height = -math.log1p(float(side.choice.decay - 1)), side.height
+        reached = (height + 1) // 2
+        off = height - 1 - reached + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
+        lost = 2 * self.axes * max(reached, side.rank + off)
+        return lost if lost < size else None
+
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
         if database.points.shape[1] != self.axes:
             raise InputError(f"the points have {database.points.shape[1]} coordinates; the rectangle {self.axes}")
-        query, top = self.side(max(1, math.floor(_SHARE * self.alpha * len(database.labels) / (2 * self.axes)))), (1 << self.bits) - 1
+        query, top = self.side(self.rank(len(database.labels))), (1 << self.bits) - 1
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)

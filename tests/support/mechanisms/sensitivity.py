@@ -1,7 +1,7 @@
 """Cases of `local_dp/curator/sensitivity` and of noisy sums."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import HasNumber, NoisyMean, NoisySum
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian, GlobalMedian, ProposedMedian
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, LocalOfTriangles, NoisyLocalTriangles, RestrictedTriangles
 from local_dp.domains import Domain, levels
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
@@ -48,7 +48,7 @@ class Lacking(Steps):
         return np.nan_to_num(records["v"], nan=self.lost).astype(np.int64)
 
 
-def lacking(records: tuple[tuple[int], ...]) -> Records:
+def lacking(records: Sequence[tuple[int]]) -> Records:
     return Records({"v": np.array([math.nan if value < 0 else value for (value,) in records])})
 
 
@@ -77,6 +77,7 @@ CASES = (
     proposed(2),
     triangles(GlobalTriangles),
     triangles(LadderTriangles),
+    triangles(LocalOfTriangles),
     triangles(lambda epsilon: NoisyLocalTriangles(epsilon, 1e-2), Twin(NoMargin(1.0, 1e-2))),
     triangles(lambda epsilon: RestrictedTriangles(epsilon, 2)),
     Case(NoisySum(Question("v == 1"), 0.5), [(0,), (1,)], column, (1, 2, 5), tight=1),
