@@ -25,6 +25,7 @@ from local_dp.populations.finite import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.surveys.policies import Launch, is_question
 from local_dp.queries.cells import SEPARATOR
+from local_dp.queries.grammar import columns_of, parse
 from local_dp.records import Records
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
@@ -258,6 +259,9 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, 
     """
     notice = unsaid if options.private else options.notice
     records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates)
+    question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
+    if records is None and isinstance(made_up, str) and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
+        raise InputError("the question is about the columns of a table: add --records")
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options, stored=stored)
 

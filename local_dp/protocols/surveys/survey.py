@@ -23,7 +23,6 @@ from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.grammar import columns_of
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.randomizer import Randomizer
@@ -218,8 +217,6 @@ class Survey(MeanProtocol):
     def synthetic(self, clients: int, seed: int) -> Population:
         if self.by:
             raise InputError("groups (by) are of a table: add --records")
-        if not columns_of(Question(self.question).expression) <= {"yes"}:
-            raise InputError("the question is about the columns of a table: add --records")
         return bernoulli("yes", self.p, clients, seed)
 
     def for_table(self, table: Launch) -> Self:

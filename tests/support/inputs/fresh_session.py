@@ -98,7 +98,7 @@ class Session:
             return [] if case.refused and plain and case.refused in answer.line else [f"refused: {answer.line!r}" if answer.line else "not refused"]
         truth, (known, estimate, error) = self.value(case.right), told(answer.data)
         if isinstance(truth.value, pd.Series):  # of values that nobody listed: those that are found
-            truth, known = Truth(truth.value[estimate.index].to_numpy(), truth.whole), truth.value[estimate.index]
+            truth = Truth(truth.value[estimate.index].to_numpy(), truth.whole)
             estimate = estimate.to_numpy()
         faults = [] if truth.same(known) else [f"the truth is {truth.value}, not {known}"]
         faults += [] if truth.near(estimate, error) else [f"the estimate {estimate} +- {error} is too far from {truth.value}"]
@@ -124,8 +124,8 @@ def told(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     if error is None:
         ends = np.array([[result["low"] if low is None else low, result["high"] if high is None else high] for low, high in result["interval"]])
         error = np.maximum(np.abs(ends - np.array(estimate)[:, None]).max(axis=1) / 2, 1e-9)
-    if known is None:
-        return None, pd.Series(estimate, index=result["labels"]), np.array(error)
+    if data["protocol"] == "heavy-hitters":
+        return known, pd.Series(estimate, index=result["labels"]), np.array(error)
     return known, np.array(estimate), np.array(error)
 
 
