@@ -127,11 +127,11 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
 
     def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
-        """W: the number is off by more than W with probability `misses` at most, on every graph of so many nodes and a local sensitivity of at most this.
+        """W: on a graph of so many nodes and at most this local sensitivity, the error exceeds W with probability `misses` at most.
 
-        Of A_0 = a, A_(t - 1) is a + t - 1 at most, so the rungs beyond T weigh sum_(t > T) 2 (a + t - 1) e^(-eps t / 2) at most and those up to T at least 1 +
-        sum_(t <= T) 2 a e^(-eps t / 2); rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u < T) (a + u) at most. W is the
-        largest over all a; e^-44 is for what is clamped.
+        Of A_0 = a, A_(t - 1) is a + t - 1 at most. So the rungs beyond T weigh sum_(t > T) 2 (a + t - 1) e^(-eps t / 2) at most. Those up to T weigh at least
+        1 + sum_(t <= T) 2 a e^(-eps t / 2). Rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u < T) (a + u) at
+        most. W is the largest over all a; e^-44 is for what is clamped.
         """
         decay, most = float(self.choice.decay), max(0, nodes - 2)
         rungs = np.arange(self.choice.reach(math.comb(nodes, 3) + 1) + 1)
