@@ -94,7 +94,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "client": ("run.join:Client", "Be one client of a run: one row."),
         "shuffler": ("run.join:Shuffler", "Pass reports on to the server without their senders."),
         "resume": ("run.join:Resume", "Continue a run whose server was killed."),
-        "runs": ("run.join:Runs", "List the runs of this machine's servers."),
+        "runs": ("run.join:Runs", "List the runs of this machine."),
         "show": ("run.join:Show", "Print the result of a run, or where it stands."),
         "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
         "broker-config": ("operate.broker_config:BrokerConfig", "Write a Mosquitto configuration for a network."),
@@ -126,6 +126,14 @@ class Commands(Group):
 
     def groups(self, ctx: click.Context) -> dict[str, list[str]]:
         return {heading: list(commands) for heading, commands in GROUPS.items()}
+
+    def unknown_command(self, ctx: click.Context, name: str) -> str:
+        """Names the group of a protocol, a curator's question or an attack."""
+        for group in ("run", "curate", "attack"):
+            command = self.get_command(ctx, group)
+            if isinstance(command, Group) and name in command.list_commands(ctx):
+                return f"{name!r} is a command of {group}: type `local-dp {group} {name}`"
+        return super().unknown_command(ctx, name)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:

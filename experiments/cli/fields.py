@@ -130,9 +130,12 @@ class Group(click.Group):
         command = self.get_command(ctx, name)
         return "" if command is None else first_line(command.help or "")
 
+    def unknown_command(self, ctx: click.Context, name: str) -> str:
+        return unknown("no command", name, self.list_commands(ctx))
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise InputError(unknown("no command", args[0], self.list_commands(ctx)))
+            raise InputError(self.unknown_command(ctx, args[0]))
         return super().resolve_command(ctx, args)
 
 

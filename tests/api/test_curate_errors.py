@@ -111,7 +111,6 @@ def test_a_threshold_errs_no_more_than_stated(flipped: float) -> None:
         assert sum(learner.chance(sample, ends[run[0]], ends[run[-1] + 1] - 1) for run in runs) >= 0.95
 
 
-@pytest.mark.long
 def test_a_rectangle_leaves_out_no_more_than_stated() -> None:
     """Over 100 releases of an interval of 2^32 points, records close together and spread: at most 5 %, but for chance once in 10,000."""
     learner, generator = RankRectangles(32, 1, 0.2, 4.0, 1e-6), np.random.default_rng(2)

@@ -29,7 +29,7 @@ _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the b
 
 
 def _reach(query: StatisticalQuery, nano: int, size: int, misses: Fraction) -> float:
-    """What the noise of an answer on [-1, 1] exceeds with this probability at most. Half a step is added where values are rounded to a lattice."""
+    """The noise of an answer on the [-1, 1] scale exceeds this with probability `misses` at most. Where values are rounded to a lattice, half a step more."""
     steps = put_to_records(query).domain.size - 1
     return 2 * (laplace_error(Fraction(nano, steps), misses)[1] + (size / 2 if steps == STEPS else 0)) / (steps * size)
 

@@ -127,7 +127,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
 
     def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
-        """W: on a graph of so many nodes and at most this local sensitivity, the error exceeds W with probability `misses` at most.
+        """W: the number is off by more than W with probability `misses` at most, on every graph of this size with at most this local sensitivity.
 
         Of A_0 = a, A_(t - 1) is a + t - 1 at most. So the rungs beyond T weigh sum_(t > T) 2 (a + t - 1) e^(-eps t / 2) at most. Those up to T weigh at least
         1 + sum_(t <= T) 2 a e^(-eps t / 2). Rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u < T) (a + u) at
