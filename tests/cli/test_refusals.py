@@ -45,6 +45,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survey --tier aggregate --clients 10000000000000000": "use fewer clients",
         "run survey --tier processes --clients 100000": "too many",
         "rnu": "no command 'rnu'; did you mean 'run'?",
+        "median": "'median' is a command of curate: type `local-dp curate median`",
         "run survy": "did you mean 'survey'?",
         "host frequencey": "did you mean 'frequency'?",
         "run survey --qestion x": "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`",
