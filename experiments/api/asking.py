@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # a page takes a while to import
     from local_dp.experiments.watch.events import Scene
 
 Announce: TypeAlias = Callable[[str], object]
+Stored: TypeAlias = Callable[[dict[str, Any]], None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -226,18 +227,24 @@ def _text(value: Any) -> str:
 
 
 @python_errors()
-def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) -> Result:
-    """Runs a protocol on a table, or without one on a synthetic population. Raises the errors of a run.
+def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, stored: Stored | None = None) -> Result:
+    """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the result without its truth. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.
     """
     notice = unsaid if options.private else options.notice
     records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates)
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
-    return play(options.settings(prepared, records), options)
+    return play(options.settings(prepared, records), options, stored=stored)
 
 
-def play(settings: Settings, options: RunOptions, run: Callable[[Settings, OnProgress], Outcome] = execute, truth_known: bool = True) -> Result:
+def play(
+    settings: Settings,
+    options: RunOptions,
+    run: Callable[[Settings, OnProgress], Outcome] = execute,
+    truth_known: bool = True,
+    stored: Stored | None = None,
+) -> Result:
     """The result of a run, shown on a page while it goes on if `options.watch` is given.
 
     `truth_known`: whether the clients' records are those of the settings.
@@ -259,4 +266,6 @@ def play(settings: Settings, options: RunOptions, run: Callable[[Settings, OnPro
         data = as_data(settings, replace(outcome, wall=time.perf_counter() - started), truth_known)
         if scene is not None:
             scene.finish(data)
+        if stored is not None:
+            stored(as_data(settings, replace(outcome, wall=data["wall_s"]), truth_known=False))
     return Result(data, settings.protocol, judged(settings, outcome).result)

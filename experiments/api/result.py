@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
-from local_dp.experiments.api.show import summary, unit
+from local_dp.experiments.api.show import summary, truths, unit
 from local_dp.experiments.tiers.outcome import estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -92,9 +92,11 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
 
 
 def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
-    """A result's estimates as columns; NaN is unknown."""
+    """A result's estimates as columns, with the truth where it is known; NaN is unknown."""
     rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in estimates(result)]
-    return {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+    truth = truths(result, len(rows))
+    return columns | ({"truth": truth} if truth else {})
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +144,7 @@ class Result(Tabular):
         return self.data["result"]["truth"]
 
     def frame(self) -> Mapping[str, list[Any]]:
-        """The estimates: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
+        """The estimates: label, estimate, standard_error, low, high; in a simulation also truth. Raises InputError for a hypothesis."""
         self._check_estimates()
         return framed(self.data["result"])
 

@@ -67,13 +67,12 @@ def _independence(result: dict[str, Any]) -> str:
 def _error(result: dict[str, Any]) -> str:
     if result["true_error"] is None:
         return ""
-    truth = result["truth"]
-    error = held(f"true error {number(round(float(result['true_error']), _PLACES))}")
-    if truth is None or isinstance(truth, list):
-        return error
-    parts = ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else number(truth)
-    whole = f"; unclipped, {number(result['mean_of_column'])}" if "mean_of_column" in result else ""
-    return f"{error}; the truth is {parts}{whole}"
+    truth, several = result["truth"], isinstance(result.get("estimate"), list)
+    unit = result.get("error_unit") or ("the largest distance of an estimate from the truth" if several else "")
+    error = held(f"true error {number(round(float(result['true_error']), _PLACES))}") + (f" ({unit})" if unit else "")
+    whole = f"; the mean of the column, unclipped, is {number(result['mean_of_column'])}" if "mean_of_column" in result else ""
+    parts = "; the truth is " + ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else ""
+    return f"{error}{whole}{parts}"
 
 
 def unit(data: dict[str, Any]) -> str:
@@ -171,16 +170,26 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
         cells = {name: number(value) if isinstance(value, float) else str(value) for name, value in result["hypothesis"].items()}
         return table(list(cells), [list(cells.values())], width)
     rows = estimates(result)
+    if not rows:
+        return "Nothing was found."
+    truth = truths(result, len(rows))
     wide: list[Any] = [(None, None)] * len(rows) if worst is None else worst["interval"] if isinstance(result["estimate"], list) else [worst["interval"]]
     shown = [
-        (label, number(estimate, error), number(error, error), _interval(ends, error), _interval(wider, error))
-        for (label, estimate, error, ends), wider in zip(rows[:MOST_SHOWN], wide, strict=False)
+        (label, number(estimate, error), number(error, error), _interval(ends, error), _interval(wider, error), number(true, error))
+        for (label, estimate, error, ends), wider, true in zip(rows[:MOST_SHOWN], wide, truth or [None] * len(rows), strict=False)
     ]
     if len(rows) > MOST_SHOWN:
-        shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", ""))
-    columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4])]
-    names = ("", "estimate", "standard error", interval, "in the worst case")
+        shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", "", ""))
+    columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4]), *([5] if truth else [])]
+    names = ("", "estimate", "standard error", interval, "in the worst case", "truth")
     return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
+
+
+def truths(result: dict[str, Any], count: int) -> list[float | None]:
+    """The truth beside each estimate, in a simulation that knows it; else empty."""
+    truth = result["truth"]
+    each = truth if isinstance(truth, list) else [truth]
+    return each if len(each) == count and any(isinstance(value, int | float) for value in each) else []
 
 
 def _interval(ends: tuple[float | None, float | None], error: float | None) -> str:

@@ -30,7 +30,6 @@ from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.sealing import Party, public
 from local_dp.server.members import filters
 from local_dp.server.poll import AnyTurnout, OpenCoordinator
-from local_dp.server.progress import Progress
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.round import Reconciliation, Round
 
@@ -84,13 +83,13 @@ class Poll:
         self._state: State = {}
         self._seen: object = None
 
-    async def play(self, announce: Callable[[], object] = lambda: None) -> Result:
-        """Serves pages and collects answers until the poll is closed. `announce` is called once it can be joined. Raises BusError."""
+    async def play(self, announce: Callable[[], object] = lambda: None, show: Callable[[State], None] = lambda state: None) -> Result:
+        """Serves pages and collects answers until the poll is closed. `announce` is called once it can be joined, `show` at each look. Raises BusError."""
         async with AsyncExitStack() as stack:
             address, watches = await self._broker(stack)
             allow_open_files(2 * Crowd(self.plan.people).most)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
-            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, self.envelopes)
+            oracle = RemoteOracle(bus, self.coordinator, lambda progress: show(self.state()), self.journal, self.envelopes)
             web = Web(self.site, self._listener, self, Gate(self.plan.run, self.envelopes, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
@@ -198,11 +197,8 @@ class Poll:
         place = self.places.join(key, fresh)
         return {**place, "record": self._game.record(place["start"])} if self._game else place
 
-    def _glance(self, progress: Progress) -> None:
-        """Looks at each stand, so that a page that is opened late has the history."""
-        self.state()
-
     def state(self) -> State:
+        """How the poll stands. The server looks at each stand, so that a page that is opened late has the history."""
         round = self.coordinator.round(1)
         here = sum(member.gone_since is None for member in self.coordinator.members)
         seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self._offer, self._again and len(self._again.steps))

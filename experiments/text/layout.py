@@ -198,7 +198,7 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema|csv"
+    "|schema|csv|low|high"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -248,7 +248,7 @@ def in_python(text: str) -> str:
 def _literal(value: str) -> str:
     """A value as Python writes it: labels that a shell separates by semicolons are a list."""
     text = value.strip("\"'")
-    if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
+    if re.fullmatch(r"\d[\d.e]*|True|False|None|\.{3}", text):
         return text
     if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file
         return f'"{text}"'

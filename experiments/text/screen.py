@@ -18,6 +18,7 @@ from local_dp.foreign import shown
 _DELAY = 0.2  # seconds before the line is drawn
 _TICK = 0.2  # seconds
 _CLEAR = "\r\x1b[2K"
+_SEEN = 0.05  # the share of the work from which the rest is estimated
 CLOSED_PIPE = 141  # the exit code that a shell gives a program ended by SIGPIPE
 
 
@@ -29,12 +30,13 @@ class Screen:
         self._text = "starting"
         self._drawn = False
         self._began = 0.0
+        self._pace: tuple[float, float] | None = None  # a share of the work, and when it was done
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        self._text, self._began = "starting", time.monotonic()
+        self._text, self._began, self._pace = "starting", time.monotonic(), None
         self._over.clear()
         if sys.stderr.isatty():
             self._thread = threading.Thread(target=self._draw, daemon=True)
@@ -49,8 +51,17 @@ class Screen:
         with self._lock:
             self._clear()
 
-    def working(self, text: str) -> None:
-        self._text = text
+    def working(self, text: str, done: float | None = None) -> None:
+        """Says what goes on. `done`, a share of the whole work, adds the time that is left."""
+        self._text = f"{text}{'' if done is None else self._left(done)}"
+
+    def _left(self, done: float) -> str:
+        """The time that is left at the pace so far; empty before a twentieth of the work was seen to be done."""
+        now = time.monotonic()
+        if self._pace is None or done < self._pace[0]:
+            self._pace = done, now
+        first, since = self._pace
+        return f"; about {_span((now - since) * (1 - done) / (done - first))} left" if done - first >= _SEEN and done < 1 else ""
 
     def note(self, text: str) -> None:
         """Prints a line on standard error."""
@@ -112,6 +123,14 @@ class Screen:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
             self._drawn = False
+
+
+def _span(seconds: float) -> str:
+    """A time in words: seconds, minutes from two on, hours from two on."""
+    for size, name in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def _letters(stream: TextIO) -> str:

@@ -138,6 +138,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
             "explanation": protocol.explain(outcome.result),
             "truth": _truth(protocol, outcome.result, settings.population) if open_truth else None,
             "true_error": error,
+            **({"error_unit": protocol.error_unit} if protocol.error_unit else {}),
         },
         "max_epsilon_spent": outcome.max_epsilon_spent,
         "private": private,

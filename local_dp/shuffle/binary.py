@@ -11,7 +11,7 @@ The terms change sign once because s is log-concave. Proofs: docs/shuffle.md.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -91,7 +91,16 @@ class Others:
         return 2 * (self.first.error + self.second.error) + 2 * _BEYOND / _SEEN
 
     def at(self, place: int) -> float:
-        """Pr[S = place]."""
+        """Pr[S = place]. A search over epsilon asks for the same places again and again."""
+        if place not in self._seen:
+            self._seen[place] = self._at(place)
+        return self._seen[place]
+
+    @cached_property
+    def _seen(self) -> dict[int, float]:
+        return {}
+
+    def _at(self, place: int) -> float:
         low, high = max(self.first.low, place - self.second.high), min(self.first.high, place - self.second.low)
         if low > high:
             return 0.0

@@ -105,7 +105,7 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
         assert all(word in block for word in (*words, "600 asked, 600 answered")), (name, block)
         assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data)), name
         frame = result.to_polars()
-        assert frame.columns == ["label", "estimate", "standard_error", "low", "high"], name
+        assert frame.columns == ["label", "estimate", "standard_error", "low", "high", "truth"], name
         assert np.allclose(np.atleast_1d(np.array(result.estimate, float)), frame["estimate"].to_numpy(), equal_nan=True), name
         ends = np.atleast_2d(np.array(result.interval, float))  # an open end is None
         assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name

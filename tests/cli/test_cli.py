@@ -10,6 +10,7 @@ import pytest
 
 from local_dp.curator.mechanism import mechanisms
 from local_dp.experiments.api.costs import budget
+from local_dp.experiments.cli.run.stored import MOST, SETTING, store
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
@@ -199,6 +200,45 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     spent = local_dp("budget", str(stores_folder() / "host-0.store"))
     assert "epsilon 1 of 1 spent for life; 0 is left" in " ".join(spent.stdout.split())
     assert "first" in spent.stdout
+
+
+def test_ordinary_runs_are_listed_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`runs` lists what `run` ended with, and `show` prints it: without truth and table, readable by its owner alone. One setting turns it off."""
+    table = tmp_path / "ages.csv"
+    table.write_text("age\n" + "31\n62\n" * 20_000)
+    asked = ("mean-found", "--records", str(table), "--column", "age", "--seed", "1", "--epsilon", "4")
+    data = outcome_of(*asked)
+    (kept,) = runs_folder().glob("*")
+    assert kept.stat().st_mode & 0o077 == 0
+    run = kept.stem
+    listed = local_dp("runs").stdout
+    assert all(part in listed for part in (run, "mean-found", "done"))
+    shown = json.loads(local_dp("show", run, "--json").stdout)
+    result = {**data["result"], "truth": None, "true_error": None}
+    assert "mean_of_column" in result, "the truth of more than the estimate"
+    assert shown == {**data, "table": None, "wall_s": shown["wall_s"], "result": {name: result[name] for name in shown["result"]}}
+    assert {*result} - {*shown["result"]} == {"mean_of_column", "true_outside"}
+    assert str(int(shown["result"]["estimate"])) in local_dp("show", run).stdout
+    assert (local_dp("resume", run).returncode, local_dp("show", f"{run}-2").returncode) == (2, 2)
+    kept.write_text("{")
+    assert "unreadable" in local_dp("runs").stdout
+    assert (local_dp("show", run).returncode, local_dp("show", "../x").returncode) == (2, 2)
+    monkeypatch.setenv(SETTING, "off")
+    outcome_of(*asked)
+    assert [*runs_folder().glob("*")] == [kept]
+
+
+def test_the_log_keeps_the_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many runs within a second each has its own name; beyond the limit the oldest go; a folder that cannot be written is a note."""
+    for place in range(MOST + 3):
+        store({"protocol": f"p{place}"})
+        store({"protocol": "p"})
+    names = {path.name[: path.name.index("-")] for path in runs_folder().glob("*")}
+    assert len([*runs_folder().glob("*")]) == MOST
+    assert {f"p{MOST + 2}", "p"} <= names
+    assert "p0" not in names
+    monkeypatch.setattr(Path, "touch", lambda *_, **__: (_ for _ in ()).throw(PermissionError("no")))
+    store({"protocol": "p"})
 
 
 def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

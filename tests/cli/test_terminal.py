@@ -99,9 +99,20 @@ def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.
     assert pipe.getvalue() == ""
 
 
+def test_the_line_says_how_much_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the pace since work was first seen, which a resumed command does not begin at 0; silent before there is a pace, and at the end."""
+    now, screen, shown = 100.0, Screen(), []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for moment, done in ((100, 0.5), (103, 0.52), (110, 0.6), (400, 0.7), (10_000, 0.75), (10_001, 1.0), (10_002, 0.0)):
+        now = float(moment)
+        screen.working("measuring", done)
+        shown.append(screen._text.removeprefix("measuring"))
+    assert shown == ["", "", "; about 40 s left", "; about 8 min left", "; about 3 h left", "", ""]
+
+
 def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
     messages: list[str] = []
-    monkeypatch.setattr(SCREEN, "working", messages.append)
+    monkeypatch.setattr(SCREEN, "working", lambda text, done=None: messages.append(text))
     assert local_dp(*arguments).returncode == 0
     return messages
 

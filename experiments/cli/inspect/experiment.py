@@ -55,7 +55,7 @@ class RunExperiment(Drawn):
         def progress(running: str, done: int, total: int) -> None:
             measured[running] = done, total
             points, every = (sum(part) for part in zip(*measured.values(), strict=True))
-            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; now {running}")
+            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; now {running}", points / every)
 
         def concluded(name: str, verdict: str) -> None:
             ended.append(name)

@@ -72,7 +72,7 @@ class Compare(ProtocolCommand, Drawn):
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
         def progress(point: str, done: int, total: int) -> None:
-            SCREEN.working(f"{done} of {total} points measured; {point}")
+            SCREEN.working(f"{done} of {total} points measured; {point}", done / total)
 
         with SCREEN.resumable():
             compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats)

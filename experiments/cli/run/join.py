@@ -25,6 +25,7 @@ from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
 from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
+from local_dp.experiments.cli.run.stored import ENDING, stored
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
@@ -220,13 +221,14 @@ FOLDER = "Folder of stored runs; default: a folder of the user's"
 
 @dataclass(frozen=True)
 class Runs:
-    """Lists the stored runs of servers on this machine, and their progress."""
+    """Lists the stored runs of servers on this machine, and their progress; then the last runs of `run`, whose log LOCAL_DP_LOG=off turns off."""
 
     journal: Path | None = option(None, FOLDER, metavar="DIR")
 
     def __call__(self) -> None:
         folder = self.journal or runs_folder()
         rows = [_row(folder, path.name.removesuffix(SUFFIX)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+        rows += [_stored_row(folder, path.name.removesuffix(ENDING)) for path in sorted(folder.glob(f"*{ENDING}"))]
         if rows:
             SCREEN.tell(table(("run", "protocol", "begun", "progress"), rows, screen_width()))
         else:
@@ -242,8 +244,13 @@ class Show:
     as_json: bool = json_option("the outcome")
 
     def __call__(self) -> int:
-        with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
-            result, began, progress = journal.result, journal.began, _progress(journal)
+        folder = self.journal or runs_folder()
+        check_name(self.run)
+        if (ended := stored(folder, self.run)) is not None:
+            result, began, progress = ended["result"], ended, ""
+        else:
+            with closing(Journal.open(folder, self.run)) as journal:
+                result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
                 text = json.dumps(result) if self.as_json else _written(began, result)
@@ -310,6 +317,14 @@ def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
             return run, str(journal.began.get("protocol")), str(journal.began.get("at")), "done" if journal.result is not None else _progress(journal)
     except InputError as error:
         return run, "", "", "running" if "open" in str(error) else "unreadable"
+
+
+def _stored_row(folder: Path, run: str) -> tuple[str, str, str, str]:
+    try:
+        found = stored(folder, run)
+    except InputError:
+        return run, "", "", "unreadable"
+    return (run, "", "", "deleted") if found is None else (run, str(found["result"].get("protocol")), found["at"], "done")
 
 
 def _progress(journal: Journal) -> str:

@@ -4,11 +4,12 @@ import asyncio
 import io
 import json
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.checks import check_whole
@@ -147,7 +148,7 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
         poll = Poll(plan, journal, site, listener)
         SCREEN.working("people are answering")
         try:
-            result = asyncio.run(poll.play(lambda: _announce(plan, site)))
+            result = asyncio.run(poll.play(lambda: _announce(plan, site), _show))
         except KeyboardInterrupt:
             SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {plan.run}` continues it")
             raise
@@ -157,6 +158,10 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
         write(data, out)
     SCREEN.tell(json.dumps(data) if as_json else text_of(data))
     return 0
+
+
+def _show(state: Mapping[str, Any]) -> None:
+    SCREEN.working(f"{state['joined']} of at most {state['people']:,} people have joined, {state['here']} are here")
 
 
 def _announce(plan: Plan, site: Site) -> None:

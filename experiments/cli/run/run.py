@@ -18,6 +18,7 @@ from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.declare import CSV, DATES, option
 from local_dp.experiments.api.tables import Dates, read_records, read_schema
 from local_dp.experiments.cli.fields import Command, Group, Option, Plotted, first_line, instance_of, json_option, parameters_of, protocol_options, show
+from local_dp.experiments.cli.run.stored import store
 from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
@@ -167,12 +168,18 @@ _BAR = 20
 
 @contextmanager
 def run_progress() -> Iterator[OnProgress]:
-    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
+    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line; the end counts the others."""
     last: RoundProgress | None = None
 
     def leave() -> None:
         if last is not None and last.round <= NOTED:
             SCREEN.note(_line(last))
+
+    def end() -> None:
+        leave()
+        if last is not None and last.round > NOTED:
+            more = last.round - NOTED
+            SCREEN.note(f"and {more} more round{'s' if more > 1 else ''}")
 
     def show(progress: Progress) -> None:
         nonlocal last
@@ -189,9 +196,9 @@ def run_progress() -> Iterator[OnProgress]:
     try:
         yield show
     except Exception:
-        leave()
+        end()
         raise
-    leave()
+    end()
 
 
 def _line(progress: RoundProgress) -> str:
@@ -220,7 +227,7 @@ class Run(Role, Plotted):
         path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
-            result = ask(protocol, table, self.with_progress(progress))
+            result = ask(protocol, table, self.with_progress(progress), store)
         code = show(result, self.as_json)
         if path is not None:
             SCREEN.working(f"drawing {path.name}")

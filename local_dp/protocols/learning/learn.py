@@ -143,6 +143,7 @@ class Learn(LocalProtocol[Lesson]):
     figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
+    error_unit: ClassVar[str] = "distance of the stated score from the true one"
     learner: str = parameter("logistic-regression", f"the learner: {', '.join(TABULAR)}")
     label: str = parameter("", "what is predicted: a yes/no question such as 'affairs > 0', or a column")
     features: tuple[str, ...] = parameter((), "number columns and yes/no questions to predict from; every other number column if left out")

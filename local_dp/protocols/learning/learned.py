@@ -71,6 +71,7 @@ class Learned(LocalProtocol[Lesson]):
 
     figureless: ClassVar[str] = "a hypothesis"
     taught: ClassVar[str]
+    error_unit: ClassVar[str] = "excess over the comparison of the learner's guarantee"
 
     def check(self) -> None:
         check_built(self.task)

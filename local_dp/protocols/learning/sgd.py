@@ -131,6 +131,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     name: ClassVar[str] = "local-sgd"
     figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    error_unit: ClassVar[str] = "share of examples labelled wrongly"
     d: int = parameter(4, "the dimension: how many features a record has")
     gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")
     alpha: float = parameter(0.2, "the expected error that the default number of clients is for", unit="share of examples")

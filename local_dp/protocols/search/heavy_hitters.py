@@ -152,6 +152,7 @@ class FrequentStrings(LocalProtocol[Found]):
 
     source: ClassVar[str] = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
     example: ClassVar[str] = "--records words.csv --column word"
+    error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
     bits: int = parameter(32, "the length of a whole number, at most 64; a longer one counts by its last bits", unit="bits")
     text_bytes: int = parameter(16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes")
@@ -223,7 +224,12 @@ class FrequentStrings(LocalProtocol[Found]):
         }
 
     def truth(self, population: Population) -> None:
-        """The frequent strings and their shares are compared by `true_error`."""
+        """Follows from the strings that a run finds: `truth_of`."""
+
+    def truth_of(self, result: Found, population: Population) -> Floats:
+        """The share of each string found, shape (strings,)."""
+        shares = self.shares(population)
+        return np.array([shares.get(string, 0.0) for string in result.strings])
 
     def shares(self, population: Population) -> dict[int, float]:
         """The share of each string in the distribution that the clients are drawn from; without a table, of the frequent ones."""

@@ -142,6 +142,7 @@ class Quantiles(LocalProtocol[Located]):
     name: ClassVar[str] = "quantiles"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     source: ClassVar[str] = "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 (several)"
+    error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
     column: str = parameter("value", "the column of numbers", of_table=True)
     low: float | None = parameter(None, "the lower end of the grid, public; needed with a table", unit="of the column")
     high: float | None = parameter(None, "the upper end of the grid, public; needed with a table", unit="of the column")

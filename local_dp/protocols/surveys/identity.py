@@ -60,6 +60,7 @@ class Identity(LocalProtocol[IdentityTest]):
     figureless: ClassVar[str] = "a decision"
     source: ClassVar[str] = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
+    error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
     missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, the last one, with a named share)")

@@ -15,6 +15,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
 from local_dp.protocols.surveys.survey import Survey
+from local_dp.queries.query import Query
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
@@ -87,10 +88,23 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
             assert held.min() >= LEAST - SLACK, (share, oracle, held)
 
 
+class Stratified(Finite):
+    """As many clients of each group as there are in the design, whoever is drawn: the quarters of `shares` are the groups' no and yes."""
+
+    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for group in (0, 2):
+            size, share = round((stop - start) * self.shares[group : group + 2].sum()), self.shares[group + 1] / self.shares[group : group + 2].sum()
+            yes = int(generator.binomial(size, share))
+            counts |= {group: size - yes, group + 1: yes}
+        return {value: count for value, count in counts.items() if count}
+
+
 COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float]]] = {
     "a difference": (Compare(), (0.7, 0.3)),
     "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
     "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05)),
+    "a stratified share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
 }
 
 
@@ -101,7 +115,8 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int) -> None:
     runs, generator, (protocol, sizes) = 200, np.random.default_rng(7), COMBINED[name]
     kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
     for share in SHARES:
-        population = Finite(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * 0.7, sizes[1] * 0.3], n, 0)
+        drawn = Stratified if "stratified" in name else Finite
+        population = drawn(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * 0.7, sizes[1] * 0.3], n, 0)
         algorithm, truth, held = protocol.algorithm(epsilon, n), float(np.asarray(protocol.truth(population))[2]), 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
