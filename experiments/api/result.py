@@ -92,11 +92,11 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
 
 
 def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
-    """A result's estimates as columns, with their truth where it is known; NaN is unknown."""
+    """A result's estimates as columns, with the truth where it is known; NaN is unknown."""
     rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in estimates(result)]
     columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
-    known = truths(result, len(rows))
-    return columns | ({"truth": known} if known else {})
+    truth = truths(result, len(rows))
+    return columns | ({"truth": truth} if truth else {})
 
 
 @dataclass(frozen=True, repr=False)

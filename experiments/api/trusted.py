@@ -188,7 +188,7 @@ class Release(Tabular):
 
     @property
     def interval(self) -> Any:
-        """The interval (low, high) that holds the table's own number with probability 95 %, of each number; None as for `standard_error`.
+        """The 95 % interval (low, high) of the table's own number, of each number, or of the score of a rule; None where none is known.
 
         A withheld value of a histogram counts as held.
         """

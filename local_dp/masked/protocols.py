@@ -106,8 +106,8 @@ def _law(listed: Floats, positions: Floats, d: int) -> Law:
 class MaskedParityProtocol(LocalProtocol[Concept]):
     """The common part of the masked-parity learners: the concept class over {0,1}^d and its examples. Without `r` and `a` they are drawn at random."""
 
-    error_unit: ClassVar[str] = "share of records labelled wrongly"
     figureless: ClassVar[str] = "a hypothesis"
+    error_unit: ClassVar[str] = "share of records labelled wrongly"
     d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
     a: int | None = parameter(None, "whether the label is masked, 0 or 1; without it, drawn at random")

@@ -41,8 +41,8 @@ class LocalProtocol(ABC, Generic[R]):
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
     uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
-    error_unit: ClassVar[str] = ""  # what the true error measures, where it is not a distance of estimates from the truth
     figureless: ClassVar[str] = ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
+    error_unit: ClassVar[str] = ""  # what the true error measures, where it is not a distance of estimates from the truth
 
     def __post_init__(self) -> None:
         if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):

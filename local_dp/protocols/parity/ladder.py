@@ -63,8 +63,8 @@ class Heard:
 class _Ladder(LocalProtocol[str]):
     """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table of one uniform level."""
 
-    error_unit: ClassVar[str] = "share of the path from its first wrong step on"
     figureless: ClassVar[str] = "a hypothesis"
+    error_unit: ClassVar[str] = "share of the path from its first wrong step on"
     k: int = parameter(4, "the levels, from 1 to 16", unit="levels")
 
     def check(self) -> None:

@@ -28,8 +28,8 @@ from local_dp.tallies import Tally
 class ParityProtocol(LocalProtocol[int]):
     """The common part of the parity learners. Without `r` it is drawn at random."""
 
-    error_unit: ClassVar[str] = "share of records whose parity differs"
     figureless: ClassVar[str] = "a hypothesis"
+    error_unit: ClassVar[str] = "share of records whose parity differs"
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
 
