@@ -23,7 +23,7 @@ from tests.support.runs.killed import Command
 
 CLIENTS = 1_440  # a crowd in each round
 EACH = CLIENTS // 2  # of one host
-LEARNING = ("local-sgd", "--set", "d=2", "--set", "gamma=0.9", "--set", "alpha=0.9", "--set", "rounds=6")
+LEARNING = ("local-sgd", "--d", "2", "--gamma", "0.9", "--alpha", "0.9", "--rounds", "6")
 SEARCH = ("quantiles", "--column", "age", "--low", "0", "--high", "90", "--rounds", "several", "--missing", "exclude")
 FULL = [pytest.param(kills, kind, marks=pytest.mark.slow) for kills, kind in ((50, "mosquitto"), (10, "embedded"))]
 

@@ -83,7 +83,7 @@ def marked(folder: Path, *words: str, code: str = "") -> Iterator[Marked]:
 
 
 def _run(tier: str, clients: int, *more: str) -> tuple[str, ...]:
-    return ("run", "quantiles", "--clients", str(clients), "--tier", tier, "--seed", "1", "--deadline", "60", "--set", "tolerance=0.05", *more)
+    return ("run", "quantiles", "--clients", str(clients), "--tier", tier, "--seed", "1", "--deadline", "60", "--tolerance", "0.05", *more)
 
 
 def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple[int, list[str]]]:
