@@ -217,8 +217,8 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         """X: on any `size` records the threshold errs on at most X more than the best, with probability 1 - `misses`; None if no X below `size` is proved.
 
         A fifth of `misses` is for the noise y of the optimum; then H is at least best + h. The lowest interval around the best gap with c = (h + 1) / 2 records
-        has its middle less than c from it: a candidate of score c or more. At most `bits` candidates a record and two constants err on more than X. Their
-                scores are at most h - X - 1; no answer has the weight of `SparseChoice`.
+        has its middle less than c from it: a candidate of score c or more. At most `bits` candidates a record and two constants err on more than X.
+        Their scores are at most h - X - 1; no answer has the weight of `SparseChoice`.
         """
         rate = -math.log1p(float(self.choice.decay - 1))
         noise = least_tail(self.optimum.nano, Fraction(misses) / 10) - 1 if self.agnostic else 0
