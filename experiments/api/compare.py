@@ -165,7 +165,6 @@ class Comparison:
         points = self.points()
         store = MeasurementStore(folder, code_stamp(__name__))
         missing = [point for point in points if store.get(point, self.grid.seed) is None]
-        progress("", len(points) - len(missing), len(points))
         for done, (point, measurement) in enumerate(each_of(missing, self.measure, cluster), len(points) - len(missing) + 1):
             store.add(point, self.grid.seed, measurement)
             progress(f"{point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients", done, len(points))

@@ -156,7 +156,7 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
 def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
     """Interrupted in a round or a measurement that would take minutes, every tier ends at once with exit code 130 and leaves no process."""
     terminal = Terminal(*line.split())
-    terminal.wait_for(r"round [2-9]|round 1: [1-9]|measuring survey")  # some have answered
+    terminal.wait_for(r"round [2-9]|round 1: [1-9]|[0-9]+ intervals")  # some have answered
     family = terminal.process.children(recursive=True)
     terminal.interrupt()
     shown = terminal.end(seconds=20)

@@ -128,7 +128,21 @@ def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     schema.write_text('{"age": "number"}')
     created = local_dp("budget", str(path), "--epsilon", "2", "--json")
     assert '"left": {"epsilon": 2.0, "delta": 0.0}' in created.stdout
-    words = ("curate", "median", "--column", "age", "--missing", "low", "--records", str(table), "--schema", str(schema), "--budget", str(path), "--private")
+    words = (
+        "curate",
+        "median",
+        "--column",
+        "age",
+        "--missing",
+        "exclude",
+        "--records",
+        str(table),
+        "--schema",
+        str(schema),
+        "--budget",
+        str(path),
+        "--private",
+    )
     ended = together(*[words] * 4)
     assert sorted(each.returncode for each in ended) == [0, 0, 4, 4]
     assert all(("median" in each.stdout) == (each.returncode == 0) for each in ended)

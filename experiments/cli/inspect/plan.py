@@ -73,8 +73,9 @@ class Compare(ProtocolCommand, Drawn):
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
         def progress(point: str, done: int, total: int) -> None:
-            SCREEN.working(f"{done} of {total} points measured{point and f', at last {point}'}", done / total)
+            SCREEN.working(f"{done} of {total} points measured, at last {point}", done / total)
 
+        SCREEN.working("measuring")
         with SCREEN.resumable():
             compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats, self.cluster)
         show(compared, self.as_json)
