@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from functools import reduce
+from hashlib import blake2b
 from logging import CRITICAL, getLogger, root
 from operator import add
 from pathlib import Path
@@ -117,20 +118,20 @@ def _measured(measure: Callable[[T], R], work: T, here: Installation) -> R:
 
 
 class Rounds:
-    """A folder with the tally of each ask of a run, as a file, until the run is over."""
+    """A folder with the tally of each ask of a run, as a file, until the run is over. An ask is named by its number and all that decides its bits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def get(self, ask: int) -> tuple[Tally, bytes] | None:
-        """The tally of the ask of this number, and the digests of its chunks."""
+    def get(self, ask: str) -> tuple[Tally, bytes] | None:
+        """The tally of an ask, and the digests of its chunks."""
         path = self._path(ask)
         if not path.exists():
             return None
         with reading(path, "delete it"), np.load(path, allow_pickle=False) as file:
             return Tally(file["counts"], int(file["n"])), file["digests"].tobytes()
 
-    def put(self, ask: int, tally: Tally, digests: bytes) -> None:
+    def put(self, ask: str, tally: Tally, digests: bytes) -> None:
         path = self._path(ask)
         self.folder.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".partial").open("wb") as file:
@@ -141,7 +142,7 @@ class Rounds:
         """The run is over: nothing of it stays."""
         rmtree(self.folder, ignore_errors=True)
 
-    def _path(self, ask: int) -> Path:
+    def _path(self, ask: str) -> Path:
         return self.folder / f"{ask}.npz"
 
 
@@ -149,7 +150,7 @@ class ClusterOracle(PopulationOracle):
     """The population oracle whose chunks are answered by a cluster's workers. A worker that dies takes nothing with it: its chunks are answered again.
 
     Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on its workers: for simulations alone.
-    `on_chunk` receives the tally of some chunks together. What is asked is `stored`: after a lost scheduler the same run goes on from there.
+    `on_chunk` receives the tally of some chunks together. Each ask is `stored`: after a lost scheduler the same run goes on from there.
     """
 
     def __init__(self, cluster: Cluster, population: Population, seed: int, budget: float, on_chunk: OnChunk, stored: Rounds) -> None:
@@ -164,10 +165,12 @@ class ClusterOracle(PopulationOracle):
         if work.query.session:
             raise RefusedError("no-memory", f"the session {work.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
         self._asked += 1
-        if (known := self.stored.get(self._asked)) is not None:
+        plug_ins = plug_ins_of(work)
+        ask = f"{self._asked}-{blake2b(repr((Installation.here(plug_ins), work.query)).encode(), digest_size=8).hexdigest()}"
+        if (known := self.stored.get(ask)) is not None:
             self.on_chunk(work.which.ask, known[0])
             return known[0], [known[1]]
-        here = self.cluster.checked(plug_ins_of(work))
+        here = self.cluster.checked(plug_ins)
         tally, digests, futures = work.query.randomizer.empty(), dict[str, bytes](), list[Any]()
         shared_data = self.client.submit(_same, work, pure=False)  # a task: repeated if its worker dies, unlike scattered data
         try:
@@ -180,7 +183,7 @@ class ClusterOracle(PopulationOracle):
                     self.on_chunk(work.which.ask, part)
         finally:
             self.cluster.forget([shared_data, *futures])  # an interrupted run leaves nothing to do
-        self.stored.put(self._asked, tally, b"".join(digests[future.key] for future in futures))
+        self.stored.put(ask, tally, b"".join(digests[future.key] for future in futures))
         return tally, [digests[future.key] for future in futures]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle, Rounds
-from local_dp.experiments.tiers.installation import Installation, rounds_folder
+from local_dp.experiments.tiers.installation import rounds_folder
 from local_dp.experiments.tiers.outcome import Outcome, table_digest
 from local_dp.experiments.tiers.settings import OnProgress, Settings
 from local_dp.interaction import run
@@ -105,11 +105,11 @@ def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 def _key_of(settings: Settings) -> str:
-    """Equal for two simulations if and only if they are of the same bits (up to a collision)."""
+    """Equal for two simulations that the same code computes bit for bit alike, and else different (up to a collision)."""
     population = settings.population
     tables = [table_digest(population.whole)] if isinstance(population, Rows | Resampled) else []
     tables += [table_digest(population.records)] if isinstance(population, Rows) else []
-    about = (Installation.here(), settings.protocol, settings.epsilon, population.size, tables, settings.randomness.seed, settings.behind, settings.played)
+    about = (settings.protocol, settings.epsilon, population.size, tables, settings.randomness.seed, settings.behind, settings.played)
     return blake2b(repr(about).encode(), digest_size=16).hexdigest()
 
 

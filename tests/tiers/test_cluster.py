@@ -29,6 +29,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import RoundProgress
+from local_dp.tallies import Tally
 from tests.support.inputs.documents import ROOT
 from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
 from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
@@ -222,6 +223,26 @@ def test_comparisons_and_coverage_are_measured_by_workers(two_workers: Any) -> N
     there, here = (json.loads(local_dp(*typed, *more).stdout) for more in (("--cluster", two_workers.scheduler_address), ()))
     assert there == here
     assert len(there["measured"]) > 5
+
+
+def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stored ask is used by the same run of the same code alone: another seed, and a plug-in that has changed since, ask anew."""
+    asked: list[str] = []
+    put, here = cluster.Rounds.put, Installation.here()
+
+    def noted(rounds: cluster.Rounds, ask: str, tally: Tally, digests: bytes) -> None:
+        asked.append(ask)
+        put(rounds, ask, tally, digests)
+
+    monkeypatch.setattr(cluster.Rounds, "over", lambda rounds: None)  # as if the run had been lost at its end
+    monkeypatch.setattr(cluster.Rounds, "put", noted)
+    monkeypatch.setattr(cluster.Cluster, "checked", lambda *_: here)
+    results = [_run(Survey(), 900, two_workers.scheduler_address) for _ in range(2)]
+    assert (len(asked), results[0]) == (1, results[1])
+    ask(Survey(), None, RunOptions(clients=900, seed=4, cluster=two_workers.scheduler_address))
+    assert len(asked) == 2
+    monkeypatch.setattr(Installation, "here", lambda plug_ins=(): replace(here, sources=(*here.sources, ("coins", "changed"))))
+    assert (_run(Survey(), 900, two_workers.scheduler_address), len(asked)) == (results[0], 3)
 
 
 def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
