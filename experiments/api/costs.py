@@ -145,7 +145,7 @@ class Mixed(Tabular):
     """Shares with their 95 % intervals, and the epsilon of all messages together."""
 
     def frame(self) -> Mapping[str, list[Any]]:
-        """The estimates: label, estimate, standard_error, low, high."""
+        """The estimates: label, estimate, standard_error, low, high, truth."""
         return framed(self.data["result"])
 
     def draw(self, path: Path, drawing: "Drawing") -> None:

@@ -183,15 +183,15 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
     columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4]), *([5] if truth else [])]
     names = ("", "estimate", "standard error", interval, "in the worst case", "truth")
     drawn = table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
-    return "\n\n".join((drawn, *([paragraph(silent, width)] if (silent := _silent(result, len(rows))) else [])))
+    warning = _warning(len(result.get("uninformative", ())), len(rows))
+    return f"{drawn}\n\n{paragraph(warning, width)}" if warning else drawn
 
 
-def _silent(result: dict[str, Any], many: int) -> str:
-    """A warning of estimates that are no better than a guess."""
-    silent = result.get("uninformative", ())
-    if not silent:
+def _warning(guesses: int, many: int) -> str:
+    """That so many of the estimates are no better than a guess; empty if none is."""
+    if not guesses:
         return ""
-    which = "This interval is" if many == 1 else f"{len(silent)} of {many} intervals {'is' if len(silent) == 1 else 'are'}"
+    which = "This interval is" if many == 1 else f"{guesses} of {many} intervals {'is' if guesses == 1 else 'are'}"
     return f"{which} no better than a guess. Ask more people, or give more epsilon."
 
 

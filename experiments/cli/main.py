@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from types import FrameType
 
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
-from local_dp.experiments.text.layout import in_shell
 from local_dp.experiments.text.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
@@ -28,7 +27,7 @@ def main() -> None:
             with SCREEN:
                 code = _run()
         except LocalDPError as error:
-            SCREEN.complain(in_shell(getattr(error, "plain", str(error))))
+            SCREEN.complain(getattr(error, "plain", str(error)))
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
         except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))

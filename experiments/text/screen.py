@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from local_dp.errors import InputError
-from local_dp.experiments.text.layout import in_shell
+from local_dp.experiments.text.layout import in_shell, paragraph, screen_width, wrapped
 from local_dp.foreign import shown
 
 _DELAY = 0.2  # seconds before the line is drawn
@@ -66,9 +66,12 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Prints a line on standard error, with options as a shell has them."""
+        self._print(in_shell(text))
+
+    def _print(self, text: str) -> None:
         with self._lock, suppress(OSError):  # an error here could not be printed either
             self._clear()
-            print(shown(in_shell(text), "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
+            print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
 
     def tell(self, text: str) -> None:
         """Prints a result on standard output."""
@@ -93,13 +96,11 @@ class Screen:
             raise
 
     def complain(self, text: str) -> None:
-        """Prints an error in one line; a terminal breaks it between words."""
-        text = shown(text)
+        """Prints an error in one line, with options as a shell has them; a terminal breaks it between words."""
+        text = in_shell(shown(text))
         if sys.stderr.isatty():
-            from local_dp.experiments.text.layout import paragraph, screen_width
-
             text = paragraph(f"local-dp: {text}", screen_width()).removeprefix("local-dp: ")
-        self.note(f"local-dp: {text}")
+        self._print(f"local-dp: {text}")
 
     def _draw(self) -> None:
         self._over.wait(self.delay)
@@ -113,8 +114,6 @@ class Screen:
 
     def _line(self) -> str:
         """The words that fit, and the time since the start."""
-        from local_dp.experiments.text.layout import screen_width, wrapped
-
         seconds = f" ({time.monotonic() - self._began:.0f} s)"
         first, *more = wrapped(shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4)
         return f"{first}{' ...' if more else ''}{seconds}"

@@ -89,9 +89,10 @@ def private_key(path: Path) -> bytes:
 
 def public_key(text: str) -> bytes:
     """A public key as text, or in the file of this name. Raises InputError."""
-    if len(text) == 2 * KEY and not Path(text).exists():
-        return _from_hex(text, "the key")
-    return _from_hex(_text(Path(text)), f"the file {text!r:.80}")
+    keys = public_keys(text)
+    if len(keys) > 1:
+        raise InputError(f"the file {text!r:.80} has {len(keys)} keys; give that of one key")
+    return keys[0]
 
 
 def public_keys(text: str) -> list[bytes]:

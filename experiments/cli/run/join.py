@@ -221,7 +221,10 @@ FOLDER = "Folder of stored runs; default: a folder of the user's"
 
 @dataclass(frozen=True)
 class Runs:
-    """Lists the stored runs of servers on this machine, and their progress; then the last runs of `run`, whose log LOCAL_DP_LOG=off turns off."""
+    """Lists the runs that are stored on this machine: those of servers with their progress, then the last ones of `run`.
+
+    LOCAL_DP_LOG=off in the environment stores none of `run`.
+    """
 
     journal: Path | None = option(None, FOLDER, metavar="DIR")
 
@@ -321,10 +324,10 @@ def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
 
 def _stored_row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
-        found = stored(folder, run)
+        found = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
     except InputError:
         return run, "", "", "unreadable"
-    return (run, "", "", "deleted") if found is None else (run, str(found["result"].get("protocol")), found["at"], "done")
+    return run, str(found["result"].get("protocol", "")), found["at"], "done"
 
 
 def _progress(journal: Journal) -> str:
