@@ -233,7 +233,7 @@ class Runs:
         rows = [_row(folder, path.name.removesuffix(SUFFIX)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
         rows += [_stored_row(folder, path.name.removesuffix(ENDING)) for path in sorted(folder.glob(f"*{ENDING}"))]
         if rows:
-            SCREEN.tell(table(("run", "protocol", "begun", "progress"), rows, screen_width()))
+            SCREEN.tell(table(("run", "protocol", "begun (UTC)", "progress"), rows, screen_width()))
         else:
             SCREEN.note(f"no run is stored in {str(folder)!r}")
 
@@ -317,7 +317,7 @@ def _typed(options: dict[str, Any]) -> dict[str, Any]:
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
         with closing(Journal.open(folder, run)) as journal:
-            return run, str(journal.began.get("protocol")), str(journal.began.get("at")), "done" if journal.result is not None else _progress(journal)
+            return run, str(journal.began.get("protocol")), _minute(str(journal.began.get("at"))), "done" if journal.result is not None else _progress(journal)
     except InputError as error:
         return run, "", "", "running" if "open" in str(error) else "unreadable"
 
@@ -327,7 +327,12 @@ def _stored_row(folder: Path, run: str) -> tuple[str, str, str, str]:
         found = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
     except InputError:
         return run, "", "", "unreadable"
-    return run, str(found["result"].get("protocol", "")), found["at"], "done"
+    return run, str(found["result"].get("protocol", "")), _minute(found["at"]), "done"
+
+
+def _minute(at: str) -> str:
+    """A time of ISO 8601 to the minute."""
+    return at[:16].replace("T", " ")
 
 
 def _progress(journal: Journal) -> str:
