@@ -193,7 +193,7 @@ def holds(name: str, result: Any) -> float:
 @pytest.mark.parametrize("seeds", [6, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
 def test_the_stated_error_of_every_question_holds(name: str, seeds: int, tmp_path: Path) -> None:
-    """Of 4,000 people: 95 % of the intervals, within 4.5 standard errors of so many seeds; every release states an interval, an error or why there is none."""
+    """Of 4,000 people: 94 % of the intervals or more, less 4.5 standard errors of so many seeds. Every release states an interval, an error or why none."""
     ask: Callable[..., Any] = EVERY_QUESTION[name][0]
     table: Any = edges(tmp_path)[0] if name == "triangles" else TABLE
     kept = []
@@ -202,4 +202,5 @@ def test_the_stated_error_of_every_question_holds(name: str, seeds: int, tmp_pat
         data = result.to_dict()["result"]
         assert data.get("interval") or data["error"]
         kept.append(holds(name, result))
-    assert np.mean(kept) >= 0.94 - 4.5 * np.sqrt(0.05 * 0.95 / seeds) * (seeds < 100)
+    print(f"{name}: the stated error holds in {np.mean(kept):.3f} of {seeds} releases")
+    assert np.mean(kept) >= 0.94 - 4.5 * np.sqrt(0.06 * 0.94 / seeds)
