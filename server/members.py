@@ -11,7 +11,8 @@ from itertools import pairwise
 from local_dp.errors import InputError, WireError
 from local_dp.ledger import Steps
 from local_dp.sealing import KEY
-from local_dp.wire import VERSION, Hello, check_name, topic
+from local_dp.server.rolls import gaps
+from local_dp.wire import VERSION, Hello, Span, check_name, topic
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,10 @@ class Members:
         self._ordered.insert(place, member)
         self.present += member.stop - member.start
         return member, True
+
+    def missing(self) -> list[Span]:
+        """The clients whose member has not said hello, as spans."""
+        return gaps(((member.start, member.stop) for member in self._ordered), self.clients) if self.present < self.clients else []
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
