@@ -161,6 +161,7 @@ class Members:
         self.present = 0  # clients whose member has said hello
         self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
+        self._missing: tuple[tuple[int, int], list[Span]] = (0, 0), []  # for so many present of so many
         self._opened: dict[str, Allowance] = {}  # of names in the roster
 
     def __iter__(self) -> Iterator[Member]:
@@ -209,7 +210,10 @@ class Members:
 
     def missing(self) -> list[Span]:
         """The clients whose member has not said hello, as spans."""
-        return gaps(((member.start, member.stop) for member in self._ordered), self.clients) if self.present < self.clients else []
+        now = self.present, self.clients
+        if self._missing[0] != now:
+            self._missing = now, gaps(((member.start, member.stop) for member in self._ordered), self.clients)
+        return self._missing[1]
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""

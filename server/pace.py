@@ -8,7 +8,8 @@ RATE = 7_500  # replies a second that a server reads with ease: on a long way mo
 ASK_AGAIN, LATEST = 1.0, 5.0  # seconds without anything new, or two round trips
 LEAST_DEADLINE = 30.0  # seconds
 _WORK = 0.001  # seconds that a server works for one member in a round
-_SLACK = 3  # times the seconds that a round should take
+_SLACK = 3  # times the seconds that all members should take
+_TRIES = 6  # times that a member is asked within the deadline, as some messages are lost
 
 
 class Pace:
@@ -34,4 +35,5 @@ class Pace:
 
     def deadline(self, members: int) -> float:
         """Seconds that a round of so many members may take, if nobody says otherwise."""
-        return max(LEAST_DEADLINE, _SLACK * (2 * self.trip + members * (_WORK + self.trip / self.window)))
+        tries, asked = _TRIES * (self.again + self.trip), members * (_WORK + self.trip / self.window)
+        return max(LEAST_DEADLINE, tries + _SLACK * asked)

@@ -39,6 +39,7 @@ class Rolls:
         self.run = run
         self.calls = 0
         self._since = 0.0
+        self._pause = pause(run, 0)
 
     def news(self, now: float) -> None:
         """A member has said hello for the first time, or the wait begins."""
@@ -46,13 +47,14 @@ class Rolls:
 
     def wake(self) -> float:
         """When the next call is due, if somebody is missing."""
-        return self._since + pause(self.run, self.calls)
+        return self._since + self._pause
 
     def due(self, missing: list[Span], now: float) -> list[Roll]:
         """The messages of a call, if one is due. They name the missing clients."""
         if not missing or self.wake() > now:
             return []
         self.calls, self._since = self.calls + 1, now
+        self._pause = pause(self.run, self.calls)
         if for_everybody(self.calls):
             return [Roll(run=self.run)]
         return [Roll(run=self.run, missing=tuple(missing[at : at + MAX_MISSING])) for at in range(0, len(missing), MAX_MISSING)]

@@ -93,21 +93,22 @@ def test_one_missing_member_of_many_costs_the_others_nothing() -> None:
 
 
 @pytest.mark.long
-def test_one_missing_member_of_ten_thousand() -> None:
-    """The same with 9,999 of 10,000, at a short and at a long round trip."""
-    for trip in (0.1, 2.0):
-        played = play_light(10_000, absent=[5000], trip=trip)
-        assert played.answered == 9999
-        assert max(played.hellos.values()) <= 3
-        assert played.first <= 2 * trip + 1e-9
-    assert played.took <= 2 * trip + 1e-9, "once the round trip is known to be long, all others are asked"
+@pytest.mark.parametrize(("trip", "loss"), [(0.1, 0.05), (2.0, 0.05)])
+def test_one_missing_member_of_ten_thousand(trip: float, loss: float) -> None:
+    """The same with 9,999 of 10,000, near and far, where a twentieth of the messages is lost each way: of no member the server hears a fourth hello."""
+    played = play_light(10_000, absent=[5000], trip=trip, loss=loss)
+    assert (played.answered, played.waited) == (9999, 60.0)
+    assert max(played.heard.values()) <= 3
+    assert played.hellos.total() <= 3 * 9999
+    assert played.first <= 2 * trip + 1e-9
 
 
-def test_three_thousand_members_far_away_answer() -> None:
-    """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window widens with the first reply."""
-    played = play_light(3000, trip=2.0)
+@pytest.mark.parametrize("loss", [0.0, pytest.param(0.05, marks=pytest.mark.long)])
+def test_three_thousand_members_far_away_answer(loss: float) -> None:
+    """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window widens with the first reply; or by the deadline, with loss."""
+    played = play_light(3000, trip=2.0, loss=loss)
     assert played.answered == 3000
-    assert played.took <= 2 * 2.0 + 1e-9
+    assert loss or played.took <= 2 * 2.0 + 1e-9
 
 
 def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
@@ -120,19 +121,19 @@ def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
     far = Pace()
     far.heard(2.0)
     assert far.again == 4.0
-    assert far.deadline(3000) == LEAST_DEADLINE
+    assert far.deadline(3000) > 6 * (4.0 + 2.0), "six tries, where messages are lost"
     near, of_all = Pace(), 100_000
     near.heard(0.2)
     assert near.deadline(of_all) > 3 * of_all * 0.2 / near.window, "three times what the round trips take"
     slow = Pace()
     slow.heard(20.0)
     assert slow.again == LATEST
-    assert slow.deadline(1) > 3 * 20.0
+    assert slow.deadline(1) > 6 * (LATEST + 20.0)
 
 
 def test_a_given_deadline_holds() -> None:
     """A deadline that is given is the round's, and one that is not becomes longer when the first reply shows a long way."""
-    for terms, ends in ((Terms(), 37.5), (Terms(deadline=10.0), 10.0)):
+    for terms, ends in ((Terms(), 67.5), (Terms(deadline=10.0), 10.0)):
         coordinator = Coordinator(RUN, 2, SEED, 1.0, terms)
         coordinator.open((survey_query(2),), 0.0)
         coordinator.pace.heard(6.25)
