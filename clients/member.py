@@ -68,10 +68,11 @@ def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, 
     return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
 
-async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
+async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> bool:
     """Sends hello after every connection, answers requests, and gives its account when the run ends; it returns PARTING seconds later.
 
-    Raises BusError if the broker cannot be reached at first.
+    Whether the run ended: false if the bus ended first, since nothing came for as long as it may be idle. Raises BusError if the broker cannot be reached at
+    first.
     """
     hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop, private=role.private))
     async with aclosing(bus.messages(PATIENCE)) as events:
@@ -83,7 +84,8 @@ async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_conne
                     on_connected = None
             elif not await _handle(role, bus, run, group, event, hello):
                 await bus.rest(PARTING)
-                return
+                return True
+    return False
 
 
 async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
@@ -98,7 +100,8 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
         await bus.publish(topic(run, "rep", group, role.member), encode(role.account(run)))
         return False
     if isinstance(message, Roll):
-        await bus.publish(topic(run, "hello", group, role.member), hello)
+        if message.calls(role.start, role.stop):
+            await bus.publish(topic(run, "hello", group, role.member), hello)
     elif isinstance(message, Receipt):
         role.confirm(message)
     elif isinstance(message, Request):

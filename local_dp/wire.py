@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import CHUNK, ONCE, LocalQuery
@@ -27,6 +27,7 @@ Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
 MAX_RECEIPTS = 4096
+MAX_MISSING = 4096  # spans in one message
 MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
 Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -78,7 +79,7 @@ class Request(_Message):
     kind: Literal["request"] = "request"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
     asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=MAX_ASKS, fail_fast=True)]
-    missing: Annotated[tuple[Span, ...], Field(max_length=4096, fail_fast=True)] = ()
+    missing: Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)] = ()
 
 
 class Reply(_Message):
@@ -152,9 +153,19 @@ class Gone(_Message):
 
 
 class Roll(_Message):
-    """Server to everybody: say hello."""
+    """Server to everybody: say hello. `missing` lists the clients whose members are called; without it, everybody is."""
 
     kind: Literal["roll"] = "roll"
+    missing: Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, without an empty `missing`: older members read no such field."""
+        return {name: value for name, value in plain(self).items() if name != "missing" or value}
+
+    def calls(self, start: int, stop: int) -> bool:
+        """Whether the member with the clients start..stop is called."""
+        return not self.missing or any(low < stop and start < high for low, high in self.missing)
 
 
 class End(_Message):

@@ -9,9 +9,11 @@ from local_dp.oracles.local.oracles import LocalOracle
 from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import Loss, unexplained
 from local_dp.server.members import Listening, Member, Members, Roster
+from local_dp.server.pace import Pace
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import Terms
+from local_dp.server.rolls import Rolls
 from local_dp.server.round import Closing, Past, Reconciliation, Round, reconcile
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
@@ -35,6 +37,8 @@ class Coordinator(LocalOracle):
         self.crowds = crowds
         self.members = Members(clients, roster)
         self.listening = Listening(run, self.members)
+        self.pace = Pace()
+        self.rolls = Rolls(run)
         self.rejections = Counter[str]()  # by their fault
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
@@ -52,6 +56,10 @@ class Coordinator(LocalOracle):
     @property
     def counts(self) -> Turnout:
         return sum((round.counts for round in self._history.values()), self._archive.counts)
+
+    def gather(self, patience: float, now: float) -> None:
+        """Begins the wait for the members."""
+        self.phase = Gathering(self.members, self.rolls, patience, now)
 
     def gathered(self) -> None:
         """Ends the wait for the members. Raises QuorumError if nobody came."""
@@ -82,7 +90,7 @@ class Coordinator(LocalOracle):
         return round
 
     def _collecting(self, round: Round, now: float) -> Collecting:
-        return Collecting(round, self.members, self.terms.deadline, now)
+        return Collecting(round, self.members, self.terms, self.pace, self.rolls, now)
 
     def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
         """A round that was closed before: its tallies, as they were."""

@@ -11,7 +11,8 @@ from itertools import pairwise
 from local_dp.errors import InputError, WireError
 from local_dp.ledger import Steps
 from local_dp.sealing import KEY
-from local_dp.wire import VERSION, Hello, check_name, topic
+from local_dp.server.rolls import gaps
+from local_dp.wire import VERSION, Hello, Span, check_name, topic
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ class Members:
         self.present = 0  # clients whose member has said hello
         self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
+        self._missing: tuple[tuple[int, int], list[Span]] = (0, 0), []  # for so many present of so many
         self._opened: dict[str, Allowance] = {}  # of names in the roster
 
     def __iter__(self) -> Iterator[Member]:
@@ -205,6 +207,13 @@ class Members:
         self._ordered.insert(place, member)
         self.present += member.stop - member.start
         return member, True
+
+    def missing(self) -> list[Span]:
+        """The clients whose member has not said hello, as spans."""
+        now = self.present, self.clients
+        if self._missing[0] != now:
+            self._missing = now, gaps(((member.start, member.stop) for member in self._ordered), self.clients)
+        return self._missing[1]
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""

@@ -10,13 +10,14 @@ from local_dp.ledger import Steps
 from local_dp.oracles.local.oracles import epsilon_of
 from local_dp.server.losses import Unanswered
 from local_dp.server.members import Member, Members
+from local_dp.server.pace import Pace
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
+from local_dp.server.quorum import Terms
+from local_dp.server.rolls import Rolls
 from local_dp.server.round import Round, joined
 from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
 
-WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
 STALE = 5.0  # seconds after which members that owe replies no longer hold up the next ones
-GRACE = 2.0  # seconds that a member must have been gone before the round stops waiting for it
 
 
 @dataclass(eq=False)
@@ -28,15 +29,19 @@ class Wave:
     asked: float = 0.0
     whole: bool = False  # the group's first: the request goes to all of it
     times: int = 0  # that it was asked
+    answered: bool = False  # by one of them at least
 
 
 class Waves:
     """The members of a round: who waits to be asked, and who was asked and owes.
 
-    At most WINDOW members asked in the last STALE seconds owe at any time, unless a single group is larger: it is then asked alone.
+    No more members than the pace's window, asked in the last STALE seconds, owe at any time, unless a single group is larger: it is then asked alone.
     """
 
-    def __init__(self, members: Iterable[Member]) -> None:
+    def __init__(self, members: Iterable[Member], terms: Terms, pace: Pace, began: float) -> None:
+        self._terms = terms
+        self._pace = pace
+        self._began = began
         self._waiting: dict[str, Wave] = {}
         self.asked: list[Wave] = []
         self._wave_of: dict[str, Wave] = {}
@@ -57,7 +62,7 @@ class Waves:
         if not self._waiting:
             return False
         outstanding = sum(len(wave.owing) for wave in self.asked if wave.asked + STALE > now)
-        return outstanding == 0 or outstanding + len(next(iter(self._waiting.values())).owing) <= WINDOW
+        return outstanding == 0 or outstanding + len(next(iter(self._waiting.values())).owing) <= self._pace.window
 
     def ask(self, now: float) -> Wave | None:
         """The wave to be asked now, if there is room for one."""
@@ -73,6 +78,13 @@ class Waves:
         for member in wave.owing.values():
             self._note(member)
         return wave
+
+    def heard(self, member: Member, now: float) -> None:
+        """This member has answered for some of its clients: if it is the first of its wave, that took a round trip."""
+        wave = self._wave_of.get(member.name)
+        if wave is not None and not wave.answered:
+            wave.answered = True
+            self._pace.heard(now - wave.asked)
 
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
@@ -106,14 +118,14 @@ class Waves:
         return sum(self._wave_of[name].owing[name].owes for name in self._wave_of.keys() - self._here)
 
     def idle_from(self) -> float:
-        """When the wait ends: all were asked, and each member that owes has been gone for GRACE seconds. Infinite while one is present."""
+        """When the wait ends: all were asked, and each member that owes has been gone for the grace. Infinite while one is present."""
         if self._waiting or self._here:
             return math.inf
         while self._went:
             since, name = self._went[0]
             wave = self._wave_of.get(name)
             if wave is not None and wave.owing[name].gone_since == -since:
-                return GRACE - since
+                return self._terms.idle_from(-since, self._began)
             heappop(self._went)  # an outdated entry
         return -math.inf
 
@@ -125,7 +137,6 @@ class Waves:
         return min([*times, self.idle_from()])
 
 
-ASK_AGAIN = 1.0  # seconds without anything new
 SAID_AGAIN = 0.4  # seconds until the end is sent once more to the members without an account
 BATCH = 4000  # missing spans named in one request
 Answer: TypeAlias = Reply | Refusal | Absent
@@ -171,35 +182,35 @@ class Phase:
         return None
 
 
+def called(rolls: Rolls, members: Members, now: float) -> list[Send]:
+    """The roll, if it is due for the members that are missing."""
+    return [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)] if rolls.wake() <= now else []
+
+
 class Gathering(Phase):
     """Waits until every client is present, for `patience` seconds at most. Absent clients then count as missing in each round."""
 
-    def __init__(self, members: Members, patience: float, now: float) -> None:
+    def __init__(self, members: Members, rolls: Rolls, patience: float, now: float) -> None:
         self.members = members
         self.patience = patience
         self._end = now + patience
-        self._news = now  # when a new member was last heard, or the roll called
+        self._rolls = rolls
+        rolls.news(now)
 
     def joined(self, member: Member, now: float) -> None:
-        self._news = now
+        self._rolls.news(now)
 
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        silent = self._news + ASK_AGAIN <= now
-        if silent:
-            self._news = now
-        return super().due(run, rejoined or silent, now)
+        return super().due(run, rejoined, now) + called(self._rolls, self.members, now)
 
     def is_settled(self, now: float) -> bool:
         return self.members.present >= self.members.clients or self._end <= now
 
     def wake(self, now: float) -> float:
-        return min(self._news + ASK_AGAIN, self._end)
+        return min(self._rolls.wake(), self._end)
 
     def progress(self, now: float) -> Attendance:
-        clients = self.members.clients
-        ends = [0, *(end for member in self.members for end in (member.start, member.stop)), clients]
-        missing = tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
-        return Attendance(self.members.present, clients, missing)
+        return Attendance(self.members.present, self.members.clients, tuple(self.members.missing()))
 
 
 class Parting(Phase):
@@ -227,13 +238,15 @@ class Parting(Phase):
 
 
 class Collecting(Phase):
-    """Asks the members for a round's reports, and again for missing ones, until all have answered, refused or gone, for `deadline` seconds at most."""
+    """Asks the members for a round's reports, and again for missing ones, until all have answered, refused or gone, until its deadline at most."""
 
-    def __init__(self, round: Round, members: Members, deadline: float, now: float) -> None:
+    def __init__(self, round: Round, members: Members, terms: Terms, pace: Pace, rolls: Rolls, now: float) -> None:
         self.members = members
         self.round = round
         self.began = now
-        self.end = now + deadline
+        self._terms = terms
+        self._pace = pace
+        self._rolls = rolls
         self._queries = tuple(part.query for part in round.parts)
         self._epsilon = epsilon_of(self._queries)
         self._asks = Steps()
@@ -243,10 +256,11 @@ class Collecting(Phase):
             self._asks.add(start, stop, -1)
         self._news = now  # when a report last came that was not there before, or the missing ones were asked for
         members.assign(members, self._asks)
-        self._waves = Waves(member for member in members if member.owes)
+        self._waves = Waves((member for member in members if member.owes), terms, pace, now)
 
     def joined(self, member: Member, now: float) -> None:
         """Has it asked as soon as there is room."""
+        self._rolls.news(now)
         self.members.assign([member], self._asks)
         if member.owes:
             self._waves.add(member)
@@ -264,16 +278,14 @@ class Collecting(Phase):
         new = before - self.round.outstanding
         if new:
             self._news = now
+            self._waves.heard(member, now)
             member.owes -= new
             if member.owes == 0:
                 self._waves.settled(member)
 
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        silent = self._news + ASK_AGAIN <= now
-        sends = super().due(run, rejoined, now)
-        if silent and self.members.present < self.members.clients:
-            sends.append(Send(EVERYBODY, Roll(run=run)))
-        if silent or rejoined:  # while replies flow, what is missing is on its way
+        sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
+        if rejoined or self._news + self._pace.again <= now:  # while replies flow, what is missing is on its way
             self._news = now
             for asked in self._waves.asked:
                 asked.times += 1
@@ -295,7 +307,14 @@ class Collecting(Phase):
         return self.round.outstanding == 0 or min(self.end, self._waves.idle_from()) <= now
 
     def wake(self, now: float) -> float:
-        return min(self._news + ASK_AGAIN, self.end, self._waves.wake(now))
+        rolls = self._rolls.wake() if self.members.present < self.members.clients else math.inf
+        return min(self._news + self._pace.again, rolls, self.end, self._waves.wake(now))
+
+    @property
+    def end(self) -> float:
+        """When it is over, however few have answered: later, if no deadline was given and the round trip turns out to be long."""
+        given = self._terms.deadline
+        return self.began + (self._pace.deadline(len(self.members)) if given is None else given)
 
     def progress(self, now: float) -> RoundProgress:
         round, left = self.round, max(0.0, self.end - now)

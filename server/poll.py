@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.members import Member, Members
+from local_dp.server.members import Member
 from local_dp.server.phases import Answer, Collecting, Phase, Send
 from local_dp.server.quorum import Terms
 from local_dp.server.round import Round
@@ -28,13 +28,18 @@ class OpenRound(Collecting):
     With a `limit` in seconds, it also ends then, or when everybody has answered or gone; after a restart not before all of `awaited` are back.
     """
 
-    def __init__(self, round: Round, members: Members, limit: float, now: float, awaited: frozenset[str]) -> None:
-        super().__init__(round, members, limit, now)
+    def __init__(self, round: Round, coordinator: "OpenCoordinator", now: float, awaited: frozenset[str]) -> None:
+        super().__init__(round, coordinator.members, coordinator.terms, coordinator.pace, coordinator.rolls, now)
+        self.limit = coordinator.limit
         self._awaited = awaited
         self.over = False
         self._asked = now  # when those who owe were last asked
         self._stored: list[Member] = []  # whose receipts are due
         self._confirm = math.inf  # when
+
+    @property
+    def end(self) -> float:
+        return self.began + self.limit
 
     def joined(self, member: Member, now: float) -> None:
         super().joined(member, now)
@@ -96,7 +101,7 @@ class OpenCoordinator(Coordinator):
 
     def _collecting(self, round: Round, now: float) -> Collecting:
         first = self._history.get(1, round)
-        return OpenRound(round, self.members, self.limit, now, frozenset(first.sums))
+        return OpenRound(round, self, now, frozenset(first.sums))
 
     def round(self, number: int) -> Round | None:
         """A round, once it was opened."""

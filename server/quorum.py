@@ -1,5 +1,6 @@
 """The terms of a round: when it ends, and how many must answer."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,21 +10,33 @@ if TYPE_CHECKING:  # runs in memory do not import the wire
     from local_dp.server.round import Part, Round
 
 
+GRACE = 2.0  # seconds that a member on this machine must have been gone before a round stops waiting for it
+
+
 @dataclass(frozen=True)
 class Terms:
     """A round ends after `deadline` seconds at the latest, and counts if at least the share `quorum` of each cohort has answered.
 
-    Each cohort counts by itself, since a cohort without a reply has no estimate. Raises InputError for terms on which no round can end.
+    Without a deadline, it follows from the number of members and the round trip. A member whose connection fell is waited for `grace` seconds; if that is
+    infinite, until the end of the round in which it fell. Each cohort counts by itself, since a cohort without a reply has no estimate. Raises InputError for
+    terms on which no round can end.
     """
 
-    deadline: float = 30.0
+    deadline: float | None = None
     quorum: float = 0.9
+    grace: float = GRACE
 
     def __post_init__(self) -> None:
         if not 0 < self.quorum <= 1:
             raise InputError(f"the quorum is {self.quorum}; give a fraction above 0 and at most 1")
-        if not 0 < self.deadline <= 86_400:
+        if self.deadline is not None and not 0 < self.deadline <= 86_400:
             raise InputError(f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400")
+        if not self.grace >= 0:
+            raise InputError(f"the grace is {self.grace} seconds; give a number from 0 on")
+
+    def idle_from(self, gone_since: float, began: float) -> float:
+        """When a round that `began` then stops waiting for a member that is gone."""
+        return gone_since + (GRACE if math.isinf(self.grace) and gone_since + GRACE <= began else self.grace)
 
     def judge(self, round: "Round") -> None:
         """Raises RefusedError or QuorumError for the first cohort of a closed round without its quorum."""

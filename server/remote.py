@@ -14,7 +14,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.losses import Unanswered
-from local_dp.server.phases import Gathering, Parting, Send
+from local_dp.server.phases import Parting, Send
 from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
 from local_dp.storage.log import Entry, Log
@@ -190,7 +190,7 @@ class RemoteOracle:
 
     async def _gather(self) -> None:
         if self._patience is not None:
-            self.coordinator.phase = Gathering(self.coordinator.members, self._patience, _now())
+            self.coordinator.gather(self._patience, _now())
             self._patience = None
             await self._settle()
             self.coordinator.gathered()
@@ -231,7 +231,7 @@ class RemoteOracle:
     async def end(self, patience: float = 0.0) -> None:
         """Ends the run for every client, and waits for their accounts for `patience` seconds at most."""
         if self._patience is not None and patience:  # nobody was asked, and who is there is not known
-            self.coordinator.phase = Gathering(self.coordinator.members, patience, _now())
+            self.coordinator.gather(patience, _now())
             await self._settle()
         self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
         await self._settle()

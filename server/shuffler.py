@@ -25,7 +25,7 @@ from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster
 from local_dp.server.members import filters as server_filters
-from local_dp.server.quorum import Terms
+from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
 from local_dp.shuffle.central import Shuffler, check_shufflable
@@ -210,8 +210,9 @@ _LOST = 5  # the exit code, as on the command line
 class ShufflerConfig(BaseModel):
     """One shuffler: its run, the brokers of the clients and of the server, how many clients there are, its crowd, and its seed, or None for entropy.
 
-    `joining` and `deadline` are in seconds: the longest wait for the clients, and for the reports of a round. `key`, its own and private, `server_key` and
-    `roster` come together; without them nothing is signed. `folder` is for the file of a run that is passed on once; without it, nobody starts this one again.
+    `joining`, `deadline` and `grace` are in seconds: the longest wait for the clients, for the reports of a round, and for a client that went. `key`, its own
+    and private, `server_key` and `roster` come together; without them nothing is signed. `folder` is for the file of a run that is passed on once; without it,
+    nobody starts this one again.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -224,6 +225,7 @@ class ShufflerConfig(BaseModel):
     seed: int | None
     deadline: float = 24.0
     joining: float = 60.0
+    grace: float = GRACE
     key: Annotated[str, Field(repr=False)] = ""
     server_key: str = ""
     roster: str = ""
@@ -237,7 +239,7 @@ class ShufflerConfig(BaseModel):
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
         before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
         after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
-        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
+        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline, grace=self.grace), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", server_filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
         front = RemoteOracle(clients, coordinator, envelopes=before)

@@ -91,7 +91,7 @@ export class Client {
       const message = this.read(payload);
       if (message.kind === "request") return (await this.answer(message)).messages.map(encode);
       if (message.kind === "receipt") await this.confirm(message);
-      if (message.kind === "roll") return [encode(this.hello())];
+      if (message.kind === "roll" && this.isMeant(message)) return [encode(this.hello())];
       if (message.kind === "end") return [encode(await this.account())];
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
@@ -104,6 +104,11 @@ export class Client {
     const message = decode(payload, CLIENT);
     if (message.run !== this.run) throw new WireError("a message of another run", "other-run");
     return message;
+  }
+
+  /** Whether a message that may list missing clients is for this one. @param {{missing: import("./wire.js").Span[]}} message */
+  isMeant({ missing }) {
+    return !missing.length || missing.some(([start, stop]) => this.isIn(start, stop));
   }
 
   /** @returns {import("./wire.js").Hello} */
@@ -125,7 +130,7 @@ export class Client {
       this.waiting.set(request.round, digest);
       const { entry, sent } = await this.committed(request, digest).finally(() => this.waiting.delete(request.round));
       if (entry.digest !== digest) throw new RefusedError("equivocation", `round ${request.round} was already asked with another request`);
-      const wanted = !request.missing.length || request.missing.some(([start, stop]) => this.isIn(start, stop));
+      const wanted = this.isMeant(request);
       return { messages: wanted ? entry.replies.map(replyOf) : [], sent, refused: null };
     } catch (error) {
       const refused = error instanceof RefusedError ? error : new RefusedError("failed", String(error));

@@ -130,7 +130,7 @@ export class Member extends EventTarget {
   /** @param {import("./wire.js").Message} message */
   async obey(message) {
     if (message.kind === "request") return this.answer(message);
-    if (message.kind === "roll") return this.say("hello", encode(this.client.hello()));
+    if (message.kind === "roll") return this.client.isMeant(message) ? this.say("hello", encode(this.client.hello())) : undefined;
     if (message.kind === "receipt" && (await this.client.confirm(message))) return this.tell("confirmed", { round: message.round });
     if (message.kind === "end") return this.end();
   }

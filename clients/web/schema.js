@@ -9,6 +9,7 @@ import { pack } from "./pack.js";
  * @property {(value: any, where: string) => T} read
  * @property {(value: T) => any} write
  * @property {T} [usual]
+ * @property {boolean} [spared] whether the canonical form has it only if it is not empty
  */
 
 /** @typedef {bigint | number | string | string[] | number[]} Parameter A bigint is a whole number, a number a fraction. */
@@ -170,6 +171,11 @@ export function usually(usual, kind) {
   return { ...kind, usual };
 }
 
+/** A list that the canonical form leaves out when it is empty. @template T @param {Kind<T[]>} kind @returns {Kind<T[]>} */
+export function unlessEmpty(kind) {
+  return { ...kind, usual: [], spared: true };
+}
+
 /** @typedef {{[field: string]: Kind<any>}} Fields The fields of a map in their order. */
 
 /** A map of these fields. @param {Fields} fields @returns {Kind<any>} */
@@ -188,7 +194,10 @@ export function map(fields) {
       });
       return Object.fromEntries(read);
     },
-    write: (value) => new Map(Object.entries(fields).map(([field, kind]) => [field, kind.write(value[field])])),
+    write(value) {
+      const written = Object.entries(fields).filter(([field, kind]) => !kind.spared || value[field]?.length);
+      return new Map(written.map(([field, kind]) => [field, kind.write(value[field])]));
+    },
   };
 }
 

@@ -3,7 +3,7 @@
 import { blake2b } from "./vendor/noble-hashes/blake2.js";
 import { WireError, fromBigEndian, join, utf8 } from "./bytes.js";
 import { Reader, pack } from "./pack.js";
-import { below, bytes, inOrder, line, list, map, matching, name, oneOf, parameters, truth, tuple, usually, whole, word } from "./schema.js";
+import { below, bytes, inOrder, line, list, map, matching, name, oneOf, parameters, truth, tuple, unlessEmpty, usually, whole, word } from "./schema.js";
 
 export const MAX_BYTES = 1 << 20;
 export const VERSION = "ldp/1";
@@ -36,12 +36,14 @@ export const MAX_LINES = 1 << 14;
 /** @typedef {{kind: "account", run: string, member: string, rounds: Line[]}} Account */
 /** @typedef {{kind: "hello", run: string, member: string, start: number, stop: number, private: boolean}} Hello */
 /** @typedef {{kind: "gone", run: string, member: string}} Gone */
-/** @typedef {{kind: "roll" | "end", run: string}} Plain */
+/** @typedef {{kind: "roll", run: string, missing: Span[]}} Roll */
+/** @typedef {{kind: "end", run: string}} End */
 /** @typedef {{kind: "absent", run: string, round: number, member: string, ask: number, start: number, stop: number, why: string, code: string}} Absent */
-/** @typedef {Request | Reply | Refusal | Receipt | Account | Hello | Gone | Plain | Absent} Message */
+/** @typedef {Request | Reply | Refusal | Receipt | Account | Hello | Gone | Roll | End | Absent} Message */
 
 const index = whole(0, 48);
 const round = below(1, 2 ** 32);
+const spans = list(tuple(index, index), 0, 4096);
 const ask = map({
   query: name,
   query_params: parameters,
@@ -61,7 +63,7 @@ function message(kind, fields) {
 
 /** @type {{[kind: string]: import("./schema.js").Kind<any>}} */
 const KINDS = {
-  request: message("request", { round, asks: list(ask, 1, MAX_ASKS), missing: usually([], list(tuple(index, index), 0, 4096)) }),
+  request: message("request", { round, asks: list(ask, 1, MAX_ASKS), missing: usually([], spans) }),
   reply: message("reply", { round, member: name, ask: place, start: index, width: below(1, MAX_WIDTH + 1), reports: bytes(0, MAX_BYTES) }),
   refusal: message("refusal", { round, member: name, start: index, stop: index, code: name, text: line(1000) }),
   absent: message("absent", {
@@ -77,7 +79,7 @@ const KINDS = {
   account: message("account", { member: name, rounds: list(tuple(below(1, 2 ** 32), index, word), 0, MAX_LINES) }),
   hello: message("hello", { member: name, start: index, stop: index, private: truth }),
   gone: message("gone", { member: name }),
-  roll: message("roll", {}),
+  roll: message("roll", { missing: unlessEmpty(spans) }),
   end: message("end", {}),
 };
 

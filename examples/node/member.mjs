@@ -14,6 +14,7 @@ export function serve({ client, group, broker, envelopes = UNSIGNED }) {
   const topic = (leaf) => `${VERSION}/${run}/${leaf}/${group}/${member}`;
   const hello = encode({ run, kind: "hello", member, start: client.start, stop: client.stop, private: true });
   const gone = [topic("gone"), envelopes.seal(topic("gone"), encode({ run, kind: "gone", member }))];
+  const called = ({ missing }) => !missing || missing.some(([start, stop]) => start < client.stop && client.start < stop);
   return new Promise((resolve) => {
     let over = false;
     const join = () => {
@@ -23,7 +24,7 @@ export function serve({ client, group, broker, envelopes = UNSIGNED }) {
         const bytes = envelopes.open(where, envelope);
         const message = bytes && read(bytes);
         if (!message || message.run !== run || over) return;
-        if (message.kind === "roll") send("hello", hello);
+        if (message.kind === "roll") called(message) && send("hello", hello);
         else if (message.kind === "receipt") client.confirm(message);
         else if (message.kind === "request") {
           const answers = client.handle(message);

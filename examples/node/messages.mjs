@@ -144,7 +144,7 @@ const ASK = record({
 const KINDS = {
   request: record({ run: NAMED, kind: kind("request"), round: ROUND, asks: list(1, 4096, ASK), missing: list(0, 4096, tuple(INDEX, INDEX)) }),
   receipt: record({ run: NAMED, kind: kind("receipt"), round: ROUND, accepted: list(1, 4096, tuple(INDEX, INDEX, whole(0, 2n ** 64n - 1n))) }),
-  roll: record({ run: NAMED, kind: kind("roll") }),
+  roll: (value) => record({ run: NAMED, kind: kind("roll"), ...(value.has("missing") && { missing: list(1, 4096, tuple(INDEX, INDEX)) }) })(value),
   end: record({ run: NAMED, kind: kind("end") }),
 };
 

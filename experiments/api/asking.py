@@ -53,7 +53,9 @@ class RunOptions:
     broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts", metavar="URL")
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(False, "Draw the clients' noise from the operating system; takes no seed")
-    deadline: float = option(30.0, "Longest duration of a round", metavar="T", unit="seconds")
+    deadline: float | None = option(
+        None, "Longest duration of a round; default: 30, or more for many members and long round trips", metavar="T", unit="seconds"
+    )
     quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
     allow: tuple[str, ...] | None = option(None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME")
     unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
@@ -146,7 +148,7 @@ class Options(TypedDict, total=False):
     broker: str
     seed: int | None
     private: bool
-    deadline: float
+    deadline: float | None
     quorum: float
     allow: tuple[str, ...] | None
     unverified: bool

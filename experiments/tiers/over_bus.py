@@ -14,6 +14,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
+from local_dp.errors import QuorumError
 from local_dp.experiments.tiers.faults import FaultyBus, Trouble
 from local_dp.experiments.tiers.outcome import BusRecord, Outcome
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Settings
@@ -23,6 +24,7 @@ from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Place, Roster, filters
+from local_dp.server.pace import LEAST_DEADLINE
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.shuffler import NAME, ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
@@ -132,7 +134,7 @@ def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: s
         clients=settings.population.size,
         crowd=crowd.crowd,
         seed=None if settings.randomness.private else settings.randomness.seed,
-        deadline=_OF_A_WAIT * settings.terms.deadline,
+        deadline=_OF_A_WAIT * (settings.terms.deadline or LEAST_DEADLINE),
         joining=_OF_A_WAIT * joining,
         key=identities.shuffler.own.hex(),
         server_key=public(identities.server.own).hex(),
@@ -154,7 +156,8 @@ async def serve_run(
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising;
     `trouble` makes it faulty.
 
-    Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends.
+    Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends, and where a
+    quorum is missed no end is sent without a shuffler: the members wait for a server that resumes.
     Without `keys` nothing is signed.
     """
     crowds = None if settings.behind is None else Crowds(settings.behind)
@@ -167,12 +170,16 @@ async def serve_run(
 
     async def play() -> Outcome:
         await oracle.ready(joining)
-        patience = 0.0
+        patience, resumable = 0.0, False
         try:
             result = await run_async(settings.algorithm, oracle)
             patience = PARTING * (1 + len(coordinator.members) / 600) if crowds is None else 0.0
+        except QuorumError:
+            resumable = journal is not None and crowds is None
+            raise
         finally:
-            await oracle.end(patience)
+            if not resumable:
+                await oracle.end(patience)
         return outcome_of(result, oracle)
 
     playing = asyncio.create_task(play())

@@ -1,5 +1,6 @@
 """A client's bus over MQTT 3.1.1: without an event loop, for a client does one thing at a time. The only importer of paho."""
 
+import math
 import os
 import random
 import select
@@ -51,6 +52,7 @@ class BlockingBus:
         will: tuple[str, bytes] | None = None,
         line: socket.socket | None = None,
         hung_up: Callable[[], object] = lambda: os._exit(0),
+        idle: float = math.inf,
     ) -> None:
         self.address = address
         self.identifier = identifier
@@ -58,6 +60,8 @@ class BlockingBus:
         self.will = will
         self.line = line
         self.hung_up = hung_up
+        self.idle = idle
+        self._heard = time.monotonic()  # when a message last came
         self._client: paho.Client | None = None
         self._inbox: deque[Delivery] = deque()
         self._joined = False
@@ -78,19 +82,22 @@ class BlockingBus:
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
 
-        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or what we read.
+        It ends when no message came for `idle` seconds. The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker
+        refuses who we are or what we read.
         """
         give_up, pause = time.monotonic() + patience, FIRST_RETRY / 2
-        while True:
+        self._heard = time.monotonic()
+        while self._left() > 0:
             joined = float("inf")
             try:
                 client = self._connect()
                 give_up, joined, self._timeout = float("inf"), time.monotonic(), AGAIN
                 yield CONNECTED
-                while self._client is client:
+                while self._client is client and self._left() > 0:
                     while self._inbox:
                         yield self._inbox.popleft()
-                    self._turn(client, _GLANCE)
+                        self._heard = time.monotonic()
+                    self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
                 if time.monotonic() >= give_up:
                     raise unreachable(self.address, error) from error
@@ -99,6 +106,10 @@ class BlockingBus:
                 self._close()
             pause = pause_after(pause, time.monotonic() - joined)
             await self.rest(pause * random.uniform(0.5, 1.0))
+
+    def _left(self) -> float:
+        """Seconds until it has been idle for too long, if no message comes."""
+        return max(0.0, self._heard + self.idle - time.monotonic())
 
     def _connect(self) -> paho.Client:
         """A client whose subscriptions stand."""

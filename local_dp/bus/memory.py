@@ -31,9 +31,10 @@ class MemoryBroker:
 class MemoryBus:
     """One connection."""
 
-    def __init__(self, broker: MemoryBroker, filters: Sequence[str]) -> None:
+    def __init__(self, broker: MemoryBroker, filters: Sequence[str], idle: float | None = None) -> None:
         self.broker = broker
         self.filters = filters
+        self.idle = idle
         self.queue: asyncio.Queue[Delivery | Connected] = asyncio.Queue()
         self.queue.put_nowait(CONNECTED)
 
@@ -41,9 +42,13 @@ class MemoryBus:
         self.broker.route(Delivery(topic, payload))
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
-        """Every delivery; put CONNECTED into `queue` to play a reconnection."""
+        """Every delivery, until nothing came for `idle` seconds; put CONNECTED into `queue` to play a reconnection."""
         while True:
-            yield await self.queue.get()
+            try:
+                event = await asyncio.wait_for(self.queue.get(), self.idle) if self.idle else await self.queue.get()
+            except TimeoutError:
+                return
+            yield event
 
     def hears(self, topic: str) -> bool:
         """Whether what is published under a topic comes here."""

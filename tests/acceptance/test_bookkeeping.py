@@ -13,7 +13,6 @@ from local_dp.experiments.tiers.settings import SECRET_BITS, TIERS, Randomness, 
 from local_dp.noise import COINS, Draw
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.phases import Gathering
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
@@ -52,7 +51,7 @@ class Server:
 
     def play(self, flapping: int) -> dict[str, int]:
         """Everybody joins, in any order, most go, some answer, and messages of all kinds come, of one client above all."""
-        self.coordinator.phase = Gathering(self.coordinator.members, 100.0, 0.0)
+        self.coordinator.gather(100.0, 0.0)
         order = list(range(self.clients))
         self.chance.shuffle(order)
         for client in order:

@@ -30,9 +30,8 @@ from local_dp.sealing import UNSIGNED, Party, new_key, public
 from local_dp.server import remote
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import BURST, EACH, LEAVES, OPENED_BURST, PAUSE, Place, Roster, filters
-from local_dp.server.phases import GRACE
 from local_dp.server.progress import Progress, RoundProgress, Turnout
-from local_dp.server.quorum import Terms
+from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.tallies import Estimate, Tally
 from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic

@@ -18,7 +18,7 @@ from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters
-from local_dp.server.phases import ASK_AGAIN
+from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle

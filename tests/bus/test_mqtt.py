@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -21,7 +22,7 @@ from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
-from local_dp.server.phases import GRACE
+from local_dp.server.quorum import GRACE
 from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
 from tests.support.figures import figure
 from tests.support.runs.brokers import a_broker, embedded, free_port, mosquitto, needs_mosquitto, retain
@@ -56,6 +57,14 @@ def test_a_connection_that_breaks_is_made_again_and_said_so(events: Events) -> N
     """The first connection is closed after a delivery; the second one is announced, and delivers too, all in order."""
     with scripted((said(WELCOME), granted(AB)), (said(WELCOME), granted(CD, AB))) as (address, _):
         assert events(address, 5) == [CONNECTED, Delivery("t", b"ab"), CONNECTED, Delivery("t", b"cd"), Delivery("t", b"ab")]
+
+
+def test_a_client_that_hears_nothing_leaves() -> None:
+    """A connection on which nothing more comes, and a broker that is gone, both end the events after the idle limit; what came is delivered."""
+    with scripted((said(WELCOME), granted(AB))) as (address, _):
+        began = time.monotonic()
+        assert _client(address, 9, idle=0.4) == [CONNECTED, Delivery("t", b"ab")]
+        assert 0.4 <= time.monotonic() - began < 10
 
 
 @both

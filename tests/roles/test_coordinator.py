@@ -12,11 +12,12 @@ from local_dp.clients.fleet import LEAN
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.server import phases
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.phases import ASK_AGAIN, Gathering
+from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import RoundProgress
-from local_dp.server.quorum import Terms
+from local_dp.server.quorum import GRACE, Terms
+from local_dp.server.rolls import pause
 from local_dp.server.round import Part
-from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
+from local_dp.wire import Gone, Hello, Refusal, Reply, Request, Roll, topic
 from tests.support.inputs.builders import PATIENT, RUN, SEED, reply_of, survey_query
 
 
@@ -115,7 +116,7 @@ def test_a_member_that_goes_and_comes_back() -> None:
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
     coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
     assert not coordinator.phase.is_settled(2.9)
-    assert coordinator.phase.is_settled(1.0 + phases.GRACE)
+    assert coordinator.phase.is_settled(1.0 + GRACE)
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
     assert not coordinator.phase.is_settled(9.9)
     assert coordinator.phase.is_settled(10.0)
@@ -128,28 +129,31 @@ def test_a_member_that_joins_late_is_asked_alone() -> None:
     coordinator.open((survey_query(20),), 0.0)
     assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
     assert coordinator.wake(0.0) == ASK_AGAIN
-    assert [send.message.kind for send in coordinator.due(ASK_AGAIN)] == ["roll", "request"]
-    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20, private=False), 1.5)
-    assert coordinator.wake(1.5) == 1.5
-    (send,) = coordinator.due(1.5)
+    called = pause(RUN, 0)
+    roll, again = (send.message for send in coordinator.due(called))
+    assert (roll, again.kind) == (Roll(run=RUN, missing=((10, 20),)), "request")
+    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20, private=False), called)
+    assert coordinator.wake(called) == called
+    (send,) = coordinator.due(called)
     assert isinstance(send.message, Request)
     assert (send.group, send.message.missing) == ("hosts", ((10, 20),))
 
 
 def test_the_wait_for_members() -> None:
-    """The roll is called after each second in which nobody new came; the wait ends when all are present, or in time, and is lost only if nobody came."""
+    """The roll is called for the missing after a pause without a newcomer; the wait ends when all are present, or in time, and is lost only if nobody came."""
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
-    coordinator.phase = Gathering(coordinator.members, 3.0, 0.0)
-    assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
-    assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
-    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), 1.5)
-    assert (coordinator.due(2.0), coordinator.wake(2.0)) == ([], 2.5)
-    assert [coordinator.phase.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
+    coordinator.gather(10.0, 0.0)
+    called, later = pause(RUN, 0), pause(RUN, 1)
+    assert [coordinator.due(moment) for moment in (0.0, called - 0.1)] == [[], []]
+    assert [send.message for send in coordinator.due(called)] == [Roll(run=RUN, missing=((0, 2),))]
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), called + 0.1)
+    assert (coordinator.due(called + later), coordinator.wake(called + later)) == ([], min(10.0, called + 0.1 + later))
+    assert [coordinator.phase.is_settled(moment) for moment in (9.9, 10.0)] == [False, True]
     coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
     assert coordinator.phase.is_settled(2.0)
     coordinator.gathered()
     empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
-    empty.phase = Gathering(empty.members, 3.0, 0.0)
+    empty.gather(3.0, 0.0)
     with pytest.raises(QuorumError, match="none of the 2 clients joined"):
         empty.gathered()
 

@@ -17,18 +17,23 @@ class Machines:
 
     first: str
     second: str
+    cable: str  # its end at the first
 
     def command(self, where: str, words: Sequence[str]) -> list[str]:
         """The words of a command that runs there."""
         return ["ip", "netns", "exec", where, *words]
+
+    def joined(self, are: bool) -> None:
+        """Cuts the cable, or joins it again."""
+        _do("-n", self.first, "link", "set", self.cable, "up" if are else "down")
 
 
 @contextmanager
 def two_machines() -> Iterator[Machines]:
     """The two; skips the test, with the reason, where this user may not make any."""
     mark = secrets.token_hex(3)
-    machines = Machines(f"ldp-a-{mark}", f"ldp-b-{mark}")
-    ends = (machines.first, f"va{mark}", FIRST), (machines.second, f"vb{mark}", SECOND)
+    machines = Machines(f"ldp-a-{mark}", f"ldp-b-{mark}", f"va{mark}")
+    ends = (machines.first, machines.cable, FIRST), (machines.second, f"vb{mark}", SECOND)
     try:
         for name, _, _ in ends:
             _do("netns", "add", name)

@@ -1,4 +1,4 @@
-"""The population tier on a Dask cluster of two workers, and hosts on two machines, as far as their networks tell: the bits of one process."""
+"""The population tier on a Dask cluster of two workers: the bits of one process."""
 
 import json
 import os
@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import local_dp as ldp
-from local_dp.bus.children import environment
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.lab.runner import run_experiments
@@ -31,8 +30,6 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import RoundProgress
 from local_dp.tallies import Tally
 from tests.support.inputs.documents import ROOT
-from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
-from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
 from tests.support.runs.command import command, local_dp
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
@@ -158,61 +155,6 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
         pytest.raises(BusError, match="has no workers"),
     ):
         _run(Survey(), 1000, empty.scheduler_address)
-
-
-PORT = 18830
-
-
-@contextmanager
-def _running(words: list[str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _reaches(machines: Machines, where: str) -> bool:
-    probe = f"import socket; socket.create_connection(({FIRST!r}, {PORT}), 1).close()"
-    return subprocess.run(machines.command(where, [sys.executable, "-c", probe]), capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_hosts_on_two_machines_are_one_run(tmp_path: Path) -> None:
-    """Broker, server and one host on the first, another host on the second: estimate and digest are those of the population tier on one machine.
-
-    Neither address is of this machine itself.
-    """
-    config = tmp_path / "mosquitto.conf"
-    config.write_text(f"listener {PORT} {FIRST}\npersistence false\nallow_anonymous true\n")
-    common = ["survey", "--run", "two", "--broker", f"mqtt://{FIRST}:{PORT}"]
-
-    def role(*words: str) -> list[str]:
-        return command(words[0], *common, *words[1:], "--seed", "3")
-
-    with two_machines() as machines, _running(machines.command(machines.first, [str(MOSQUITTO), "-c", str(config)])):
-        for _ in range(50):
-            if _reaches(machines, machines.second):
-                break
-            time.sleep(0.1)
-        else:
-            raise RuntimeError("mosquitto did not start")
-        for address in (FIRST, SECOND):
-            with socket.socket() as probe, pytest.raises(OSError, match="assign"):
-                probe.bind((address, 0))
-        with (
-            _running(machines.command(machines.first, role("server", "--clients", "1500", "--json"))) as server,
-            _running(machines.command(machines.first, role("host", "--start", "0", "--clients", "1000"))),
-            _running(machines.command(machines.second, role("host", "--start", "1000", "--clients", "500"))) as far,
-        ):
-            output, _ = server.communicate(timeout=60)
-            _, last = far.communicate(timeout=20)
-    assert "epsilon spent 1" in last
-    data = json.loads(output)
-    alone = json.loads(local_dp("run", "survey", "--tier", "population", "--clients", "1500", "--seed", "3", "--json").stdout)
-    assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-    assert (data["result"]["estimate"], data["clients"]["answered"]) == (alone["result"]["estimate"], 1500)
 
 
 def test_comparisons_and_coverage_are_measured_by_workers(two_workers: Any) -> None:

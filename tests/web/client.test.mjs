@@ -35,6 +35,13 @@ test("a reply leaves after its charge is stored", async () => {
   assert.deepEqual(order, ["stored", "sent"]);
 });
 
+test("a roll is answered by the members that it names, or by all", async () => {
+  const say = async (missing) => (await client({ start: 7 }).handle(encode({ kind: "roll", run: "r", missing }))).map((bytes) => decode(bytes).kind);
+  assert.deepEqual(await say([]), ["hello"]);
+  assert.deepEqual(await say([[0, 3], [7, 9]]), ["hello"]);
+  assert.deepEqual(await say([[0, 7], [8, 9]]), []);
+});
+
 test("a store that fails refuses, and nothing is sent", async () => {
   class Broken extends MemoryStore {
     async commit() {

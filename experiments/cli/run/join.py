@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,7 +18,7 @@ from local_dp.checks import check_whole
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
-from local_dp.errors import InputError, reading
+from local_dp.errors import InputError, QuorumError, reading
 from local_dp.experiments.api.asking import play
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.api.show import summary
@@ -36,6 +37,7 @@ from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.sealing import UNSIGNED, Party
+from local_dp.server.quorum import GRACE
 from local_dp.server.remote import SUFFIX, Journal
 from local_dp.server.shuffler import ShufflerConfig
 from local_dp.shuffle.central import check_crowd
@@ -64,6 +66,7 @@ class Server(Role):
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
     joining: float = option(60.0, "Longest wait for the clients to join", metavar="T", unit="seconds")
+    grace: float | None = option(None, "Longest wait for a member whose connection fell; default: to the end of the round", metavar="T", unit="seconds")
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
     journal: Path | None = option(None, "Folder that stores the run, for `resume` to continue; default: a folder of the user's", metavar="DIR")
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
@@ -79,6 +82,8 @@ class Server(Role):
         with run_progress() as progress:
             options = self.with_progress(progress, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
             settings = replace(options.settings(protocol, table), randomness=chance)
+            usual = GRACE if self.shuffle else math.inf  # a shuffler that died is not started again
+            settings = replace(settings, terms=replace(settings.terms, grace=usual if self.grace is None else self.grace))
             address = Address.parse(self.broker)
             journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
@@ -88,6 +93,10 @@ class Server(Role):
             try:
                 result = play(settings, options, serve, truth_known=table is not None)  # without a table, the records are known to the clients alone
                 journal.end(result.to_dict())
+            except QuorumError:
+                if journal.standing()[1] and not self.shuffle:
+                    SCREEN.note(f"the members wait: `local-dp resume {self.run}` asks those once more who have not answered")
+                raise
             finally:
                 journal.leave()
         return show(result, self.as_json)
@@ -128,6 +137,7 @@ class Shuffler:
         check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
         check_crowd(self.crowd)
         own = {name: getattr(self, name) for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")}
+        own["grace"] = self.deadline  # as long as the round goes on
         SCREEN.working(f"mixing the reports of run {self.run}")
         signed: dict[str, Any] = {} if keys is None or server is None else {"key": keys.own.hex(), "server_key": server[1].hex(), "roster": str(keys.roster)}
         folder = str(self.journal or runs_folder())
@@ -146,6 +156,7 @@ class Answering(Role):
     lifetime: float | None = option(None, "Budget of a new store for life, over all runs; default: --epsilon", metavar="E", unit="nats")
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
+    idle: float = option(86_400.0, "Ends after so long without a message of the server", metavar="T", unit="seconds")
 
     def population(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
@@ -164,14 +175,18 @@ class Answering(Role):
         return Rows(protocol.synthetic(start + clients, self.randomness().seed).batch(start, start + clients))
 
     def serve(self, member: str, group: str, start: int, population: Population) -> None:
-        """Answers until the run is over."""
+        """Answers until the run is over. Raises QuorumError if it hears nothing for too long."""
         check_name(self.run)
+        if not self.idle > 0:
+            raise InputError(f"--idle is {self.idle} seconds; give a number above 0")
         keys = member_keys(self.key, self.server_key, self.private)
         envelopes = UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
         policy = Policy(None if self.allow is None else frozenset(self.allow))
         store, noise = self._store(member)
         role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy, self.person)
-        bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes))
+        bus = BlockingBus(
+            Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes), idle=self.idle
+        )
 
         async def connected() -> None:
             mode = "answering in private" if role.private else STAMP
@@ -179,7 +194,8 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected))
+        if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
+            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; start it again, with a longer --idle if the run goes on")
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 

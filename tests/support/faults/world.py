@@ -130,7 +130,8 @@ class World:
         if not client.up:
             return
         if isinstance(body, Roll):
-            self._say(client, "hello", client.hello())
+            if body.calls(client.index, client.index + 1):
+                self._say(client, "hello", client.hello())
         elif isinstance(body, Request):
             for answer in client.answer(body):
                 self.sent[client.index].add(client, body, answer)

@@ -102,6 +102,7 @@ def valid() -> dict[str, AnyMessage]:
         "hello of a simulation": Hello(run=RUN, member="client-7", start=7, stop=8, private=False),
         "gone": Gone(run=RUN, member="client-7"),
         "roll": Roll(run=RUN),
+        "roll of the missing": Roll(run=RUN, missing=((0, 7), (300, 70_000))),
         "end": End(run=RUN),
     }
 
@@ -174,6 +175,7 @@ def malformed() -> dict[str, tuple[str, str | list[list[Any]]]]:
         "a parameter that is infinite": _asked(randomizer_params={"epsilon": float("inf")}),
         "a parameter that is not a number": _asked(randomizer_params={"epsilon": float("nan")}),
         "a double in four bytes": _asked(randomizer_params={"epsilon": 1.0}).replace(msgpack.packb(1.0), msgpack.packb(1.0, use_single_float=True)),
+        "a roll of nobody": _packed(Roll(run=RUN), missing=[]),
         "a receipt of nothing": _packed(Roll(run=RUN), kind="receipt", round=2, accepted=[]),
         "a checksum of 65 bits": receipt.removesuffix(b"\x05") + b"\xcf" + b"\xff" * 8 + b"\x00",
         "a checksum below 0": receipt.removesuffix(b"\x05") + b"\xff",

@@ -1,0 +1,135 @@
+"""Members that come and go, on the command line: after a missed quorum they wait for `resume`, and one that hears nothing leaves."""
+
+import asyncio
+import json
+import math
+import random
+import subprocess
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_dp.bus.address import Address
+from local_dp.bus.interface import Delivery
+from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import HOSTS, PARTING, filters, serve
+from local_dp.errors import QuorumError
+from local_dp.experiments.cli.run import join
+from local_dp.experiments.tiers import over_bus
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.settings import Randomness, Settings
+from local_dp.server.quorum import GRACE, Terms
+from local_dp.server.remote import Journal
+from local_dp.wire import decode
+from tests.support.inputs.builders import RUN, SEED, in_population, role, small
+from tests.support.runs.brokers import embedded
+from tests.support.runs.command import command, local_dp, outcome_of
+from tests.support.runs.virtual_time import beside, run_virtually
+
+CLIENTS, ROUNDS = 60, 4
+SGD = f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --seed 3".split()
+
+
+def _host(*options: str) -> "subprocess.Popen[str]":
+    """A host that has joined."""
+    host = subprocess.Popen(command("host", *options), stderr=subprocess.PIPE, text=True)
+    assert host.stderr is not None
+    assert any("joined run" in line for line in iter(host.stderr.readline, ""))
+    return host
+
+
+@pytest.mark.long
+def test_a_run_below_its_quorum_is_resumed_with_its_members() -> None:
+    """Half of the clients are absent: the round is lost, their host comes, and `resume` ends with the digests of the uncut run; no member was started twice."""
+    whole = outcome_of(*SGD, "--clients", str(CLIENTS), "--tier", "population")
+    with embedded() as url:
+        common = [*SGD, "--broker", url, "--run", "cut", "--clients"]
+        hosts = [_host(*common, str(CLIENTS // 2))]
+        began = time.monotonic()
+        lost = local_dp("server", *common, str(CLIENTS), "--quorum", "1", "--joining", "2", "--deadline", "60")
+        assert (lost.returncode, hosts[0].poll()) == (3, None), lost.stderr
+        assert time.monotonic() - began < 60, "it waits for nobody who never came"
+        assert "`local-dp resume cut`" in " ".join(lost.stderr.split())
+        hosts.append(_host(*common, str(CLIENTS // 2), "--start", str(CLIENTS // 2)))
+        done = local_dp("resume", "cut", "--broker", url, "--json")
+        assert done.returncode == 0, done.stderr
+        ends = [host.communicate(timeout=20)[1] for host in hosts]
+    data = json.loads(done.stdout)
+    assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in whole["rounds"]]
+    assert data["clients"]["answered"] == CLIENTS == whole["clients"]["answered"]
+    assert all("the run is over" in end for end in ends)
+
+
+def test_a_member_that_hears_nothing_leaves_with_one_line() -> None:
+    """No server comes: the client ends by itself, with the time that it waited and what to type, and exit code 3. A limit that is none is refused."""
+    with embedded() as url:
+        options = ("client", "survey", "--index", "7", "--broker", url, "--run", "nobody")
+        began = time.monotonic()
+        left = local_dp(*options, "--idle", "0.5")
+        assert (left.returncode, 0.5 <= time.monotonic() - began < 10) == (3, True)
+        assert "client-7: nothing came of run nobody for 0.5 seconds; start it again" in " ".join(left.stderr.split())
+        refused = local_dp(*options, "--idle", "0")
+        assert (refused.returncode, "--idle is 0.0 seconds; give a number above 0" in " ".join(refused.stderr.split())) == (2, True)
+
+
+def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --grace a lost member is waited for to the end of the round, a shuffler for two seconds; a negative grace is refused."""
+    seen: list[float] = []
+
+    async def noted(settings: Settings, *rest: object, **options: object) -> Outcome:
+        seen.append(settings.terms.grace)
+        raise QuorumError("nobody is asked")
+
+    monkeypatch.setattr(join, "serve_run", noted)
+    asked = ("server", "survey", "--clients", "200", "--broker", "mqtt://127.0.0.1:1", "--run", "graceful")
+    for words in ((), ("--grace", "7"), ("--shuffle",)):
+        assert local_dp(*asked, *words).returncode == 3
+    assert seen == [math.inf, 7.0, GRACE]
+    refused = local_dp(*asked, "--grace", "-1")
+    assert (refused.returncode, "the grace is -1" in refused.stderr) == (2, True)
+
+
+def test_rounds_that_were_closed_stay_and_the_rest_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In virtual time, with a twentieth of the messages lost: a round below its quorum after others, no end is sent, the missing host comes, and the digests
+    are those of the uncut run.
+    """
+    broker, protocol = MemoryBroker(), small("local-sgd")
+    population = protocol.synthetic(40, SEED)
+    settings = Settings(protocol, population, 1.0, Randomness(SEED, False), tier="hosts", terms=Terms(60.0, 1.0, math.inf))
+    monkeypatch.setattr(over_bus, "MqttBus", lambda address, name, filters: broker.join(filters))
+    said: list[str] = []
+    chance = random.Random(SEED)
+
+    def noted(delivery: Delivery) -> int:
+        said.append(type(decode(delivery.payload)).__name__)
+        return int(chance.random() >= 0.05)
+
+    broker.fate = noted
+
+    def host(index: int) -> Coroutine[Any, Any, bool]:
+        member = role(population.batch(10 * index, 10 * index + 10), 10 * index, member=f"host-{index}")
+        return serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS)
+
+    async def play() -> Outcome:
+        async with beside(*map(host, range(3))) as hosts:
+            served = (settings, RUN, Address.parse("mqtt://127.0.0.1"), 5.0, lambda progress: None)
+            journal = Journal.begin(tmp_path, RUN, {})
+            with pytest.raises(QuorumError):
+                await over_bus.serve_run(*served, journal=journal)
+            assert 1 < journal.standing()[1] == journal.standing()[0] + 1
+            journal.close()
+            assert "End" not in said
+            assert not any(each.done() for each in hosts)
+            async with beside(host(3)):
+                resumed = Journal.open(tmp_path, RUN)
+                outcome = await over_bus.serve_run(*served, journal=resumed)
+                resumed.close()
+                await asyncio.sleep(PARTING)
+            assert all(each.result() for each in hosts), "the run is over for each"
+            return outcome
+
+    outcome = run_virtually(play())
+    assert [each.digest for each in outcome.rounds] == in_population(protocol.algorithm(1.0, 40), population)[1]
