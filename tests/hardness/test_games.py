@@ -20,7 +20,16 @@ from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_s
 from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, parity_expectations
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.hardness.margins import margin, margin_limit, on_the_matrix
-from local_dp.hardness.transcripts import Turn, WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
+from local_dp.hardness.transcripts import (
+    Turn,
+    WorstProtocols,
+    as_randomized_response,
+    cube_inputs,
+    cut_distances,
+    cut_inputs,
+    random_protocol,
+    transcript_laws,
+)
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import FUNCTIONS, BlockClass, parities
@@ -49,6 +58,32 @@ def test_transcripts_factor(clients: int, turns: int) -> None:
         seen: dict[tuple[int, ...], list[int]] = {}
         for (a, first), (b, second) in product(zip(inputs, laws, strict=True), repeat=2):
             assert seen.setdefault(tuple((a + b).tolist()), affinity(first, second)) == affinity(first, second)
+
+
+@pytest.mark.parametrize(("clients", "turns", "least"), [(1, 4, 1), (2, 6, 4), (3, 5, 2)])
+def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(clients: int, turns: int, least: int) -> None:
+    """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one leaves a server no law, and is refused."""
+    generator, inputs = np.random.default_rng(6), cube_inputs(clients)
+    for _ in range(4):
+        protocol = random_protocol(clients, turns, generator, least)
+        laws = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))
+        own = as_randomized_response(protocol, clients)
+        for one in (own, as_randomized_response(protocol, clients, 3 * own.growth)):
+            assert (one.laws() == laws).all()
+            assert (one.server >= 0).all()
+            assert (one.server.sum(axis=1) == 1).all()
+        pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))  # those of one client's two bits, side by side
+        assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        refuse(("needs", partial(as_randomized_response, protocol, clients, own.growth - Fraction(1, 100))))
+
+
+def test_what_one_round_cannot_replay() -> None:
+    """A transcript that betrays a bit for certain is refused; replies that depend on no bit are replayed at any loss."""
+    refuse(("loss is infinite", lambda: as_randomized_response(Turn(0, (0.0, 0.5)), 1)))
+    refuse(("above 1", lambda: as_randomized_response(Turn(0, (0.5, 0.5)), 1, Fraction(1))))
+    assert as_randomized_response(Turn(1, (0.25, 0.25), (Turn(0, (0.5, 0.5)), None)), 2).laws().tolist() == 4 * [
+        [Fraction(3, 8), Fraction(3, 8), Fraction(1, 4)]
+    ]
 
 
 @pytest.mark.parametrize(("clients", "turns"), [(2, 6), (8, 10)])
