@@ -8,31 +8,13 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares
+from local_dp.bounds.channels import best_channel, report_squares
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_tail
 from local_dp.checks import check_dimension, check_success
 from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
-
-
-def divergence_curvature(epsilon: float) -> float:
-    """Proven: c, the most that (t - ln(1 + t)) / t^2 can be for |t| <= 1 / C: that at -1 / C."""
-    shrink = 1 / response_gain(epsilon)
-    return (-math.log1p(-shrink) - shrink) / shrink**2
-
-
-def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
-
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), infinite where p - rho is 1; or `asked_again_bound`, larger from about epsilon 6 on.
-    """
-    again = asked_again_bound(dimension, epsilon, success, guess)
-    advantage = max(0.0, success - guess)
-    if advantage == 1:
-        return math.inf
-    return max(again, -math.log1p(-(advantage**2)) * dimension / (divergence_curvature(epsilon) * report_squares(epsilon)))
 
 
 def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
@@ -56,15 +38,6 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
-
-
-def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
-
-    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9, epsilon 1. Of fully interactive ones: `parity_asked_again_bound`.
-    """
-    check_success(success, 2.0**-d)
-    return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)
 
 
 def parity_rounds(d: int, n: int) -> list[int]:

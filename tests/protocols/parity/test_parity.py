@@ -69,9 +69,8 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n
 
 
 def test_bounds_have_the_published_values() -> None:
-    """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 2.25 and 1.335 d less the entropy term; counts within 10 %."""
+    """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 1.335 d less the entropy term; counts within 10 %."""
     unit = response_gain(1.0) ** 2
-    assert parity.parity_interactive_bound(30, 1.0, 0.9) / unit / 2**30 == pytest.approx(2.25, rel=3e-3)
     assert parity.parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
     counts = [parity.parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
     assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4, 4.4e5], rel=0.1)
