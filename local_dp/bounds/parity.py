@@ -74,6 +74,16 @@ def parity_halving_clients(d: int, epsilon: float, beta: float) -> int:
     return least_clients(lambda n: parity_halving_success(d, epsilon, n) >= 1 - beta, least=2 * d)
 
 
+def parity_elimination_clients(d: int, epsilon: float, fall: float, step: float) -> float:
+    """About the MEAN clients of elimination for a large d: (fall + what is fallen too far) C^2 2^d / c, by Wald's identity; the last survivors take more.
+
+    A survivor is dropped once its log likelihood ratio has fallen by `fall`; a round asks `step` clients for each (limits 12.3).
+    """
+    shrink = 1 / response_gain(epsilon)
+    beyond = (shrink * step - math.log1p(-shrink)) / 2
+    return 2.0**d * (fall + beyond) / (-math.log1p(-shrink) - shrink)
+
+
 def at_most(k: int, n: int, p: Floats) -> Floats:
     """Pr[Binomial(n, p) <= k]; a normal approximation above n = 64."""
     if n > 64:

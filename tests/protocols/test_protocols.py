@@ -290,6 +290,7 @@ WRONG: dict[str, list[dict[str, Any]]] = {
         {"columns": ("a", "a")}, {"outside": "x"}, {"missing": "exclude"}, {"tolerance": 0.0},
     ],
     "parity-deny": [{"d": 13}],
+    "parity-elimination": [{"d": 13}, {"fall": 0.0}, {"step": -1.0}],
     "parity": [{"d": 13}],
     "parity-one-round": [{"d": 3, "r": 8}],
     "parity-rounds": [{"d": 4, "rounds": 1}, {"d": 4, "rounds": 5}],

@@ -217,6 +217,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
     "loloha": [{"k": 4, **wrong} for wrong in ({"g": 1}, {"g": 5}, {"g": 4, "k": 3}, {"first": 1.0}, {"first": 0}, {"word_bits": 8}, {"word_bits": 11})],
     "d-bit-flip": [{"epsilon": 0.5, "k": 4, "d": 2, **wrong} for wrong in ({"d": 0}, {"d": 5}, {"d": 1.0}, {"k": 1}, {"word_bits": 1})],
     "count-mean-sketch": [{"k": 64, "m": m} for m in (1, 6, 12, 1025, True, 4.0)],
+    "suspects": [{"d": 13}, {"d": 3, "masks": "01"}, {"d": 3, "masks": "0101"}, {"d": 3, "masks": "zz"}, {"d": 6, "word_bits": 10}],
     "deny": [{"d": 0}, {"d": 13}, {"epsilon": 0.1, "d": 3, "word_bits": 3}, {"epsilon": 0.1, "d": 3, "word_bits": 4}],
     "binary-rr": [{"epsilon": 0.01, "word_bits": 4}],
     "grr": [{"epsilon": 0.01, "word_bits": 8, "k": 64}],

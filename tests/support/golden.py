@@ -30,6 +30,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "sign-rows": {"k": 6, "signs": ("2a", "15", "33", "07")},
     "characters": {"d": 3, "masks": "a5"},
     "deny": {"d": 3},
+    "suspects": {"d": 3, "masks": "b5"},
     "subset-selection": {"k": 8},
     "count-mean-sketch": {"k": 40, "m": 7},
     "recursive-hadamard": {"k": 64, "b": 3},

@@ -17,6 +17,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
+from local_dp.protocols.parity.elimination import ParityElimination
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
 from local_dp.protocols.parity.parity import ParityDeny, ParityHalving, ParityOneRound, ParityProtocol, ParityRounds, log_likelihoods
 from local_dp.queries.examples import ParityExample, PathStep, columns
@@ -27,7 +28,7 @@ from local_dp.shuffle.central import check_shufflable
 from local_dp.tallies import Tally
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
-from tests.support.theory.alike import Z_TAIL, check_alike
+from tests.support.theory.alike import Z_TAIL, check_alike, user_level
 
 LISTED = mask_set(np.array([1, 3, 5, 6]), 3)
 
@@ -66,6 +67,18 @@ ALIKE = [(ParityOneRound(d=5), 1_300), (ParityHalving(d=5), 700), *((each, each.
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n: int) -> None:
     """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
     check_alike(protocol, n, 100, 500)
+
+
+@pytest.mark.parametrize(("d", "fall"), [(3, 2.0), pytest.param(5, 1.0, marks=pytest.mark.long)])
+def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(d: int, fall: float) -> None:
+    """In 300 drawn runs it errs with probability e^-fall at most (1e-6), of 60 client by client as often; with a third of the clients it errs more."""
+    protocol = ParityElimination(d=d, fall=fall)
+    n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
+    found, chance = recovery(n, 300), math.exp(-fall)
+    assert found > 300 * (1 - chance) - Z_TAIL * math.sqrt(300 * chance * (1 - chance))
+    users = user_level(protocol, n, 60)
+    assert abs(users / 60 - found / 300) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 60 + 1 / 300))
+    assert recovery(n // 12, 300) < found - Z_TAIL * math.sqrt(300 / 4)
 
 
 def test_bounds_have_the_published_values() -> None:

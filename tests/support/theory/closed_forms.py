@@ -33,7 +33,7 @@ from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, 
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.coordinates import largest_normal, nearest_variance
-from tests.support.theory.parity_forms import denied, deny, parities
+from tests.support.theory.parity_forms import denied, deny, named, parities, suspects
 
 Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
 ODDS = np.arange(1, 20) / 20
@@ -265,6 +265,7 @@ FORMS: dict[str, Form] = {
     "wide-hashing": of_share(lambda r, share: parities_variance(r.epsilon, r.parities, share)),
     "characters": characters,
     "deny": deny,
+    "suspects": suspects,
     "prefix-signs": prefixes,
     "sign-rows": one_bit(correlations),
     "sue": of_share(lambda r, share: sue_variance(r.epsilon, share)),
@@ -306,6 +307,7 @@ AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     "padding-sampling": holders,
     "characters": parities,
     "deny": denied,
+    "suspects": named,
     "prefix-signs": prefix_sums,
     "sign-rows": correlations,
 }
@@ -322,6 +324,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "d-bit-flip": {"k": 5, "d": 2},
     "change-tracking": {"intervals": 4},
     **{key: {"d": 2} for key in ("characters", "deny")},
+    "suspects": {"d": 3, "masks": "b5"},
     "one-bit-mean": {"steps": 7},
     **{key: {"groups": 2, "steps": 3} for key in ("rounded-grr", "rounded-hadamard")},
     "rounded-oracle": {"groups": 2, "steps": 4},
