@@ -32,7 +32,7 @@ from local_dp.randomizers.signs.suspects import Suspects
 EPSILON, TARGET, FALL = 1.0, "9/10", 2.1
 SUCCESS = float(Fraction(TARGET))
 EPSILONS = (0.5, 1.0, 2.0)
-TRIALS: dict[Scale, dict[int, int]] = {"quick": {6: 40, 8: 30, 10: 14}, "full": {4: 2000, 6: 2000, 8: 1500, 10: 800}}
+TRIALS: dict[Scale, dict[int, int]] = {"quick": {6: 40, 8: 30, 10: 14}, "full": {4: 600, 6: 600, 8: 500, 10: 300}}
 MOST = {4: 5.5, 6: 4.3, 8: 4.0, 10: 3.85}  # of C^2 2^d does elimination ask in the mean
 SIZES = range(2, 17)  # of the survivor sets
 SETS: dict[Scale, int] = {"quick": 8, "full": 200}  # of each size

@@ -26,8 +26,8 @@ class Suspects(FiniteChannel, OfExamples):
     An example rules out R of the list, not always half of it, h = floor(m / 2). The half is rounded at random: R <= h have weight T, and the others share the
     rest equally; or R > h share what m - R of weight F leave. Without this the number R would betray the example. `masks` is the list as a `mask_set`; empty,
     it is all 2^d, and the law is that of `deny`. It estimates m Pr[w] - 1 for each listed w, 0 for one that is named as often as by chance. Privacy: every
-    weight lies from F to T <= e^eps F. Utility: for large m a report diverges by 1 - 1/C + ln(...) from random labels, the most that is possible up to ln 3
-    (limits 12.3). Cost: log2 m bits, one word; O(m) a client. 1 <= d <= 12.
+    weight lies from F to T <= e^eps F. Utility: for large m a report separates a hidden one from others by (-ln(1 - 1/C) - 1/C) / m nats, the most
+    that is possible up to epsilon ln 3 (limits 12.3). Cost: log2 m bits, one word; O(m) a client. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "suspects"
@@ -109,7 +109,8 @@ class Suspects(FiniteChannel, OfExamples):
         chosen = inside < fixed.astype(np.uint64)
         place = np.where(chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))).astype(np.int64)
         of_kind = (self.ruled(values) == kind[:, None]) == chosen[:, None]
-        return (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
+        reports: Words = (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
+        return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         values, reports = np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64)
