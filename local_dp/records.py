@@ -1,6 +1,6 @@
 """Records: named columns of equal length, one row an individual."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
 
@@ -20,10 +20,17 @@ class Records:
 
     A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole numbers and truth values are never missing.
     `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
-    `odd` has the line that refuses a question, for each column that was left out of the table.
+    `odd` has the line that refuses a question, for each column that was left out of the table. `known` are the names that errors list: those of the
+    whole table, where only some of its columns were read.
     """
 
-    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None, odd: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        lengths: Mapping[str, int] | None = None,
+        odd: Mapping[str, str] | None = None,
+        known: Collection[str] = (),
+    ) -> None:
         if not columns:
             raise InputError("records need at least one column")
         rows = {name: len(values) for name, values in columns.items()}
@@ -35,6 +42,7 @@ class Records:
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
         self.odd = dict(odd or {})
+        self.known = tuple(known) or tuple(columns)
         self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
@@ -44,9 +52,11 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            if all(part.strip() in self.columns for part in name.split(",")):
+            if name in self.known and name not in self.odd:
+                raise InputError(f"column {name!r:.80} was not read, because the protocol does not name it; add it to `reads` of the protocol") from None
+            if all(part.strip() in self.known for part in name.split(",")):
                 raise InputError(f"no column {name!r}; give one column, or where several may stand, separate them by ';'") from None
-            raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
+            raise InputError(self.odd.get(name) or unknown("no column", name, self.known)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
@@ -72,12 +82,12 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd)
+        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd, self.known)
 
     def at_length(self) -> "Records":
         """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
         texts = {name: values.astype(f"U{self.lengths.get(name, LONGEST)}") for name, values in self.columns.items() if values.dtype.kind == "U"}
-        return Records({**self.columns, **texts}, self.lengths)
+        return Records({**self.columns, **texts}, self.lengths, {}, self.known)
 
     @cached_property
     def types(self) -> tuple[tuple[str, str], ...]:
@@ -99,13 +109,23 @@ class Records:
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd)
+        known = [each for each in self.known if each != name]
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd, known)
+
+    def only(self, names: Collection[str] | None) -> "Records":
+        """The records with these of their columns, or with the first where they have none of these. Errors still list all. None: all columns."""
+        return Records({name: self.columns[name] for name in chosen(self.columns, names)}, self.lengths, self.odd, self.known)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd)
+        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd, self.known)
+
+
+def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
+    """The names of the columns to read: those of `only`, all if it is None, or the first, for a table needs one."""
+    return [name for name in names if only is None or name in only] or list(names)[:1]
 
 
 def may_lack(values: Column) -> bool:

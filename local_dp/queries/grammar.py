@@ -160,6 +160,13 @@ def columns_of(expression: Expression) -> set[str]:
     return {name for leaf in leaves(expression) for operand in operands_of(leaf) for name in names_of(operand)}
 
 
+def names_in(text: str) -> set[str]:
+    """The names of columns that a text may mean, as a question or as one name."""
+    with suppress(InputError):
+        return {text, *columns_of(parse(text))}
+    return {text}
+
+
 def only_names(expression: Expression) -> bool:
     """Whether the question is made of columns alone, as the name of one column may be too: `flag`, `male or female`."""
     return all(isinstance(leaf, Name) for leaf in leaves(expression))

@@ -25,7 +25,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, pa
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_in
-from local_dp.queries.grammar import columns_of
+from local_dp.queries.grammar import columns_of, names_in
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 from local_dp.theorems.from_sq import LEAST, among_complete, completeness, local_from_sq, local_query, on_table
@@ -261,6 +261,10 @@ class Learn(LocalProtocol[Lesson]):
         age, visits, ill = (part.ravel() for part in np.meshgrid(np.arange(20, 80), np.arange(10), np.arange(2), indexing="ij"))
         score = (age - 60) / 10 + (visits - 2) / 2
         return Finite(Records({"age": age, "visits": visits, LABEL: ill}), (1 / (1 + np.exp(np.where(ill == 1, -score, score)))).tolist(), clients, seed)
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        return frozenset().union(*map(names_in, (*self.features, *self.given, self.label))) if self.features else None
 
     def for_table(self, table: Launch) -> Self:
         records = table.records
