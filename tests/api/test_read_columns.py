@@ -1,6 +1,7 @@
 """Of a table, a run reads the columns that its protocol names; every other bit of the run stays, and so does every refusal."""
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pandas import DataFrame
 import local_dp as ldp
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.tables import read_records, records_of, unsaid
+from local_dp.experiments.api.tables import read_records, read_schema, records_of, unsaid
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
@@ -109,6 +110,19 @@ def test_a_decimal_sign_is_decided_by_all_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1.234;1,5\n2.345;2,5\n")
     assert read_records(path, notice=str, only=["a"])["a"].tolist() == [1234, 2345]
+
+
+def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
+    """A schema from the metadata is one for all rows: a missing whole number changes no type. Columns that no question can be about are left out."""
+    columns = {"n": [1, 2], "x": [0.5, 1], "b": [True, False], "t": ["x", "K\u00f6ln"], "d": [date(2026, 1, 1), date(2026, 2, 1)], "odd": [[1], [2]]}
+    whole, lacking = tmp_path / "whole.parquet", tmp_path / "lacking.parquet"
+    polars.DataFrame(columns).write_parquet(whole)
+    polars.DataFrame(columns).with_columns(polars.all().shift(1)).write_parquet(lacking)
+    assert read_schema(whole) == read_schema(lacking) == {"n": "number", "x": "number", "b": "number", "t": "text", "d": "date"}
+    kinds = [[values.dtype.kind for values in read_records(path, read_schema(path), total=True).columns.values()] for path in (whole, lacking)]
+    assert kinds == [["f", "f", "f", "U", "M"]] * 2
+    told = ldp.curate.mean(str(lacking), "n", bounds=(0, 3), private=True, schema=str(whole), missing="exclude", outside="clip").to_dict()
+    assert told["private"]
 
 
 def test_texts_become_letters_as_numpy_has_them() -> None:
