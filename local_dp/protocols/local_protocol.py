@@ -88,11 +88,8 @@ class LocalProtocol(ABC, Generic[R]):
 
         Here, all names in the texts of its parameters, if one of these is `of_table`.
         """
-        if not any(each.metadata.get("of_table") for each in fields(self)):
-            return None
-        values = (getattr(self, each.name) for each in fields(self))
-        texts = (text for value in values for text in ((value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()))
-        return frozenset(name for text in texts for name in names_in(str(text)))
+        of_table = any(each.metadata.get("of_table") for each in fields(self))
+        return names_in(*(getattr(self, each.name) for each in fields(self))) if of_table else None
 
     def describe(self, result: R) -> PlainData:
         """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""

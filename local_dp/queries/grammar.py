@@ -16,7 +16,7 @@ word, so that a question means the same to every client; for those of other lang
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,11 +160,14 @@ def columns_of(expression: Expression) -> set[str]:
     return {name for leaf in leaves(expression) for operand in operands_of(leaf) for name in names_of(operand)}
 
 
-def names_in(text: str) -> set[str]:
-    """The names of columns that a text may mean, as a question or as one name."""
-    with suppress(InputError):
-        return {text, *columns_of(parse(text))}
-    return {text}
+def names_in(*values: object) -> frozenset[str]:
+    """The names of columns that texts may mean, each as a question or as one name: texts, those in a sequence, and the keys of a mapping."""
+    names = set[str]()
+    for text in (text for value in values if isinstance(value, Iterable) for text in ([value] if isinstance(value, str) else value)):
+        names.add(str(text))
+        with suppress(InputError):
+            names |= columns_of(parse(str(text)))
+    return frozenset(names)
 
 
 def only_names(expression: Expression) -> bool:

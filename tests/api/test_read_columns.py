@@ -12,12 +12,17 @@ from pandas import DataFrame
 
 import local_dp as ldp
 from local_dp.errors import InputError, LocalDPError
+from local_dp.experiments.api import trusted
 from local_dp.experiments.api.asking import RunOptions, ask
+from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.tables import read_records, read_schema, records_of, unsaid
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
+from local_dp.records import Records
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
+from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.command import local_dp
+from tests.support.runs.people import written
 
 
 def _outcome(protocol: LocalProtocol[Any], path: Path, stores: Path | None = None) -> tuple[Any, Any]:
@@ -51,6 +56,24 @@ def test_the_named_columns_are_all_that_a_run_needs(name: str, tmp_path: Path, m
     whole, expected = _outcome(protocol, path)
     assert outcome == expected
     assert whole["columns"] == list(TABLE.columns)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_release_needs_the_named_columns(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A curator's release from the columns that the question names is that from the whole table."""
+    question, arguments = QUESTIONS[name]
+    path, read = str(written(tmp_path)), list[Records]()
+
+    def noted(*table: Any, **how: Any) -> Records:
+        read.append(records_of(*table, **how))
+        return read[-1]
+
+    monkeypatch.setattr(trusted, "records_of", noted)
+    asked = question(path, seed=3).to_dict()
+    for kind in (trusted.Question, LearnedRule):
+        monkeypatch.setattr(kind, "reads", None)
+    assert {**question(path, seed=3).to_dict(), "wall_s": 0} == {**asked, "wall_s": 0}
+    assert list(read[0].columns) == [column for column in read[1].columns if column in re.findall(r"\w+", arguments)]
 
 
 def test_a_file_in_any_form_is_one_table(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ class Learn(LocalProtocol[Lesson]):
 
     @property
     def reads(self) -> frozenset[str] | None:
-        return frozenset().union(*map(names_in, (*self.features, *self.given, self.label))) if self.features else None
+        return names_in(self.features, self.given, self.label) if self.features else None
 
     def for_table(self, table: Launch) -> Self:
         records = table.records
