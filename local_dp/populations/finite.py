@@ -13,7 +13,7 @@ from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.records import Records
+from local_dp.records import Records, chunks
 
 
 class Population(ABC):
@@ -58,7 +58,16 @@ def weights_of_values(query: Query, records: Records, weights: Floats | None = N
     return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)
 
 
+def counts_of_values(query: Query, records: Records) -> Floats:
+    """How many records have each value of the query's domain, shape (domain size,); some rows at a time, in memory that does not grow with them."""
+    counts = np.zeros(query.domain.size)
+    for first, last in chunks(0, len(records), max(_AT_A_TIME, query.domain.size)):
+        counts += weights_of_values(query, records.take(slice(first, last)))
+    return counts
+
+
 MANY = 256
+_AT_A_TIME = 1 << 18  # rows
 FEW = 16  # ends of shares that a first byte is compared with one by one
 
 
@@ -183,10 +192,10 @@ class Rows(Population):
         return self.records.take(slice(start, stop))
 
     def law(self, query: Query) -> Floats:
-        return weights_of_values(query, self.whole) / len(self.whole)
+        return counts_of_values(query, self.whole) / len(self.whole)
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
-        counts = weights_of_values(query, self.batch(start, stop))
+        counts = counts_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
         return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
 
