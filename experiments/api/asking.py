@@ -94,8 +94,8 @@ class RunOptions:
         return table.without(self.person) if self.person else table
 
     def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
-        """The columns of a table that are read; None: all, as stores belong to whole rows."""
-        return None if self.stores else protocol.reads
+        """The columns of a table that are read; None: all, as stores belong to whole rows, or to people."""
+        return None if self.stores or self.person else protocol.reads
 
     @property
     def chosen_tier(self) -> Tier:

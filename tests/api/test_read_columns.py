@@ -98,12 +98,25 @@ def test_a_file_in_any_form_is_one_table(tmp_path: Path) -> None:
         read_records(tmp_path / "*")
 
 
+def test_a_query_beyond_the_named_columns_is_refused() -> None:
+    """A protocol of a plug-in whose query is about another column than `reads` names gets a line; one that names none reads the first column."""
+    table = records_of({"a": [1, 2], "b": [3, 4]}, only=["b"])
+    for part in (table, table.take(slice(0, 1)), table.schema(), table.at_length()):
+        with pytest.raises(InputError, match="'a' was not read, because the protocol does not name it; add it to `reads`"):
+            part["a"]
+        with pytest.raises(InputError, match="no column 'c'; there are a, b"):
+            part["c"]
+    assert list(records_of({"a": [1], "b": [2]}, only=["c"]).columns) == ["a"]
+
+
 def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
     """With stores, all columns are read: another question finds the rows that the store belongs to, and their budget spent."""
     polars.DataFrame({"a": [1, 2] * 5, "b": [3, 4] * 5}).write_parquet(tmp_path / "t.parquet")
     first, second = (_outcome(Survey(question=question), tmp_path / "t.parquet", tmp_path / "stores") for question in ("a > 1", "b > 3"))
     assert first[0]["columns"] == ["a", "b"]
     assert "costs more than this client's budget has left" in second[1]
+    with pytest.raises(InputError, match="would have a budget in each"):
+        ldp.survey(tmp_path / "t.parquet", "a > 1", person="b", notice=unsaid)
 
 
 @pytest.mark.parametrize(
