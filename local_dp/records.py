@@ -1,7 +1,6 @@
 """Records: named columns of equal length, one row an individual."""
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -13,6 +12,7 @@ LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
 _AT_A_TIME = 1 << 10  # rows
+PART = 1 << 18  # rows
 
 
 class Records:
@@ -89,11 +89,6 @@ class Records:
         texts = {name: values.astype(f"U{self.lengths.get(name, LONGEST)}") for name, values in self.columns.items() if values.dtype.kind == "U"}
         return Records({**self.columns, **texts}, self.lengths, {}, self.known)
 
-    @cached_property
-    def types(self) -> tuple[tuple[str, str], ...]:
-        """Names and types, in the names' order."""
-        return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
-
     def digest(self) -> bytes:
         """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the room for texts nor, in the work, their length counts."""
         digest = blake2b(digest_size=16)
@@ -115,6 +110,11 @@ class Records:
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these. Errors still list all. None: all columns."""
         return Records({name: self.columns[name] for name in chosen(self.columns, names)}, self.lengths, self.odd, self.known)
+
+    def parts(self) -> Iterator["Records"]:
+        """All rows in order, some at a time: a function of each row takes memory that does not grow with their number."""
+        for first, last in chunks(0, self._length, PART):
+            yield self.take(slice(first, last))
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""

@@ -81,7 +81,7 @@ def read_table(
     """
     import polars
 
-    files, first = _files(path), list[str]()
+    files, first = files_of(path), list[str]()
     suffix = files[0].suffix.lower()
     said = [] if path in files else [f"{len(files)} {suffix} files"]
     if suffix == ".xlsx" and total:
@@ -108,7 +108,8 @@ def read_table(
     return whole, first
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
+    """The files of a table: one, or all of a folder or a pattern, in the order of their names. Raises InputError."""
     if path.is_file():
         if path.suffix.lower() not in SUFFIXES:
             raise InputError(f"{path.name!r} ends in {path.suffix!r}; {ADVICE}")

@@ -5,7 +5,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,14 +13,15 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.columns import OddColumnError, column_of, dates_of, declared_column, length_of
-from local_dp.experiments.api.files import MISSING, Form, read_table
+from local_dp.experiments.api.files import MISSING, Form, files_of, read_table
 from local_dp.foreign import listed
-from local_dp.noise import stream_key
+from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
 from local_dp.records import DATES, LONGEST, Records, chosen
+from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, length_of
+from local_dp.storage.scanned import Columns, File, Scanned
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -55,6 +56,8 @@ def records_of(
     if private and declared is None and not _typed(table):
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
     notice = unsaid if private else notice or warn
+    if isinstance(table, Scanned) and declared is None:
+        return table.only(only)
     if isinstance(table, Records) and declared is None:
         return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
     if isinstance(table, str | Path):
@@ -200,6 +203,8 @@ def read_records(
     notice = unsaid if total else notice or warn
     quiet = total and schema is not None
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
+    if (table := _scanned(path, schema, total, bool(csv or dates), notice, only)) is not None:
+        return table
     frame, names = read_table(path, schema, total, notice, Form.parse(csv), only)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
@@ -208,6 +213,55 @@ def read_records(
             return _of_schema(frame, names, {**schema, **_kinds(dates)}, total, notice)
         columns, odd, known = _readable(names, lambda name: _guessed(frame.get_column(name), notice, dates), notice, only)
         return _cut(_formed(columns, dates, known), {}, notice, odd, known)
+
+
+MANY = 1 << 20  # rows: from here on a table in Parquet files is read as it is used
+
+
+def _scanned(path: Path, schema: Mapping[str, str] | None, total: bool, formed: bool, notice: Notice, only: Collection[str] | None) -> Scanned | None:
+    """A table that is read as it is used; None for a small one, and where the values of a whole column decide how it is read, or what is said about it."""
+    paths = files_of(path)
+    if formed or paths[0].suffix.lower() != ".parquet":
+        return None
+    import polars
+
+    files = tuple(map(File.of, paths))
+    of_types = [polars.read_parquet_schema(each) for each in paths]
+    rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
+    plain = total or not any(kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values())
+    if rows < MANY or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
+        return None
+    read = [name for name in (kinds or names) if name in chosen(kinds or names, only)]
+    with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
+        facts = polars.scan_parquet(paths, glob=False).select(fact for name in read for fact in _facts(name, of_types[0][name], kinds, total))
+        found = {name: bool(value[0]) for name, value in facts.collect(engine="streaming").to_dict().items()}
+        try:
+            empty = {name: polars.Series(name, [None] * found.get(f"{name} lacks", False), of_types[0][name]) for name in read}
+            columns = {name: declared_column(each, kinds[name], True) if name in kinds else column_of(each) for name, each in empty.items()}
+        except OddColumnError:
+            return None
+    if any(value for name, value in found.items() if name.endswith(" decides")):
+        return None
+    if path not in paths:
+        notice(f"{path.name!r} is read as: {len(paths)} .parquet files")
+    types = {name: values.dtype for name, values in columns.items()}
+    lengths = {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
+    return Scanned(Columns(files, types, kinds, 0, rows), lengths, list(kinds) or names)
+
+
+def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
+    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
+    import polars
+
+    cell = polars.col(name)
+    if name in kinds and total:
+        return
+    yield (cell.null_count() > 0).alias(f"{name} lacks")
+    if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
+        text = cell.cast(polars.String)
+        yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")
+        if name not in kinds and of_type == polars.String:
+            yield (text.str.contains(f"^(?:{ISO})$").any() | text.str.contains(f"^(?:{LOCAL})$").any()).alias(f"{name} may be dates decides")
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
@@ -305,8 +359,7 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
     rows = len(records)
     if not 1 <= clients <= rows:
         raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement: resample=True")
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
-    return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
+    return Rows(records, clients, Dealing(rows, seed))
 
 
 def ends_of(bounds: Bounds) -> tuple[float, float]:

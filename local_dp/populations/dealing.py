@@ -1,7 +1,6 @@
-"""Rows dealt to clients at random, without a list of all rows: a keyed permutation, of which each place is computed by itself.
+"""Rows dealt to clients at random, without a list of all rows: a keyed permutation, of which each place is computed by itself (decision 13).
 
-Runs do not use it yet: they shuffle a list of all rows (decision 13). It lets a member read rows by range, in the order of the file: `clients` gives the place
-of each row, and so its cohort. A round that asks everybody needs no dealing. The words of client i then belong to row i, which changes all bits once.
+A round that asks everybody needs no dealing.
 """
 
 import math
