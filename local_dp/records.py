@@ -101,6 +101,13 @@ class Records:
                 digest.update(np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes())
         return digest.digest()
 
+    def marks(self) -> bytes:
+        """A digest of each column, one after another. Equal values have equal ones, whatever type their file gives to whole numbers and texts."""
+        return b"".join(map(mark, self.columns.values()))
+
+    def note(self) -> None:
+        """These rows will not be asked for again soon: a table in files keeps the digests of what was read of them."""
+
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
@@ -126,6 +133,19 @@ class Records:
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
     """The names of the columns to read: those of `only`, all if it is None, or the first, for a table needs one."""
     return [name for name in names if only is None or name in only] or list(names)[:1]
+
+
+def mark(values: Column) -> bytes:
+    """A digest of a column. Whole numbers and texts have the room that the largest needs; fractions have 64 bits."""
+    kind = values.dtype.kind
+    of_type = {"f": "<f8", "M": DATES.str}.get(kind, values.dtype.str)
+    if kind in "iu" and len(values):
+        least, most = int(values.min()), int(values.max())
+        of_type = next(each for each in ("<i1", "<i2", "<i4", "<i8", "<u8") if np.iinfo(each).min <= least and most <= np.iinfo(each).max)
+    if kind == "U":
+        of_type = f"<U{1 + np.flatnonzero(letters(values).any(axis=0)).max(initial=0)}"
+    fixed = np.ascontiguousarray(values.astype(of_type, copy=False))
+    return blake2b(fixed.dtype.str.encode() + fixed.tobytes(), digest_size=16).digest()
 
 
 def may_lack(values: Column) -> bool:

@@ -13,7 +13,7 @@ from local_dp.experiments.tiers.settings import Settings
 from local_dp.oracles.local.oracles import Interaction, RoundSummary
 from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, plain, possible_result, was_moved
-from local_dp.records import DATES, Records, letters
+from local_dp.records import Records
 from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
@@ -222,21 +222,9 @@ def table_digest(records: Records) -> str:
     """A digest of a table: equal for two if and only if their columns are, names, kinds and values (up to a collision), in whatever files they are."""
     digest = blake2b(repr((list(records.columns), len(records))).encode(), digest_size=16)
     with ThreadPoolExecutor() as pool:
-        for part in pool.map(_part_digest, records.parts()):
+        for part in pool.map(lambda part: part.marks(), records.parts()):
             digest.update(part)
     return digest.hexdigest()
-
-
-def _part_digest(part: Records) -> bytes:
-    """Of some rows. Numbers count as 64 bits, texts with room for the longest in the part: files of other forms may have other types."""
-    digest = blake2b(digest_size=16)
-    for values in part.columns.values():
-        longest = 1 + np.flatnonzero(letters(values).any(axis=0)).max(initial=0) if values.dtype.kind == "U" else 0
-        kind = {"b": "|u1", "i": "<i8", "u": "<u8" if values.dtype.itemsize == 8 else "<i8", "f": "<f8", "M": DATES.str, "U": f"<U{longest}"}
-        fixed = np.ascontiguousarray(values.astype(kind[values.dtype.kind], copy=False))
-        digest.update(f"{values.dtype.kind.replace('u', 'i')} {fixed.dtype.str};".encode())
-        digest.update(fixed.view(np.uint8).data)
-    return digest.digest()
 
 
 def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:

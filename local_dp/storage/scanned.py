@@ -13,7 +13,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.records import LONGEST, Records, chosen
+from local_dp.records import LONGEST, Records, chosen, mark
 from local_dp.storage.columns import column_of, declared_column, length_of
 
 _DIGEST = 16  # bytes
@@ -68,6 +68,7 @@ class Columns(Mapping[str, Column]):
     kinds: Mapping[str, str]
     start: int
     stop: int
+    marks: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False)  # of all rows
     kept: dict[str, Column] = field(default_factory=dict, compare=False)
     lock: Any = field(default_factory=Lock, compare=False)
 
@@ -90,6 +91,13 @@ class Columns(Mapping[str, Column]):
                 self.kept[name] = self._read(name, of_type)
             return self.kept[name]
 
+    def mark(self, name: str) -> bytes:
+        """The digest of a column of these rows (`records.mark`); their numbers name it, and it is made once."""
+        place = name, self.start, self.stop
+        if place not in self.marks:
+            self.marks[place] = mark(self[name])
+        return self.marks[place]
+
     def only(self, names: Collection[str]) -> "Columns":
         """The columns of these names."""
         return replace(self, types={name: self.types[name] for name in names}, lock=Lock())
@@ -97,7 +105,7 @@ class Columns(Mapping[str, Column]):
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
         kept = {name: values[first:last] for name, values in self.kept.items()}
-        return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, kept)
+        return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, self.marks, kept)
 
     def _read(self, name: str, of_type: np.dtype[Any]) -> Column:
         import polars
@@ -131,6 +139,13 @@ class Scanned(Records):
     def schema(self) -> Records:
         empty = {name: np.zeros(0, dtype="U1" if of_type.kind == "U" else of_type) for name, of_type in self.columns.types.items()}
         return Records(empty, {}, {}, self.known)
+
+    def marks(self) -> bytes:
+        return b"".join(map(self.columns.mark, self.columns))
+
+    def note(self) -> None:
+        for name in self.columns.kept:
+            self.columns.mark(name)
 
     def only(self, names: Collection[str] | None) -> "Scanned":
         return Scanned(self.columns.only(chosen(self.columns, names)), self.lengths, self.known)
