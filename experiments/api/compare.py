@@ -255,7 +255,7 @@ def compare(
     own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}
     given: dict[str, Any] = {name: _several(value) if own[name] else value for name, value in how.items() if name in own}
     protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own}, own)
-    records = None if of is None else records_of(of, csv=csv, dates=dates)
+    records = None if of is None else records_of(of, csv=csv, dates=dates, only=protocol.reads)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     comparison = Comparison(known, Grid(**given), records)
     if folder is not None:

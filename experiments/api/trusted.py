@@ -24,6 +24,7 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.queries.grammar import names_in
 from local_dp.records import Records
 from local_dp.storage.budget_file import KeptBudget
 
@@ -134,6 +135,11 @@ class Question(ABC, Generic[D, R]):
     def choices(cls, name: str) -> str:
         """The words of a policy with their meanings, for a refusal."""
         return " or ".join(f"{name}={word} ({meaning})" for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items())
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """The names of the columns that the question may be about: all in its texts. A table's other columns are not read. None: any column."""
+        return names_in(*(getattr(self, each.name) for each in fields(self)))
 
     @property
     def loss(self) -> Loss:
@@ -268,7 +274,7 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     of `records_of`.
     """
     records, simulated = (
-        records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates),
+        records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=question.reads),
         not question.private,
     )
     if question.person is not None:

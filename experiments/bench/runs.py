@@ -57,17 +57,17 @@ _AT_MOST: dict[Tier, float] = {"processes": 1.5 / 1.09, "hosts": 1.5 / 1.15}  # 
 
 def run_speeds() -> list[Speed]:
     """Whole commands. References: an interpreter that imports numpy, for a population bare words, for hosts a run of two clients."""
-    bare, bare_memory = _fastest(["-c", "import numpy"])
-    start = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
+    bare, bare_memory = fastest(["-c", "import numpy"])
+    start = {tier: fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
-    speeds = [Speed("--help", _fastest(["-m", "local_dp", "--help"])[0], "s", bare, 1.0)]
+    speeds = [Speed("--help", fastest(["-m", "local_dp", "--help"])[0], "s", bare, 1.0)]
     for what, arguments, most in (("survey, 10^6 clients", ["survey", "--clients", "1000000"], 5.4), ("masked parity, default run", ["masked-parity"], 20.0)):
         SCREEN.working(f"measuring {what}")
-        speeds.append(Speed(f"{what}: Enter to result", _fastest([*RUN, *arguments])[0], "s", bare, most))
+        speeds.append(Speed(f"{what}: Enter to result", fastest([*RUN, *arguments])[0], "s", bare, most))
     for clients, tier, most in ((10**8, "population", 1.3), (10**10, "population", 2.7), (10**7, "hosts", 0.3), (10**8, "hosts", 3.0)):
         what = f"survey, 10^{len(str(clients)) - 1} clients, {tier}"
         SCREEN.working(f"measuring {what}")
-        seconds, memory = _fastest([*RUN, "survey", "--clients", str(clients), "--tier", tier])
+        seconds, memory = fastest([*RUN, "survey", "--clients", str(clients), "--tier", tier])
         reference = bare_words(clients) if tier == "population" else start[tier]
         speeds.append(Speed(f"{what}: beyond start-up", seconds - start[tier], "s", reference, most))
         if tier == "population":
@@ -92,7 +92,7 @@ def bare_words(clients: int) -> float:
     return best_of(all_drawn) * clients / min(clients, _MANY)
 
 
-def _fastest(arguments: list[str]) -> tuple[float, float]:
+def fastest(arguments: list[str]) -> tuple[float, float]:
     """Seconds and MiB of the fastest of repeated runs, at least two, for some seconds in all."""
     runs = [_command(arguments), _command(arguments)]
     while sum(seconds for seconds, _ in runs) < _SPENT:

@@ -174,6 +174,9 @@ class Answering(Role):
             raise InputError("a host without --records needs --clients N")
         return Rows(protocol.synthetic(start + clients, self.randomness().seed).batch(start, start + clients))
 
+    def reads(self, protocol: LocalProtocol[Any]) -> None:
+        """All columns: a member's store belongs to whole rows."""
+
     def serve(self, member: str, group: str, start: int, population: Population) -> None:
         """Answers until the run is over. Raises QuorumError if it hears nothing for too long."""
         check_name(self.run)
