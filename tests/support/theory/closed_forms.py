@@ -271,7 +271,7 @@ FORMS: dict[str, Form] = {
     "sue": of_share(lambda r, share: sue_variance(r.epsilon, share)),
     "oue": of_share(lambda r, share: oue_variance(r.epsilon, share)),
     "the": of_share(lambda r, share: thresholded_variance(r.epsilon, best_threshold(r.nano) / STEPS, share)),
-    "subset-selection": of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share)),
+    **dict.fromkeys(("subset-selection", "affine-sets"), of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share))),
     "count-mean-sketch": of_share(lambda r, share: sketch_variance(r.epsilon, r.hash.g, r.hash.points, share)),
     **dict.fromkeys(("olh", "blh", "pi-rappor"), of_share(hashed)),
     "pgr": of_share(lambda r, share: subset_variance(r.epsilon, r.alphabet, r.w, share)),
@@ -293,7 +293,7 @@ FORMS: dict[str, Form] = {
 
 BY_TABLE = dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
     ("seeded-rejection", "genprot"), "the public samples are drawn once for all, and what they are decides the table"
-)
+) | {"purified": "the rows are clipped ones of another channel"}
 FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size)))
 
 AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
@@ -317,6 +317,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"k": 7} for key in ("blh", "pgr", "hadamard-response")},
     **{key: {"k": 13} for key in ("olh", "pi-rappor", "subset-selection")},
     "recursive-hadamard": {"k": 5, "b": 2},
+    "affine-sets": {"k": 10},
     "count-mean-sketch": {"k": 6, "m": 3},
     "signed-hadamard": {"k": 3},
     "signed-blocks": {"k": 3, "size": 2},
