@@ -105,12 +105,15 @@ class CountedBase(Base):
 
     def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
         """Some passes over all counts: the weights that a query counts are multiplied by e^(the share it should have, less the share it has)."""
-        weights = np.full(queries.points, 1 / queries.points)
+        weights, total = np.full(queries.points, 1 / queries.points), 1.0
+        counted = [np.flatnonzero(row) for row in queries.values]
         for _ in range(_PASSES):
-            for counted, count in zip(queries.values, answers, strict=True):
-                weights = np.where(counted, weights * math.exp(count / size - float(weights[counted].sum())), weights)
-                weights /= weights.sum()
-        return weights
+            for places, count in zip(counted, answers, strict=True):
+                old = weights[places]
+                has = float(old.sum())
+                growth = math.exp(count / size - has / total)
+                weights[places], total = growth * old, total + (growth - 1) * has
+        return weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,10 @@ class BoostingTerms:
         return losses
 
     def within(self, budget: Approximate) -> Self:
-        """These terms with the base's epsilon and 1 / width multiplied by the largest factor with which the exact price keeps to the budget, to 1e-4 of it."""
+        """These terms with the base's epsilon and 1 / width multiplied by the largest factor with which the exact price keeps to the budget, to 1e-4 of it.
+
+        The base's epsilon becomes a multiple of `each`: losses with a common divisor are composed fast.
+        """
 
         def keeps(factor: float) -> bool:
             return rules.epsilon(self._scaled(factor).losses, budget.delta) <= budget.epsilon
@@ -158,7 +164,10 @@ class BoostingTerms:
         return self._scaled(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
 
     def _scaled(self, factor: float) -> Self:
-        return replace(self, width=math.ceil(self.width / factor), base=replace(self.base, epsilon=factor * self.base.epsilon))
+        wider = replace(self, width=math.ceil(self.width / factor))
+        nano = nano_epsilon(wider.each)
+        steps = max(1, round(factor * self.base.epsilon * NANO / nano))
+        return replace(wider, base=replace(self.base, epsilon=steps * nano / NANO))
 
 
 @dataclass(frozen=True, eq=False)
