@@ -113,7 +113,7 @@ class CountedBase(Base):
                 has = float(old.sum())
                 growth = math.exp(count / size - has / total)
                 weights[places], total = growth * old, total + (growth - 1) * has
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
 
 @dataclass(frozen=True)
