@@ -18,8 +18,9 @@ from local_dp.curator.account import PaidOracle
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries, SmallDatabase
 from local_dp.curator.query_release.pmw import NoisyCount
-from local_dp.curator.selection.exponential import ExponentialChoice, Sampled, numbered
+from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.sampled import Sampled
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon
@@ -194,9 +195,9 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
     """The counts of k <= 10^4 queries, each the median of the answers of T synopses.
 
     Each round samples queries that the synopses so far answer badly, and makes a synopsis of the records for these alone.
-    Privacy: (eps, delta), eps by the exact composition of all k T sampled queries and all T synopses. Utility: an error of margin + width at most, if T is
-    above ln(k) / (2 eta^2) and every synopsis errs by the margin at most on 1/2 + eta of the weight of its round (`Boosted.right_shares`). The sum of the
-    queries' weights then falls by sqrt(1 - 4 eta^2) a round; a query with a wrong median keeps a weight of 1. Cost: O(k N) a round.
+    Privacy: (eps, delta), eps by the exact composition of all k T sampled queries and all T synopses. Utility: an error of margin + width at most after
+    T > ln(k) / (2 eta^2) rounds. The condition: every synopsis errs by the margin at most on 1/2 + eta of its round's weight (`Boosted.right_shares`). The
+    sum of the queries' weights then falls by sqrt(1 - 4 eta^2) a round; a query with a wrong median keeps a weight of 1. Cost: O(k N) a round.
     Source: Dwork, Rothblum, Vadhan 2010; lecture notes, Theorem 7.0.1.
     """
 

@@ -16,8 +16,9 @@ from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, Sampled, numbered
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.sampled import Sampled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, run
