@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 
 import numpy as np
+from scipy import special
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.channels import best_channel, report_squares
@@ -227,3 +228,24 @@ def parity_deny_success(d: int, epsilon: float, n: int) -> float:
 def parity_deny_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which `Deny` finds the parity with probability 1 - beta: 1.65 times `parity_one_round_bound` at d = 12, and ever less beyond (limits 12.2)."""
     return least_clients(lambda n: parity_deny_success(d, epsilon, n) >= 1 - beta, least=2)
+
+
+def parity_cells_success(d: int, variance: float, n: int) -> float:
+    """Pr[a parity of n uniform examples has the largest score], by counts of all 2^(d + 1) cells (x, y) with independent noise of this variance.
+
+    The right score is n, a wrong one a sum of n signs; the noise of each has variance 2^(d + 1) times a cell's. Normal approximation.
+    """
+    noise = 2.0 ** (d + 1) * variance
+    places = np.linspace(-8, 8, 4001)
+    below = special.log_ndtr((n + places * math.sqrt(noise)) / math.sqrt(noise + n))
+    density = np.exp(-(places**2) / 2 + (2.0**d - 1) * below) / math.sqrt(2 * math.pi)
+    return float(density.sum() * (places[1] - places[0]))
+
+
+@lru_cache
+def parity_cells_clients(d: int, variance: float, beta: float) -> int:
+    """n for success 1 - beta from such counts: about (sqrt(2 d ln 2) + z) sqrt(2^(d + 1) variance), so the square root of what clients alone need.
+
+    Every robust shuffle protocol needs of the order 2^(d / 2) (cited: Cheu, Ullman 2021 for agnostic learners; Yan 2021 for any law of examples).
+    """
+    return least_clients(lambda n: parity_cells_success(d, variance, n) >= 1 - beta, least=2)
