@@ -57,14 +57,19 @@ def writing(path: Path) -> Iterator[None]:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose another folder, or make room") from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replaces the file at once: a reader sees the old text or the new, never a part. Raises InputError if it cannot."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces the file at once: a reader sees the old bytes or the new, never a part. Raises InputError if it cannot."""
     partial = path.with_name(path.name + ".partial")
     with writing(path):
         partial.unlink(missing_ok=True)  # it may be a link, and would be followed
-        with partial.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with partial.open("xb") as file:
+            file.write(data)
         os.replace(partial, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """The same, of a text."""
+    write_bytes(path, text.encode())
 
 
 def _source(module: str) -> Path | None:
@@ -107,8 +112,8 @@ class MeasurementStore:
     One process writes. A line that a stopped run left unfinished is dropped, as are the measurements of other code.
     """
 
-    def __init__(self, folder: Path, stamp: str) -> None:
-        self.path = folder / "measurements.jsonl"
+    def __init__(self, folder: Path, stamp: str, name: str = "measurements.jsonl") -> None:
+        self.path = folder / name
         self.stamp = stamp
         self._known: dict[Key, Data] = {}
         with writing(folder):
