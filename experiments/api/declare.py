@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from local_dp.errors import InputError
 from local_dp.experiments.text.layout import as_csv
+from local_dp.experiments.tiers.installation import stamp_of
 from local_dp.foreign import shown
 
 if TYPE_CHECKING:  # frames take a while to import
@@ -182,10 +183,18 @@ class Tabular(Printable):
     def draw(self, path: Path, drawing: "Drawing") -> None:
         """Draws the figure into `path`. Raises InputError for a result without one."""
 
-    def write(self, path: Path) -> None:
-        """Writes the frame as .parquet or .csv, or the plain data as .json. Raises InputError for a result without a frame."""
-        from local_dp.experiments.lab.store import write_bytes, write_text
+    def origin(self) -> tuple[Any, str]:
+        """The seed, None if it is private, and the stamp of the code."""
+        return self.data.get("seed"), stamp_of()
 
+    def write(self, path: str | Path) -> None:
+        """Writes the frame as .parquet or .csv, or the plain data as .json, and beside it how it came about: versions, machine, seed, command.
+
+        Raises InputError for a file that cannot be written, and for a result without a frame.
+        """
+        from local_dp.experiments.lab.store import write_bytes, write_provenance, write_text
+
+        path = Path(path)
         check_table(path)
         if path.suffix.lower() == ".json":
             write_text(path, json.dumps(self.to_dict()) + "\n")
@@ -196,6 +205,7 @@ class Tabular(Printable):
             written = io.BytesIO()
             self.to_polars().write_parquet(written)
             write_bytes(path, written.getvalue())
+        write_provenance(path.with_suffix(".provenance.json"), *self.origin())
 
     def to_polars(self) -> "polars.DataFrame":
         """The result as a frame of polars. Raises InputError for a result without one."""

@@ -92,7 +92,7 @@ class Case:
         return {"settings": asdict(self.protocol), "table": "" if self.records is None else table_digest(self.records), "tier": self.tier}
 
     def measure(self, point: Data, seed: int) -> Data:
-        """The 95 % point of the largest error, with its 95 % interval, and the root mean square error of one estimate, or of the largest of a whole run."""
+        """The 95 % point of the largest error, with its 95 % interval, and the root mean square error: of one estimate, or of whole runs."""
         randomizer, epsilon, clients, runs = (point[name] for name in ("randomizer", "epsilon", "clients", "runs"))
         given = "".join(f" {name} {value}" for name, value in self.given.items())
         generator = np.random.default_rng([*stream_key(f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{given}", seed)])

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from hashlib import blake2b
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +22,7 @@ from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.cluster import each_of, plug_ins_of
-from local_dp.experiments.tiers.installation import Installation
+from local_dp.experiments.tiers.installation import stamp_of
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.planning.ways import CURATOR, OPEN, estimators
@@ -105,7 +104,7 @@ class Sweep:
     @cached_property
     def stamp(self) -> str:
         """Equal where the code, Python and numpy that decide the measurements are."""
-        return blake2b(repr((code_stamp(__name__), Installation.here(plug_ins_of(self.cases)))).encode(), digest_size=8).hexdigest()
+        return f"{code_stamp(__name__)}-{stamp_of(plug_ins_of(self.cases))}"
 
     def measured(self, folder: Path, name: str, progress: Progress, cluster: str, workers: int) -> "Compared":
         """Measures the points that the file of this name lacks, and stores each at once. Raises InputError, and BusError for a lost cluster."""
@@ -135,6 +134,9 @@ class Compared(Tabular):
     """Errors, a row for each point of a grid: the 95 % point of the largest error, measured and in closed form."""
 
     sweep: Sweep
+
+    def origin(self) -> tuple[Any, str]:
+        return list(self.sweep.grid.seed), self.sweep.stamp
 
     def frame(self) -> Mapping[str, list[Any]]:
         rows = self.data["rows"]
@@ -262,7 +264,7 @@ def swept(
     drawing: Drawing = DEFAULT,
     formats: Sequence[str] = ("png", "svg"),
 ) -> Compared:
-    """Measures what is not stored beside the table `out`, and writes it (.parquet, .csv or .json) and its figure. Raises InputError and BusError."""
+    """Measures the points that are missing beside the table `out`, and writes it (.parquet, .csv or .json) and its figure. Raises InputError and BusError."""
     if out is None:
         with TemporaryDirectory() as kept:
             return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)

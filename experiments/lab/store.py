@@ -23,6 +23,7 @@ from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.stored import RESULTS
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import as_csv
+from local_dp.experiments.tiers.installation import provenance
 
 Key = tuple[int, str]
 _OURS = "local_dp"
@@ -70,6 +71,11 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """The same, of a text."""
     write_bytes(path, text.encode())
+
+
+def write_provenance(path: Path, seed: Any, code: str) -> None:
+    """Writes how this result came about into the file `path`; files of results have no fact of a machine, so that equal results are equal bytes."""
+    write_text(path, json.dumps(provenance(seed, code), indent=1, ensure_ascii=False) + "\n")
 
 
 def _source(module: str) -> Path | None:

@@ -204,6 +204,7 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     printed = capsys.readouterr()
     assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
     assert "3/3" in printed.err
+    assert json.loads((tmp_path / "toy" / "provenance.json").read_text())["code"] == code_stamp(TOY)
 
 
 def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

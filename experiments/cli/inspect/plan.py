@@ -143,9 +143,8 @@ class Mix(ProtocolCommand, Plotted):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
-        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
+        self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")
         mixed = mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed)
         show(mixed, self.as_json)
-        if path is not None:
-            mixed.draw(path, drawing)
+        self.write_files(mixed)
