@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.files import MISSING, Form, read_table
+from local_dp.experiments.api.plain_rows import read_declared
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
@@ -178,6 +180,9 @@ def read_records(
     """
     notice = unsaid if total else notice or warn
     quiet = total and schema is not None
+    if find_spec("polars") is None:
+        declared = read_declared(path, schema, total, Form.parse(csv))
+        return _cut(declared, {name: _length(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice)
     frame = read_table(path, schema, total, notice, Form.parse(csv))
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")

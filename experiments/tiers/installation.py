@@ -22,10 +22,10 @@ _APART = ("clients", "server", "experiments")  # of ours: what a simulated clien
 @cache  # it reads a file, for every run
 def installed_version() -> str:
     """The version of the installed package, or "unknown" in a checkout that is not installed."""
-    try:
-        return version("local-dp")
-    except PackageNotFoundError:
-        return "unknown"
+    for name in ("local-dp", "local-dp-client"):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return "unknown"
 
 
 @dataclass(frozen=True)
