@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.files import MISSING, Form, files_of, read_table
+from local_dp.experiments.api.plain_rows import read_declared
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
@@ -202,6 +204,9 @@ def read_records(
     """
     notice = unsaid if total else notice or warn
     quiet = total and schema is not None
+    if find_spec("polars") is None:
+        declared = read_declared(path, schema, total, Form.parse(csv))
+        return _cut(declared, {name: length_of(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice)
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
     if (table := _scanned(path, schema, total, bool(csv or dates), notice, only)) is not None:
         return table

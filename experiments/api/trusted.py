@@ -18,7 +18,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import CSV, DATES, WIDTH, Tabular, option
 from local_dp.experiments.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
+from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run
@@ -257,13 +257,6 @@ class Release(Tabular):
     def rows(self) -> list[list[Any]]:
         rows: list[list[Any]] = self.data["result"]["rows"]
         return rows
-
-    def write(self, path: str | Path) -> None:
-        """Writes all rows into `path` as CSV, with a header. Raises InputError for a file that cannot be written."""
-        try:
-            Path(path).write_text(as_csv(self.data["result"]["columns"], self.rows, "\r\n"), encoding="utf-8", newline="")
-        except OSError as error:
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
 
 
 @python_errors()

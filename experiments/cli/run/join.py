@@ -31,7 +31,6 @@ from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
-from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
@@ -74,6 +73,8 @@ class Server(Role):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
         """Begins a run, or continues an interrupted one."""
+        from local_dp.experiments.tiers.over_bus import serve_run  # a client needs no broker
+
         check_name(self.run)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)

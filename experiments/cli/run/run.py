@@ -233,12 +233,10 @@ class Run(Role, Plotted):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
-        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
+        self.check_files(kind.name, kind.figureless, rows=False)
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress), store)
         code = show(result, self.as_json)
-        if path is not None:
-            SCREEN.working(f"drawing {path.name}")
-            result.draw(path, drawing)
+        self.write_files(result)
         return code
