@@ -157,7 +157,7 @@ class Members:
 
     def __init__(self, stop: int, roster: Roster | None = None, first: int = 0) -> None:
         self.first, self.stop = first, stop
-        self.clients = stop - first
+        self.clients = self.enough = stop - first  # `enough` of them end the wait for others
         self.roster = roster
         self.present = 0  # clients whose member has said hello
         self.named: dict[str, Member] = {}  # those that have said hello

@@ -31,7 +31,6 @@ from local_dp.server.round import Balance, Closing, Part, Reconciliation, Round,
 from local_dp.wire import CLIENT, Absent, Account, Refusal, Reply, Request, behind, decode, encode, per_message, topic
 
 GROUP = "receivers"
-AGAIN = 5.0  # seconds that one which was started again waits for its members, who are there already
 PARTING = 1.0  # seconds to wait for the accounts of members, and as much again for each 600 of them
 ATTEMPTS, STEADY = 10, 1.0  # to start it again in a row, where it lived for less than so many seconds
 
@@ -72,6 +71,9 @@ class ShareJournal(Journal):
         return message if isinstance(message, Request) else None
 
 
+_PRESENT = "present"  # the name of the note of how many clients there were
+
+
 def _noted(number: int) -> str:
     return f"request {number:010d}"
 
@@ -89,10 +91,14 @@ class Receiver(Relay):
         self.journal = journal
 
     async def gathered(self, joining: float) -> None:
-        """Nobody is too few for no receiver: the server judges all of them together."""
+        """Nobody is too few: the server judges all shares together. One that is started again waits for as many as were there before."""
+        members, before = self.front.coordinator.members, self.journal.notes(_PRESENT)
+        members.enough = int(before[0]) if before else members.clients
         with suppress(QuorumError):
-            await self.front.ready(joining if self.journal.past(1) is None else min(joining, AGAIN))
+            await self.front.ready(joining)
             await self.front.gather()
+        if not before:
+            self.journal.note(_PRESENT, str(members.present).encode())
 
     async def answered(self, request: Request) -> list[Said]:
         """Raises InputError where the server asks for other rounds than before."""
@@ -159,13 +165,15 @@ class Receiver(Relay):
 class ReceiverConfig(BaseModel):
     """One receiver of a run: its name, the clients start..stop and their groups, the seed of the public coins, the terms in seconds, and its journal's folder.
 
-    `server_key` is the server's own and private, `roster` has the members of the share, and `key` is the receiver's own; without them nothing is signed.
+    It joins the clients' `broker`, and the server's. `server_key` is the server's own and private, `roster` has the members of the share, and `key` is the
+    receiver's own; without them nothing is signed.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     run: str
     broker: str
+    server_broker: str
     name: str
     start: int
     stop: int
@@ -187,8 +195,8 @@ class ReceiverConfig(BaseModel):
         share = Share(self.start, self.stop, tuple(self.groups))
         terms = Shared(self.deadline, grace=math.inf if self.grace is None else self.grace)
         coordinator = Coordinator(self.run, self.stop, self.coin_seed, MAX_EPSILON, terms, keys.roster if keys else None, share=share)
-        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{self.name}-front", server_filters(self.run, share.groups))
-        server = MqttBus(Address.parse(self.broker), f"{self.run}-{self.name}", filters(self.run, GROUP), will(self.run, GROUP, self.name, after))
+        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{self.name}", server_filters(self.run, share.groups))
+        server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{self.name}", filters(self.run, GROUP), will(self.run, GROUP, self.name, after))
         journal = ShareJournal.of(Path(self.folder), self.run)
         receiver = Receiver(RemoteOracle(clients, coordinator, journal=journal, envelopes=before), SealedBus(server, after), self.name, journal)
         await receiver.serve(self.joining)

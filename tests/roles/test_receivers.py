@@ -5,7 +5,7 @@ import random
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ from local_dp.server.receiver import GROUP, Receiver, Shared, ShareJournal
 from local_dp.server.remote import Journal, RemoteOracle, path_of
 from local_dp.wire import behind
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
-from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.command import command, outcome_of
+from tests.support.runs.brokers import configured, free_port, mosquitto, needs_mosquitto
+from tests.support.runs.command import command, local_dp, outcome_of
 from tests.support.runs.crowd import Crowd, crowd
 from tests.support.runs.mortal import KilledError, Mortal
 from tests.support.runs.virtual_time import beside, run_virtually
@@ -182,7 +182,7 @@ def _spent(server: "subprocess.Popen[str]") -> float:
             except psutil.Error:  # it has ended
                 continue
         time.sleep(0.02)
-    return sum(spent) - sum(before)
+    return float(sum(spent) - sum(before))
 
 
 @pytest.mark.long
@@ -207,6 +207,14 @@ def test_receivers_cost_hardly_more_than_one(tmp_path: Path) -> None:
 LEARNING = ("local-sgd", "--d", "2", "--gamma", "0.9", "--alpha", "0.9", "--rounds", "8")
 
 
+def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bool:
+    """Whether there was one to kill."""
+    with suppress(psutil.Error, IndexError):
+        generator.choice([child for child in psutil.Process(server.pid).children() if "local_dp.server.receiver" in child.cmdline()]).kill()
+        return True
+    return False
+
+
 @pytest.mark.long
 @needs_mosquitto
 def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
@@ -222,9 +230,7 @@ def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
             ):
                 members.join()
                 while server.poll() is None:
-                    if victims := psutil.Process(server.pid).children():
-                        generator.choice(victims).kill()
-                        kills += 1
+                    kills += _killed_one(server, generator)
                     try:
                         output, errors = server.communicate(timeout=generator.uniform(0.1, 3.0))
                     except subprocess.TimeoutExpired:
@@ -232,3 +238,39 @@ def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
                 assert server.returncode == 0, errors
                 _as_in_memory(output, *LEARNING)
     print(f"{kills} kills in {runs} runs")
+
+
+@pytest.mark.long
+@needs_mosquitto
+def test_receivers_join_the_shipped_broker(tmp_path: Path) -> None:
+    """TLS, access rules, signatures: each receiver has a certificate of its own, and one client of each share is counted. Without certificates it is a line."""
+    folder, port, roster = tmp_path / "broker", free_port(), str(tmp_path / "roster")
+    ids = (3, GROUP_SIZE + 7)
+    for name in ("server", *(f"client-{at}" for at in ids)):
+        assert local_dp("keys", "create", str(tmp_path / f"{name}.key")).returncode == 0
+    for at in ids:
+        assert local_dp("keys", "enrol", roster, str(tmp_path / f"client-{at}.key.pub"), "--index", str(at)).returncode == 0
+    configure = ("broker-config", str(folder), "--port", str(port), "--bind", "127.0.0.1", "--roster", roster, "--receivers", "2")
+    assert local_dp(*configure).returncode == 0
+
+    def joined(role: str, name: str, *words: str) -> list[str]:
+        url = f"mqtts://localhost:{port}?ca={folder / 'ca.crt'}&cert={folder / name}.pem"
+        return command(role, "survey", "--seed", "3", "--broker", url, "--run", "tls", "--key", str(tmp_path / f"{name}.key"), *words)
+
+    asking = ("--clients", str(2 * GROUP_SIZE), "--joining", "3", "--quorum", "0.004", "--roster", roster, "--journal", str(tmp_path), "--json")
+    with configured(folder / "mosquitto.conf", port):
+        clients = [
+            subprocess.Popen(joined("client", f"client-{at}", "--index", str(at), "--server-key", str(tmp_path / "server.key.pub")), env=environment())
+            for at in ids
+        ]
+        words = joined("server", "server", *asking, "--receivers")
+        done = subprocess.run([*words, "2"], capture_output=True, text=True, env=environment(), timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert [client.wait(20) for client in clients] == [0, 0]
+        (folder / "receiver-1.pem").unlink()
+        again = ["other" if word == "tls" else word for word in words]
+        refused = subprocess.run([*again, "2"], capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    data = json.loads(done.stdout)
+    assert (data["clients"]["answered"], data["reconciliation"]["members"]) == (2, 2)
+    assert refused.returncode == 2
+    assert "there is no certificate" in refused.stderr

@@ -36,8 +36,8 @@ class Crowd:
         address = Address.parse(url)
         self._client = paho.Client(CallbackAPIVersion.VERSION2, f"{run}-crowd", protocol=paho.MQTTv311)
         self._client.max_queued_messages_set(AHEAD)
-        self._client.on_connect = lambda *_: self._client.subscribe(topic(run, "req", "+"))
-        self._client.on_message = lambda client, data, message: self._heard(message.topic.split("/")[-1], decode(message.payload, CLIENT))
+        self._client.on_connect = lambda client, *_: client.subscribe(topic(run, "req", "+")) and None
+        self._client.on_message = lambda client, data, message: self._heard(message.topic.split("/")[-1], decode(bytes(message.payload), CLIENT))
         self._client.connect(address.host, address.port)
 
     def join(self) -> None:
