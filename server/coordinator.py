@@ -8,7 +8,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import LocalOracle
 from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import Loss, unexplained
-from local_dp.server.members import Listening, Member, Members, Roster
+from local_dp.server.members import ALL, Listening, Member, Members, Roster, Share
 from local_dp.server.pace import Pace
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
@@ -27,16 +27,28 @@ class Coordinator(LocalOracle):
     ends it with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier.
 
     A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new
-    reports are added to `fresh`, if that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
+    reports are added to `fresh`, if that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler. `share` has it wait for the
+    clients of some groups alone, in rounds that ask others too.
     """
 
-    def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms, roster: Roster | None = None, crowds: Crowds | None = None) -> None:
+    def __init__(
+        self,
+        run: str,
+        clients: int,
+        coin_seed: int,
+        budget: float,
+        terms: Terms,
+        roster: Roster | None = None,
+        crowds: Crowds | None = None,
+        share: Share | None = None,
+    ) -> None:
         super().__init__(budget, run)
         self.coin_seed = coin_seed
         self.terms = terms
         self.crowds = crowds
-        self.members = Members(clients, roster)
-        self.listening = Listening(run, self.members)
+        self.share = share
+        self.members = Members(share.stop if share else clients, roster, share.start if share else 0)
+        self.listening = Listening(run, self.members, share.groups if share else ALL)
         self.pace = Pace()
         self.rolls = Rolls(run)
         self.rejections = Counter[str]()  # by their fault
@@ -73,12 +85,14 @@ class Coordinator(LocalOracle):
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
         highest = max(query.cohort.stop for query in queries)
-        if highest > self.members.clients:
+        if highest > self.members.clients and self.share is None:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
         if self.crowds is not None:
             self.crowds.check(queries)
         number = self.begin(queries)
         round = Round(self.run, number, queries, self.coin_seed)
+        if self.share is not None:
+            round.limit(self.share.start, self.share.stop)
         if past is not None:
             round.restore(past)
         while len(self._history) >= RECENT:
@@ -113,14 +127,19 @@ class Coordinator(LocalOracle):
             self.crowds.add(queries, tallies)
         return tallies
 
+    @property
+    def last(self) -> Round:
+        """The last round that was closed."""
+        return self._history[len(self.rounds)]
+
     def closing(self) -> Closing:
-        round = self._history[len(self.rounds)]
+        round = self.last
         assert round.unanswered is not None
         return Closing(round.counts, self.seconds[-1], round.unanswered)
 
     def receipts(self) -> list[Send]:
         """For each group, the accepted reports of the last round, member by member."""
-        sums, sends = self._history[len(self.rounds)].sums, list[Send]()
+        sums, sends = self.last.sums, list[Send]()
         accepted: dict[str, list[tuple[int, int, int]]] = {}
         for member in self.members:
             if member.name in sums:

@@ -4,7 +4,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -150,18 +150,19 @@ class Member:
 
 
 class Members:
-    """The members of a run with `clients` clients. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only.
+    """The members of a run, with its clients first..stop. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only.
 
     A `roster` fixes them; without one, the first member to claim a client has it.
     """
 
-    def __init__(self, clients: int, roster: Roster | None = None) -> None:
-        self.clients = clients
+    def __init__(self, stop: int, roster: Roster | None = None, first: int = 0) -> None:
+        self.first, self.stop = first, stop
+        self.clients = self.enough = stop - first  # `enough` of them end the wait for others
         self.roster = roster
         self.present = 0  # clients whose member has said hello
         self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
-        self._missing: tuple[tuple[int, int], list[Span]] = (0, 0), []  # for so many present of so many
+        self._missing: tuple[int, list[Span]] = -1, []  # while so many were present
         self._opened: dict[str, Allowance] = {}  # of names in the roster
 
     def __iter__(self) -> Iterator[Member]:
@@ -200,7 +201,7 @@ class Members:
             return member, False
         place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
-        if member is not None or clash or not hello.start < hello.stop <= self.clients:
+        if member is not None or clash or not self.first <= hello.start < hello.stop <= self.stop:
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
         self.named[member.name] = member
@@ -210,9 +211,8 @@ class Members:
 
     def missing(self) -> list[Span]:
         """The clients whose member has not said hello, as spans."""
-        now = self.present, self.clients
-        if self._missing[0] != now:
-            self._missing = now, gaps(((member.start, member.stop) for member in self._ordered), self.clients)
+        if self._missing[0] != self.present:
+            self._missing = self.present, gaps(((member.start, member.stop) for member in self._ordered), self.first, self.stop)
         return self._missing[1]
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
@@ -242,14 +242,24 @@ class Members:
 
 
 LEAVES = ("rep", "hello", "gone")
+ALL = ("+",)  # groups
 FLOOD = 500  # messages of one member, or of all strangers, that were not worth reading
 STRANGERS = ""  # as whose flood is counted what comes under nobody's name
 PAUSE, LONGEST = 1.0, 64.0  # seconds: that a member is not heard, the first time and at most
 
 
-def filters(run: str) -> list[str]:
-    """What the server subscribes to at first."""
-    return [topic(run, leaf, "+", "+") for leaf in LEAVES]
+def filters(run: str, groups: Sequence[str] = ALL) -> list[str]:
+    """What the server of these groups subscribes to at first."""
+    return [topic(run, leaf, group, "+") for leaf in LEAVES for group in groups]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The clients start..stop and the groups that they are in, and nobody else."""
+
+    start: int
+    stop: int
+    groups: tuple[str, ...]
 
 
 class Listening:
@@ -258,9 +268,10 @@ class Listening:
     Without a roster, and while a client is missing, the server reads every hello: a newcomer may come under any name.
     """
 
-    def __init__(self, run: str, members: Members) -> None:
+    def __init__(self, run: str, members: Members, groups: Sequence[str] = ALL) -> None:
         self.run = run
         self.members = members
+        self.groups = groups
         self.silenced = Counter[str]()  # how often each member was, and whether strangers were
         self.narrow = False  # whether strangers are not heard any more
         self.on_flood: Callable[[], object] = lambda: None  # is called when there is one more
@@ -307,7 +318,7 @@ class Listening:
         newcomers = self._newcomers
         leaves = [leaf for leaf in LEAVES if leaf != "hello" or not newcomers]
         exact = [topic(self.run, leaf, group, name) for group, name in self.members.names() if name not in self._until for leaf in leaves]
-        return [*exact, topic(self.run, "hello", "+", "+")] if newcomers else exact
+        return exact + [topic(self.run, "hello", group, "+") for group in self.groups] if newcomers else exact
 
     def stands(self, now: float) -> None:
         """All messages from before the last change have arrived."""

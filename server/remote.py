@@ -19,7 +19,7 @@ from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
 from local_dp.storage.log import Entry, Log
 from local_dp.tallies import Tally
-from local_dp.wire import SERVER, Reply, check_name, decode, encode, topic
+from local_dp.wire import EVERYBODY, SERVER, Reply, check_name, decode, encode, topic
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
 SUFFIX = ".run"
@@ -186,9 +186,10 @@ class RemoteOracle:
         self._patience = patience
         past = None if self._journal is None else self._journal.past(1)
         if past is None or past.closing is None:
-            await self._gather()
+            await self.gather()
 
-    async def _gather(self) -> None:
+    async def gather(self) -> None:
+        """Waits for the clients, if that was put off. Raises QuorumError if nobody came."""
         if self._patience is not None:
             self.coordinator.gather(self._patience, _now())
             self._patience = None
@@ -201,7 +202,7 @@ class RemoteOracle:
         past = None if journal is None else journal.past(number)
         if past is not None and past.closing is not None:
             return self.coordinator.repeat(queries, past)
-        await self._gather()
+        await self.gather()
         round = self.coordinator.open(queries, _now(), past)
         if journal is None:
             return self.coordinator.close(await self._settle())
@@ -271,7 +272,9 @@ class RemoteOracle:
             pass
 
     async def _publish(self, send: Send) -> None:
-        await self.bus.publish(topic(self.coordinator.run, "req", send.group), encode(send.message))
+        share = self.coordinator.share
+        for group in share.groups if share and send.group == EVERYBODY else (send.group,):
+            await self.bus.publish(topic(self.coordinator.run, "req", group), encode(send.message))
 
     def _show(self) -> None:
         progress = self.coordinator.progress(_now())

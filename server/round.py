@@ -33,6 +33,11 @@ class Balance:
     accepted_not_charged: int
     charged_not_accepted: int
 
+    def __add__(self, other: "Balance") -> "Balance":
+        """The same round over these and other members."""
+        sums = {name: value + getattr(other, name) for name, value in vars(self).items()}
+        return replace(Balance(**sums), round=self.round, checksum=self.checksum ^ other.checksum, agree=self.agree and other.agree)
+
 
 @dataclass(frozen=True)
 class Reconciliation:
@@ -165,6 +170,14 @@ class Round:
         self.resumed = False  # it had ended before the server's restart
         self.restored: list[Span] = []  # clients with reports from before the server's restart
 
+    def limit(self, start: int, stop: int) -> None:
+        """Expects the clients start..stop alone: others answer elsewhere."""
+        for part in self.parts:
+            first = part.query.cohort.start
+            part.absent[: max(0, start - first)] = True
+            part.absent[max(0, stop - first) :] = True
+        self.counts.asked = self.outstanding = sum(int(np.count_nonzero(~part.absent)) for part in self.parts)
+
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
         return Request(run=self.run, round=self.number, asks=tuple(Ask.of(part.query, part.coins) for part in self.parts), missing=missing)
@@ -260,7 +273,7 @@ class Round:
             window = part.window(start, stop)
             if window is not None:
                 offset = part.query.cohort.start + int(window.start)
-                spans += [(offset + low, offset + high) for low, high in _runs(part.waiting(window))]
+                spans += [(offset + low, offset + high) for low, high in runs(part.waiting(window))]
         return joined(spans)
 
     def close(self) -> None:
@@ -314,7 +327,7 @@ def joined(spans: list[Span]) -> list[Span]:
     return merged
 
 
-def _runs(flags: Bools) -> list[Span]:
+def runs(flags: Bools) -> list[Span]:
     """The maximal spans where `flags` is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [(int(low), int(high)) for low, high in edges.reshape(-1, 2)]

@@ -26,7 +26,8 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Place, Roster, filters
 from local_dp.server.pace import LEAST_DEADLINE
 from local_dp.server.remote import Journal, RemoteOracle
-from local_dp.server.shuffler import NAME, ShufflerConfig, ShufflerProcess
+from local_dp.server.shuffler import NAME, ShufflerConfig
+from local_dp.server.shuffler import process as shuffler_process
 from local_dp.shuffle.central import Behind, Crowds
 from local_dp.wire import Span, behind
 
@@ -104,7 +105,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         url = settings.broker if broker is None else broker.url
         prepared.set()
         if settings.behind is not None:
-            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, identities, name, url, joining))
+            shuffler = shuffler_process(_shuffler(settings, settings.behind, identities, name, url, joining))
             await shuffler.start()
             watches.append(shuffler.watch)
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)

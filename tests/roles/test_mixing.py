@@ -23,12 +23,12 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.sealing import UNSIGNED
-from local_dp.server import shuffler
+from local_dp.server import relay
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.shuffler import Mixer, Passed
+from local_dp.server.shuffler import NAME, Mixer, Passed
 from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
@@ -76,7 +76,7 @@ class World:
     async def _play(self, ask: Any) -> Any:
         oracle = RemoteOracle(self.server, self.coordinator)
         front = RemoteOracle(self.broker.join(server_filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
-        mixer = Mixer(front, self.broker.join(shuffler.filters(RUN)), Shuffler.of(SEED, self.crowd), self.passing)
+        mixer = Mixer(front, self.broker.join(relay.filters(RUN, NAME)), Shuffler.of(SEED, self.crowd), self.passing)
         ends = [asyncio.create_task(mixer.serve(10.0)), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
         self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))
         try:
@@ -213,7 +213,7 @@ def test_a_shuffler_that_dies_ends_the_round() -> None:
         def die() -> None:
             assert world.mixing is not None
             world.mixing.cancel()
-            world.broker.route(Delivery(*shuffler.will(RUN, UNSIGNED)))
+            world.broker.route(Delivery(*relay.will(RUN, NAME, NAME, UNSIGNED)))
 
         loop.call_later(5.0, die)
         with pytest.raises(QuorumError, match="closed with 0 of 60 replies"):

@@ -95,9 +95,11 @@ pattern read {VERSION}/+/req/+
 pattern write {VERSION}/+/rep/+/%u
 pattern write {VERSION}/+/hello/+/%u
 pattern write {VERSION}/+/gone/+/%u
+"""
 
-# The server writes requests, and reads all replies.
-user {SERVER}
+OF_SERVER = f"""
+# A server writes requests, and reads all replies.
+user {{name}}
 topic write {VERSION}/+/req/+
 topic read {VERSION}/+/rep/+/+
 topic read {VERSION}/+/hello/+/+
@@ -111,7 +113,7 @@ class BrokerConfig:
 
     Each PEM file, of the server and of the members, has a certificate and its private key, for
     `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. The members of a roster get certificates; add others with --member. With a shuffler, make one folder
-    for the clients' broker and one for the server's.
+    for the clients' broker and one for the server's. With receivers, keep their files beside the server's.
     """
 
     folder: Path = argument("A folder that does not exist yet", metavar="DIR")
@@ -121,6 +123,8 @@ class BrokerConfig:
     bind: str = option("0.0.0.0", "Address of this machine that it listens on", metavar="ADDRESS")
     roster: Path | None = option(None, "Roster whose members get certificates; `local-dp keys enrol` writes it", metavar="FILE")
     member: tuple[str, ...] = option((), "A member that gets a certificate; may be repeated", metavar="NAME")
+
+    receivers: int = option(0, "Receivers of the server that get certificates", metavar="R")
 
     def __call__(self) -> None:
         for port in (self.port, *(() if self.websocket is None else (self.websocket,))):
@@ -133,16 +137,18 @@ class BrokerConfig:
             folder.mkdir(mode=0o755)
         except FileExistsError:
             raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
-        connections = _STRANGERS + 2 * len({SERVER, *members})  # a member that comes again may have its old connection still
+        check_whole("receivers", self.receivers, 0, 1000)
+        servers = [SERVER, *(f"receiver-{at}" for at in range(self.receivers))]
+        connections = _STRANGERS + 2 * len({*servers, *members})  # a member that comes again may have its old connection still
         values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser(), "connections": connections, "websocket": self.websocket}
         configuration = CONFIGURATION if self.websocket is None else CONFIGURATION + WEBSOCKET
         write_new(folder / "mosquitto.conf", configuration.format(**values), _ALL)
-        write_new(folder / "acl", RULES, _ALL)
+        write_new(folder / "acl", RULES + "".join(OF_SERVER.format(name=name) for name in servers), _ALL)
         authority = Authority.new()
         write_new(folder / "ca.crt", authority.certificate.public_bytes(Encoding.PEM).decode(), _ALL)
         write_new(folder / "ca.key", _pem(authority.key), _OWN)
         write_new(folder / "broker.pem", authority.issue("broker", self.host), _OWN)
-        for name in (SERVER, *dict.fromkeys(members)):
+        for name in dict.fromkeys([*servers, *members]):
             write_new(folder / f"{name}.pem", authority.issue(name), _OWN)
         SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
 

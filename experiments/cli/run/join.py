@@ -66,6 +66,7 @@ class Server(Role):
     run: str = option(help=RUN, metavar="NAME")
     joining: float = option(60.0, "Longest wait for the clients to join", metavar="T", unit="seconds")
     grace: float | None = option(None, "Longest wait for a member whose connection fell; default: to the end of the round", metavar="T", unit="seconds")
+    receivers: int = option(0, "Processes that take the reports, each of a share of the client processes; 0: the server itself, also from hosts", metavar="R")
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
     journal: Path | None = option(None, "Folder that stores the run, for `resume` to continue; default: a folder of the user's", metavar="DIR")
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
@@ -74,6 +75,7 @@ class Server(Role):
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.experiments.tiers.over_bus import serve_run  # a client needs no broker
+        from local_dp.experiments.tiers.receivers import serve_by_receivers, shares
 
         check_name(self.run)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
@@ -86,9 +88,17 @@ class Server(Role):
             usual = GRACE if self.shuffle else math.inf  # a shuffler that died is not started again
             settings = replace(settings, terms=replace(settings.terms, grace=usual if self.grace is None else self.grace))
             address = Address.parse(self.broker)
-            journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
+            folder = self.journal or runs_folder()
+            if self.receivers:
+                if self.shuffle:
+                    raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
+                shares(settings.population.size, self.receivers)
+            journal = interrupted or Journal.begin(folder, self.run, self._began(kind, given, chance))
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:
+                if self.receivers:
+                    among = (settings, self.run, self.broker, self.joining, shown, journal, folder, self.receivers, keys)
+                    return asyncio.run(serve_by_receivers(*among))
                 return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
