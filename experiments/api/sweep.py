@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
@@ -67,8 +67,11 @@ class Grid:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Grid":
         """The grid with these values, of which each list may be one value. Raises InputError."""
-        readers: dict[str, Callable[[str, str], Any]] = {"epsilon": real_number, "clients": whole_number, "seed": whole_number, "only": lambda name, text: text}
-        read: dict[str, Any] = {name: tuple(readers[name](name, str(each)) for each in _several(given[name])) for name in readers if name in given}
+        readers: dict[str, Callable[[str, str], Any]] = {"epsilon": real_number, "clients": whole_number}
+        several = {name: _several(given[name]) for name in ("epsilon", "clients", "only", "seed") if name in given}
+        read: dict[str, Any] = {
+            name: tuple(readers[name](name, str(each)) for each in values) if name in readers else values for name, values in several.items()
+        }
         if "runs" in given:
             read["runs"] = whole_number("runs", str(given["runs"]))
         return cls(**{**given, **read})
@@ -89,7 +92,7 @@ class Sweep:
         if (many := sum(len(names) for _, _, names in named) * len(grid.clients) * len(grid.seed)) > MOST_POINTS:
             raise InputError(f"the grid has {many:,} points; give at most {MOST_POINTS:,}")
         return [
-            (case, case.point(name, epsilon, clients, grid.runs), seed)
+            (case, case.point(name, epsilon, clients, grid.runs), int(seed))
             for case, epsilon, names in named
             for name in names
             for clients in grid.clients
@@ -326,4 +329,4 @@ def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None
 
 
 def _several(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, str | int | float) else tuple(value)
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.bounds import common
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
+from local_dp.bounds.channels import parity_interactive_bound
+from local_dp.bounds.parity import parity_halving_clients
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.curator.selection import common as naming
 from local_dp.curator.selection.stable import UNIT

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
+from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.curator import parity_examples
-from local_dp.bounds.parity import parity_cells_clients, parity_halving_clients, parity_interactive_bound
+from local_dp.bounds.parity import parity_cells_clients, parity_halving_clients
 from local_dp.curator.inversion import mu_squared
 from local_dp.curator.parity.learner import amplified_learner
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
