@@ -67,11 +67,10 @@ class Grid:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Grid":
         """The grid with these values, of which each list may be one value. Raises InputError."""
+        read: dict[str, Any] = {name: _several(given[name]) for name in ("epsilon", "clients", "only", "seed") if name in given}
         readers: dict[str, Callable[[str, str], Any]] = {"epsilon": real_number, "clients": whole_number}
-        several = {name: _several(given[name]) for name in ("epsilon", "clients", "only", "seed") if name in given}
-        read: dict[str, Any] = {
-            name: tuple(readers[name](name, str(each)) for each in values) if name in readers else values for name, values in several.items()
-        }
+        for name in readers.keys() & read.keys():
+            read[name] = tuple(readers[name](name, str(each)) for each in read[name])
         if "runs" in given:
             read["runs"] = whole_number("runs", str(given["runs"]))
         return cls(**{**given, **read})
