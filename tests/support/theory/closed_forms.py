@@ -325,7 +325,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "d-bit-flip": {"k": 5, "d": 2},
     "change-tracking": {"intervals": 4},
     **{key: {"d": 2} for key in ("characters", "deny")},
-    "suspects": {"d": 3, "masks": "b5"},
+    "suspects": {"d": 3, "masks": "b5", "word_bits": 64},  # 32 bits leave remainders of 1e-9
     "one-bit-mean": {"steps": 7},
     **{key: {"groups": 2, "steps": 3} for key in ("rounded-grr", "rounded-hadamard")},
     "rounded-oracle": {"groups": 2, "steps": 4},
