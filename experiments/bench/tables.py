@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from local_dp.experiments.bench.runs import RUN, fastest
+from local_dp.experiments.api.tables import read_records, unsaid
+from local_dp.experiments.bench.runs import CLIENTS, RUN, cluster_speeds, fastest
 from local_dp.experiments.bench.speeds import REPEATS, Speed
 from local_dp.experiments.text.screen import SCREEN
+from local_dp.populations.finite import Rows
+from local_dp.protocols.surveys.survey import Survey
 
 QUESTION = "x0 > 49"
 _PART = 10**6  # rows
@@ -72,6 +75,15 @@ def table_speeds() -> list[Speed]:
             speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", _bare(folder), _TIME))
             speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", memory, 1 + _SPREAD / memory))
     return speeds
+
+
+def all_cluster_speeds() -> list[Speed]:
+    """Two Dask workers on synthetic clients, and on a table whose files they read themselves."""
+    speeds = cluster_speeds("survey, 10^9 clients", Survey(), Survey().synthetic(CLIENTS, 0))
+    with parquet_table(_ROWS[-1]) as folder:
+        survey = Survey(QUESTION)
+        table = read_records(folder, notice=unsaid, only=survey.reads)
+        return speeds + cluster_speeds("survey of 10^8 rows", survey, Rows(table))
 
 
 def _asked(folder: Path) -> tuple[float, float]:
