@@ -63,6 +63,7 @@ class Outcome:
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker
+    broker: str = ""  # which one the run started
     faults: Faulted | None = None  # where they were asked for
     degraded: tuple[str, ...] = ()
 
@@ -155,7 +156,13 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
-    optional = {"influence": influence, **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified), "degraded": list(outcome.degraded)}
+    optional = {
+        "influence": influence,
+        **({} if bus is None else _record(bus)),
+        "broker": outcome.broker,
+        "unverified": list(outcome.unverified),
+        "degraded": list(outcome.degraded),
+    }
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
         data["faults"] = asdict(outcome.faults)

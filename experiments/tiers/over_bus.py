@@ -111,6 +111,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
         looks = [watch() for watch in watches]
         outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server)
+        outcome = replace(outcome, broker="" if broker is None else broker.name)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:

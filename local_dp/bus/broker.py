@@ -1,6 +1,10 @@
-"""The embedded broker: amqtt in a process of its own, on a socket of the run's folder, for one user with a random password, restarted when it dies."""
+"""The broker that a run starts: Mosquitto if the machine has one, else amqtt, in a process of its own that is restarted when it dies.
+
+It listens on a socket of the run's folder, for one user with a random password.
+"""
 
 import asyncio
+import os
 import secrets
 from asyncio.subprocess import PIPE
 from contextlib import suppress
@@ -11,16 +15,22 @@ from local_dp.bus.children import environment, is_stopped, python
 from local_dp.errors import BusError
 
 USER = "run"
+SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
 ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
 
 class EmbeddedBroker:
-    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash."""
+    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash.
 
-    def __init__(self, folder: Path) -> None:
+    `name` is Mosquitto or amqtt, once it has started; `fair`: amqtt, which paces a client that floods.
+    """
+
+    def __init__(self, folder: Path, *, fair: bool = False) -> None:
         self.path = folder / "broker"
+        self.name = ""
+        self._home = "local_dp.bus.embedded" if fair or os.environ.get(SETTING, "").lower() == "amqtt" else "local_dp.bus.mosquitto"
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -36,12 +46,13 @@ class EmbeddedBroker:
 
     async def start(self) -> None:
         """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
-        command = python("local_dp.bus.embedded", str(self.path))
+        command = python(self._home, str(self.path))
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
-        if not await self._process.stdout.readline():
+        self.name = (await self._process.stdout.readline()).decode().strip()
+        if not self.name:
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())

@@ -125,7 +125,7 @@ async def _serve(path: str, password: str) -> None:
             writer.transport.abort()
 
     serving = asyncio.create_task(Door(listener, packed(USER, password), enter).serve())
-    print("ready", flush=True)
+    print("amqtt", flush=True)
     starter_gone = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), starter_gone.set)
     await starter_gone.wait()
@@ -136,7 +136,12 @@ def main() -> None:
     """The broker's process: its only argument is the path of its socket; the first line on standard input is the password."""
     with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
         password = standard_input.readline().decode().strip()
-    asyncio.run(_serve(sys.argv[1], password))
+    serve(sys.argv[1], password)
+
+
+def serve(path: str, password: str) -> None:
+    """Serves until standard input closes."""
+    asyncio.run(_serve(path, password))
 
 
 if __name__ == "__main__":
