@@ -73,8 +73,8 @@ async def serve_by_receivers(
             )
             for theirs, key, place in zip(urls, own, places, strict=True)
         ]
-        longest = _LATER * (given.deadline or Pace().deadline(settings.population.size))
-        played = replace(settings, terms=Terms(min(longest, 86_400.0), given.quorum, math.inf))
+        longest = min(86_400.0, _LATER * (given.deadline or Pace().deadline(settings.population.size)))
+        played = replace(settings, terms=Terms(longest, given.quorum, grace=longest))  # one that died before a round is waited for, too
         kept: list[asyncio.Task[dict[str, Any]]] = []
         try:
             await broker.start()
@@ -84,14 +84,16 @@ async def serve_by_receivers(
             address, wait = Address.parse(broker.url), 2 * joining + _ENDING
             behind_keys = None if keys is None else Keys(keys.own, Roster(places))
             outcome = await serve_run(played, behind(run), address, wait, on_progress, broker.watch(), _lost(kept), journal=journal, keys=behind_keys)
-            records = await asyncio.wait_for(asyncio.gather(*kept), _ENDING)
+            for process in processes:
+                process.over = True
+            done, _ = await asyncio.wait(kept, timeout=_ENDING)
         finally:
             await end(kept)
             for process in processes:
                 await process.stop()
             await broker.stop()
     shutil.rmtree(home, ignore_errors=True)  # the server's journal has all
-    return with_records(outcome, records)
+    return with_records(outcome, [task.result() for task in done])
 
 
 def _joined_by(name: str, url: str) -> str:

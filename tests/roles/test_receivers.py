@@ -66,7 +66,7 @@ class Town:
             held: Any = (Mortal(front), Mortal(journal), Mortal(back)) if mortal else (front, journal, back)
             if mortal:
                 Mortal.left = self.point
-            receiver = Receiver(RemoteOracle(held[0], coordinator, journal=held[1]), held[2], name, held[1])
+            receiver = Receiver(RemoteOracle(held[0], coordinator, journal=held[1]), held[2], name, held[1], again=name == "receiver-0" and self.deaths > 0)
             try:
                 await receiver.serve(5.0)
                 return receiver
@@ -107,6 +107,7 @@ class Town:
 async def _play(town: Town) -> None:
     async with beside(*map(town.member, GROUPS)):
         town.check(await town.server())
+    assert town.point or asyncio.get_running_loop().time() < 20.0, "no round lasts to its deadline"
 
 
 @pytest.mark.parametrize("points", [(0, 5, 23, 44), pytest.param(range(1, 70), marks=pytest.mark.long)], ids=["some", "each"])
