@@ -63,8 +63,10 @@ class ShareJournal(Journal):
             self._closing = None
 
     def began_round(self, request: Request) -> None:
-        """Stores what the server asks, for one that is started again."""
-        self.note(f"{_ASKED}{request.round}", encode(request.model_copy(update={"missing": ()})))
+        """Stores what the server asks, once, for one that is started again."""
+        name = f"{_ASKED}{request.round}"
+        if self._log.get(self.run, 0, name) is None:
+            self.note(name, encode(request.model_copy(update={"missing": ()})))
 
     def requests(self) -> dict[int, Request]:
         """What the server asked, by round."""
@@ -102,8 +104,7 @@ class Receiver(Relay):
         coordinator = self.front.coordinator
         self._repeat(request.round - 1)
         self.journal.settle()
-        if request.round not in self.journal.requests():
-            self.journal.began_round(request)
+        self.journal.began_round(request)
         await self.front.answer(tuple(map(query_of, request.asks)))
         return [message for ask, part in enumerate(coordinator.last.parts) for message in self._of_ask(request.round, ask, part)]
 

@@ -68,7 +68,9 @@ async def serve_by_receivers(
                     grace=None if math.isinf(given.grace) else given.grace,
                     joining=joining,
                     folder=str(home / place.member),
-                    **({} if keys is None else {"key": key.hex(), "server_key": keys.own.hex(), "roster": _members(keys.roster, place)}),
+                    key="" if keys is None else key.hex(),
+                    server_key="" if keys is None else keys.own.hex(),
+                    roster="" if keys is None else _members(keys.roster, place),
                 )
             )
             for theirs, key, place in zip(urls, own, places, strict=True)

@@ -77,6 +77,10 @@ class Server(Role):
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
         """Begins a run, or continues an interrupted one."""
         check_name(self.run)
+        if self.receivers and self.shuffle:
+            raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
+        if self.receivers and self.clients is not None:
+            shares(self.clients, self.receivers)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
@@ -88,10 +92,6 @@ class Server(Role):
             settings = replace(settings, terms=replace(settings.terms, grace=usual if self.grace is None else self.grace))
             address = Address.parse(self.broker)
             folder = self.journal or runs_folder()
-            if self.receivers:
-                if self.shuffle:
-                    raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
-                shares(settings.population.size, self.receivers)
             journal = interrupted or Journal.begin(folder, self.run, self._began(kind, given, chance))
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:
