@@ -37,6 +37,11 @@ AFTER = 2.0  # seconds to wait for the members that are still there after the ru
 ATTEMPTS, STEADY = 10, 1.0  # to start it again in a row, where it lived for less than so many seconds
 
 
+def parting(members: int) -> float:
+    """Seconds to wait for the accounts of so many."""
+    return PARTING * (1 + members / 600)
+
+
 class Shared(Terms):
     """The terms of a receiver's round: the server judges the turnout of all shares together."""
 
@@ -158,7 +163,7 @@ class Receiver(Relay):
         """Where the run goes on, its members wait."""
         if over:
             await self.bus.publish(topic(self.run, "rep", GROUP, self.name), encode(Account(run=self.run, member=self.name, rounds=())))
-            await self.front.end(PARTING * (1 + len(self.front.coordinator.members) / 600))
+            await self.front.end(parting(len(self.front.coordinator.members)))
 
     def record(self) -> dict[str, Any]:
         """What only the receiver knows of its members, as data."""

@@ -24,13 +24,13 @@ from local_dp.server.members import Keys, Place, Roster
 from local_dp.server.pace import Pace
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import Terms
-from local_dp.server.receiver import GROUP, ReceiverConfig, ReceiverProcess, reconciled
+from local_dp.server.receiver import GROUP, ReceiverConfig, ReceiverProcess, parting, reconciled
 from local_dp.server.remote import Journal
 from local_dp.wire import Span, behind
 
 FOLDER = ".receivers"  # the name of the folder of a run's receivers, after that of the run
 _LATER = 4  # times the deadline of a round, after which the server stops waiting for its receivers: one may be started again
-_ENDING = 60.0  # seconds that a receiver may take to end
+_NEARLY, _ENDING = 2.0, 60.0  # seconds that a receiver may take to end, beside its wait for accounts: one that heard the end, and one that is started again
 
 
 def shares(clients: int, receivers: int) -> list[Span]:
@@ -88,6 +88,10 @@ async def serve_by_receivers(
             outcome = await serve_run(played, behind(run), address, wait, on_progress, broker.watch(), _lost(kept), journal=journal, keys=behind_keys)
             for process in processes:
                 process.over = True
+            await asyncio.wait(kept, timeout=_NEARLY + max(parting(stop - start) for start, stop in spans))
+            for process, task in zip(processes, kept, strict=True):
+                if not task.done():  # it was being started as the run ended, and did not hear that: the next one knows
+                    await process.stop()
             done, _ = await asyncio.wait(kept, timeout=_ENDING)
         finally:
             await end(kept)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from local_dp.bus.children import environment
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import GROUP_SIZE, client_group, filters, serve
 from local_dp.clients.role import ClientRole
@@ -30,7 +31,7 @@ from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.receiver import GROUP, Receiver, Shared, ShareJournal
 from local_dp.server.remote import Journal, RemoteOracle, path_of
-from local_dp.wire import behind
+from local_dp.wire import EVERYBODY, behind, decode, topic
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
 from tests.support.runs.brokers import configured, free_port, mosquitto, needs_mosquitto
 from tests.support.runs.command import command, local_dp, outcome_of
@@ -47,8 +48,15 @@ class Town:
 
     def __init__(self, folder: Path, point: int = 0) -> None:
         self.folder, self.broker, self.point, self.deaths = folder, MemoryBroker(), point, 0
+        self.to_all: list[str] = []  # what a receiver says to the members of others too
+        self.broker.fate = self._noted
         self.protocol = small("local-sgd")
         self.population = self.protocol.synthetic(CLIENTS, SEED)
+
+    def _noted(self, delivery: Delivery) -> int:
+        if delivery.topic == topic(RUN, "req", EVERYBODY):
+            self.to_all.append(type(decode(delivery.payload)).__name__)
+        return 1
 
     def member(self, group: str) -> Any:
         start = GROUP_SIZE * GROUPS.index(group)
@@ -96,13 +104,14 @@ class Town:
             self.broker.buses.remove(bus)
 
     def check(self, coordinator: Coordinator) -> None:
-        """Each report is counted once, and each member agrees."""
+        """Each report is counted once, in one share, and each member agrees."""
+        assert self.to_all == []
         assert [each.digest for each in coordinator.rounds] == in_population(self.protocol.algorithm(1.0, CLIENTS), self.population)[1]
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS, 0)
         for record in self.records:
             assert record["reconciliation"]["rounds"]
             assert all(each["agree"] for each in record["reconciliation"]["rounds"])
-            assert record["reconciliation"]["silent"] == 0
+            assert (record["reconciliation"]["silent"], record["counts"]["missing"]) == (0, 0)
 
 
 async def _play(town: Town) -> None:
