@@ -25,6 +25,7 @@ from local_dp.sealing import UNSIGNED, Envelopes, Party, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster, Share
 from local_dp.server.members import filters as server_filters
+from local_dp.server.phases import parting
 from local_dp.server.quorum import Terms
 from local_dp.server.relay import BROKER, LOST, Relay, RelayProcess, Said, filters, live, query_of, will
 from local_dp.server.remote import Journal, RemoteOracle, path_of
@@ -32,14 +33,8 @@ from local_dp.server.round import Balance, Closing, Part, Reconciliation, Round,
 from local_dp.wire import CLIENT, Absent, Account, Refusal, Reply, Request, behind, decode, encode, per_message, topic
 
 GROUP = "receivers"
-PARTING = 1.0  # seconds to wait for the accounts of members, and as much again for each 600 of them
 AFTER = 2.0  # seconds to wait for the members that are still there after the run
 ATTEMPTS, STEADY = 10, 1.0  # to start it again in a row, where it lived for less than so many seconds
-
-
-def parting(members: int) -> float:
-    """Seconds to wait for the accounts of so many."""
-    return PARTING * (1 + members / 600)
 
 
 class Shared(Terms):

@@ -22,9 +22,10 @@ from local_dp.sealing import new_key, public
 from local_dp.server.losses import Loss
 from local_dp.server.members import Keys, Place, Roster
 from local_dp.server.pace import Pace
+from local_dp.server.phases import parting
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import Terms
-from local_dp.server.receiver import GROUP, ReceiverConfig, ReceiverProcess, parting, reconciled
+from local_dp.server.receiver import GROUP, ReceiverConfig, ReceiverProcess, reconciled
 from local_dp.server.remote import Journal
 from local_dp.wire import Span, behind
 
