@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracles import LocalOracle
+from local_dp.oracles.local.oracles import LocalOracle, RoundSummary
 from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import Loss, unexplained
 from local_dp.server.members import ALL, Listening, Member, Members, Roster, Share
@@ -102,6 +102,11 @@ class Coordinator(LocalOracle):
         if not round.closed:
             self.phase = self._collecting(round, now)
         return round
+
+    def skip(self) -> None:
+        """A round of which nothing is known but that it is over."""
+        self._opened += 1
+        self.rounds.append(RoundSummary(0, 0.0, 0, None))
 
     def _collecting(self, round: Round, now: float) -> Collecting:
         return Collecting(round, self.members, self.terms, self.pace, self.rolls, now)

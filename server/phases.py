@@ -213,6 +213,11 @@ class Gathering(Phase):
         return Attendance(self.members.present, self.members.clients, tuple(self.members.missing()))
 
 
+def parting(members: int) -> float:
+    """Seconds to wait for the accounts of so many when the run is over, while somebody's is missing."""
+    return 1 + members / 600
+
+
 class Parting(Phase):
     """Waits for the accounts of the members that are present when the run is over, for `patience` seconds at most."""
 

@@ -3,6 +3,7 @@
 The server hears some receivers as it hears hosts. Their shares are apart, so that each report is in one of them, and a report that comes twice counts once.
 """
 
+import asyncio
 import json
 import math
 import time
@@ -17,21 +18,22 @@ from pydantic import BaseModel, ConfigDict, Field
 from local_dp.bus.address import Address
 from local_dp.bus.interface import Bus, SealedBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.errors import BusError, InputError, QuorumError
+from local_dp.errors import BusError, QuorumError
 from local_dp.loss import MAX_EPSILON
 from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster, Share
 from local_dp.server.members import filters as server_filters
+from local_dp.server.phases import parting
 from local_dp.server.quorum import Terms
-from local_dp.server.relay import LOST, Relay, RelayProcess, Said, filters, live, query_of, will
+from local_dp.server.relay import BROKER, LOST, Relay, RelayProcess, Said, filters, live, query_of, will
 from local_dp.server.remote import Journal, RemoteOracle, path_of
 from local_dp.server.round import Balance, Closing, Part, Reconciliation, Round, runs
 from local_dp.wire import CLIENT, Absent, Account, Refusal, Reply, Request, behind, decode, encode, per_message, topic
 
 GROUP = "receivers"
-PARTING = 1.0  # seconds to wait for the accounts of members, and as much again for each 600 of them
+AFTER = 2.0  # seconds to wait for the members that are still there after the run
 ATTEMPTS, STEADY = 10, 1.0  # to start it again in a row, where it lived for less than so many seconds
 
 
@@ -61,21 +63,18 @@ class ShareJournal(Journal):
             self._closing = None
 
     def began_round(self, request: Request) -> None:
-        """Stores what the server asks, for one that is started again."""
-        self.note(_noted(request.round), encode(request.model_copy(update={"missing": ()})))
+        """Stores what the server asks, once, for one that is started again."""
+        name = f"{_ASKED}{request.round}"
+        if self._log.get(self.run, 0, name) is None:
+            self.note(name, encode(request.model_copy(update={"missing": ()})))
 
-    def request(self, number: int) -> Request | None:
-        """What the server asked."""
-        notes = self.notes(_noted(number))
-        message = decode(notes[0], CLIENT) if notes else None
-        return message if isinstance(message, Request) else None
-
-
-_PRESENT = "present"  # the name of the note of how many clients there were
+    def requests(self) -> dict[int, Request]:
+        """What the server asked, by round."""
+        messages = (decode(note, CLIENT) for note in self.notes(_ASKED))
+        return {message.round: message for message in messages if isinstance(message, Request)}
 
 
-def _noted(number: int) -> str:
-    return f"request {number:010d}"
+_ASKED, _PRESENT = "request ", "present"  # the names of notes: of what the server asked in a round, of how many clients there were
 
 
 class Receiver(Relay):
@@ -84,16 +83,17 @@ class Receiver(Relay):
     resumes = True
     private = True
 
-    def __init__(self, front: RemoteOracle, bus: Bus, name: str, journal: ShareJournal) -> None:
+    def __init__(self, front: RemoteOracle, bus: Bus, name: str, journal: ShareJournal, again: bool = False) -> None:
         share = front.coordinator.share
         assert share is not None
         super().__init__(front, bus, GROUP, name, (share.start, share.stop))
         self.journal = journal
+        self.again = again  # the run goes on, and this one was started again
 
     async def gathered(self, joining: float) -> None:
         """Nobody is too few: the server judges all shares together. One that is started again waits for as many as were there before."""
         members, before = self.front.coordinator.members, self.journal.notes(_PRESENT)
-        members.enough = int(before[0]) if before else members.clients
+        members.enough = int(before[0]) if self.again and before else members.clients
         with suppress(QuorumError):
             await self.front.ready(joining)
             await self.front.gather()
@@ -101,31 +101,42 @@ class Receiver(Relay):
             self.journal.note(_PRESENT, str(members.present).encode())
 
     async def answered(self, request: Request) -> list[Said]:
-        """Raises InputError where the server asks for other rounds than before."""
         coordinator = self.front.coordinator
-        for number in range(len(coordinator.rounds) + 1, request.round):
-            self._repeat(number)
+        self._repeat(request.round - 1)
         self.journal.settle()
-        if self.journal.request(request.round) is None:
-            self.journal.began_round(request)
+        self.journal.began_round(request)
         await self.front.answer(tuple(map(query_of, request.asks)))
         return [message for ask, part in enumerate(coordinator.last.parts) for message in self._of_ask(request.round, ask, part)]
 
-    def _repeat(self, number: int) -> None:
-        """A round of a process before this one, which the server has closed."""
-        coordinator, request, past = self.front.coordinator, self.journal.request(number), self.journal.past(number)
-        if request is None:
-            raise InputError(f"receiver {self.name} of run {self.run!r} does not know round {number}; resume the run with the --receivers that it began with")
-        queries = tuple(map(query_of, request.asks))
-        if past is not None and past.closing is not None:
-            coordinator.repeat(queries, past)
-            return
-        round = coordinator.open(queries, 0.0, past)
-        if past is None:
-            self.journal.asked(number, round.request_digest())
-        coordinator.close(0.0)
-        self.journal.closed(number, coordinator.closing())
-        self.journal.settle()
+    def _repeat(self, last: int) -> None:
+        """The rounds up to this one, which the server has closed, as far as an earlier process has played them."""
+        coordinator = self.front.coordinator
+        requests = self.journal.requests() if len(coordinator.rounds) < last else {}
+        for number in range(len(coordinator.rounds) + 1, last + 1):
+            past = self.journal.past(number)
+            if number not in requests:  # nobody of its share was asked, or it was away for all of that round
+                coordinator.skip()
+                continue
+            queries = tuple(map(query_of, requests[number].asks))
+            if past is not None and past.closing is not None:
+                coordinator.repeat(queries, past)
+                continue
+            round = coordinator.open(queries, 0.0, past)
+            if past is None:
+                self.journal.asked(number, round.request_digest())
+            coordinator.close(0.0)
+            self.journal.closed(number, coordinator.closing())
+            self.journal.settle()
+
+    async def leave(self) -> None:
+        """The run was over before this process began: it sends home who is still there. Accounts that came before are lost, and their members silent."""
+        self._repeat(max(self.journal.requests(), default=0))
+        serving = asyncio.create_task(self.front.serve(BROKER))
+        with suppress(QuorumError):
+            await self.front.ready(AFTER)
+            await self.front.gather()
+        await self.part(True)
+        serving.cancel()
 
     def _of_ask(self, round: int, ask: int, part: Part) -> Iterator[Said]:
         """The reports to one ask, packed, and who has given none."""
@@ -147,7 +158,7 @@ class Receiver(Relay):
         """Where the run goes on, its members wait."""
         if over:
             await self.bus.publish(topic(self.run, "rep", GROUP, self.name), encode(Account(run=self.run, member=self.name, rounds=())))
-            await self.front.end(PARTING * (1 + len(self.front.coordinator.members) / 600))
+            await self.front.end(parting(len(self.front.coordinator.members)))
 
     def record(self) -> dict[str, Any]:
         """What only the receiver knows of its members, as data."""
@@ -183,6 +194,8 @@ class ReceiverConfig(BaseModel):
     grace: float | None
     joining: float
     folder: str
+    again: bool = False
+    over: bool = False
     key: Annotated[str, Field(repr=False)] = ""
     server_key: Annotated[str, Field(repr=False)] = ""
     roster: str = ""
@@ -198,8 +211,8 @@ class ReceiverConfig(BaseModel):
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{self.name}", server_filters(self.run, share.groups))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{self.name}", filters(self.run, GROUP), will(self.run, GROUP, self.name, after))
         journal = ShareJournal.of(Path(self.folder), self.run)
-        receiver = Receiver(RemoteOracle(clients, coordinator, journal=journal, envelopes=before), SealedBus(server, after), self.name, journal)
-        await receiver.serve(self.joining)
+        receiver = Receiver(RemoteOracle(clients, coordinator, journal=journal, envelopes=before), SealedBus(server, after), self.name, journal, self.again)
+        await (receiver.leave() if self.over else receiver.serve(self.joining))
         print(json.dumps(receiver.record()), flush=True)
 
 
@@ -208,7 +221,7 @@ class ReceiverProcess(RelayProcess):
 
     def __init__(self, config: ReceiverConfig) -> None:
         super().__init__("local_dp.server.receiver", config, f"{config.name} ended before the run did")
-        self.deaths = 0
+        self.over = False  # the run
 
     async def record(self) -> dict[str, Any]:
         """Its record, once the run is over. Raises BusError if it says why it ends, or ends again and again as soon as it was started."""
@@ -221,7 +234,7 @@ class ReceiverProcess(RelayProcess):
             failed = failed + 1 if time.monotonic() - began < STEADY else 0
             if code == LOST or failed > ATTEMPTS:
                 raise BusError(message or self.lost)
-            self.deaths += 1
+            self.config = self.config.model_copy(update={"again": True, "over": self.over})
             await self.start()
 
 

@@ -25,6 +25,7 @@ from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Place, Roster, filters
 from local_dp.server.pace import LEAST_DEADLINE
+from local_dp.server.phases import parting
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.shuffler import NAME, ShufflerConfig
 from local_dp.server.shuffler import process as shuffler_process
@@ -32,7 +33,6 @@ from local_dp.shuffle.central import Behind, Crowds
 from local_dp.wire import Span, behind
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
-PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing; and as much again for each 600 of them
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
@@ -177,7 +177,7 @@ async def serve_run(
         patience, resumable = 0.0, False
         try:
             result = await run_async(settings.algorithm, oracle)
-            patience = PARTING * (1 + len(coordinator.members) / 600) if crowds is None else 0.0
+            patience = parting(len(coordinator.members)) if crowds is None else 0.0
         except QuorumError:
             resumable = journal is not None and crowds is None
             raise

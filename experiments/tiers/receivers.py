@@ -22,6 +22,7 @@ from local_dp.sealing import new_key, public
 from local_dp.server.losses import Loss
 from local_dp.server.members import Keys, Place, Roster
 from local_dp.server.pace import Pace
+from local_dp.server.phases import parting
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import Terms
 from local_dp.server.receiver import GROUP, ReceiverConfig, ReceiverProcess, reconciled
@@ -30,7 +31,7 @@ from local_dp.wire import Span, behind
 
 FOLDER = ".receivers"  # the name of the folder of a run's receivers, after that of the run
 _LATER = 4  # times the deadline of a round, after which the server stops waiting for its receivers: one may be started again
-_ENDING = 60.0  # seconds that a receiver may take to end
+_NEARLY, _ENDING = 2.0, 60.0  # seconds that a receiver may take to end, beside its wait for accounts: one that heard the end, and one that is started again
 
 
 def shares(clients: int, receivers: int) -> list[Span]:
@@ -68,13 +69,15 @@ async def serve_by_receivers(
                     grace=None if math.isinf(given.grace) else given.grace,
                     joining=joining,
                     folder=str(home / place.member),
-                    **({} if keys is None else {"key": key.hex(), "server_key": keys.own.hex(), "roster": _members(keys.roster, place)}),
+                    key="" if keys is None else key.hex(),
+                    server_key="" if keys is None else keys.own.hex(),
+                    roster="" if keys is None else _members(keys.roster, place),
                 )
             )
             for theirs, key, place in zip(urls, own, places, strict=True)
         ]
-        longest = _LATER * (given.deadline or Pace().deadline(settings.population.size))
-        played = replace(settings, terms=Terms(min(longest, 86_400.0), given.quorum, math.inf))
+        longest = min(86_400.0, _LATER * (given.deadline or Pace().deadline(settings.population.size)))
+        played = replace(settings, terms=Terms(longest, given.quorum, grace=longest))  # one that died before a round is waited for, too
         kept: list[asyncio.Task[dict[str, Any]]] = []
         try:
             await broker.start()
@@ -84,14 +87,20 @@ async def serve_by_receivers(
             address, wait = Address.parse(broker.url), 2 * joining + _ENDING
             behind_keys = None if keys is None else Keys(keys.own, Roster(places))
             outcome = await serve_run(played, behind(run), address, wait, on_progress, broker.watch(), _lost(kept), journal=journal, keys=behind_keys)
-            records = await asyncio.wait_for(asyncio.gather(*kept), _ENDING)
+            for process in processes:
+                process.over = True
+            await asyncio.wait(kept, timeout=_NEARLY + max(parting(stop - start) for start, stop in spans))
+            for process, task in zip(processes, kept, strict=True):
+                if not task.done():  # it was being started as the run ended, and did not hear that: the next one knows
+                    await process.stop()
+            done, _ = await asyncio.wait(kept, timeout=_ENDING)
         finally:
             await end(kept)
             for process in processes:
                 await process.stop()
             await broker.stop()
     shutil.rmtree(home, ignore_errors=True)  # the server's journal has all
-    return with_records(outcome, records)
+    return with_records(outcome, [task.result() for task in done])
 
 
 def _joined_by(name: str, url: str) -> str:

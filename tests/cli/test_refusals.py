@@ -100,6 +100,8 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
         "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
         "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
+        "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 3": "receivers is 3",
+        "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 2 --shuffle": "leave out --shuffle or --receivers",
     },
     4: {
         "run survey --randomizer telepathy": "telepathy",

@@ -78,6 +78,10 @@ class Server(Role):
         from local_dp.experiments.tiers.receivers import serve_by_receivers, shares
 
         check_name(self.run)
+        if self.receivers and self.shuffle:
+            raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
+        if self.receivers and self.clients is not None:
+            shares(self.clients, self.receivers)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
@@ -89,10 +93,6 @@ class Server(Role):
             settings = replace(settings, terms=replace(settings.terms, grace=usual if self.grace is None else self.grace))
             address = Address.parse(self.broker)
             folder = self.journal or runs_folder()
-            if self.receivers:
-                if self.shuffle:
-                    raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
-                shares(settings.population.size, self.receivers)
             journal = interrupted or Journal.begin(folder, self.run, self._began(kind, given, chance))
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:

@@ -25,7 +25,7 @@ class Crowd:
 
     def __init__(self, url: str, run: str, population: Population, seed: int) -> None:
         self.run, self.size = run, population.size
-        self.called, self.present = threading.Event(), False  # every group has heard a roll; the members say hello
+        self.called, self.over, self.present = threading.Event(), threading.Event(), False  # every group has heard a roll; the run has ended; they say hello
         self._groups: dict[str, ClientRole] = {}
         for start, stop in pairwise([*range(0, self.size, GROUP_SIZE), self.size]):
             records = population.batch(start, stop)
@@ -61,6 +61,7 @@ class Crowd:
             elif isinstance(message, Request) and self.present:
                 self._answer(each, message)
             elif isinstance(message, End):
+                self.over.set()
                 self._part(each)
 
     def _clients(self, group: str) -> range:
