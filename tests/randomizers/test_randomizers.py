@@ -201,7 +201,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
     "square-wave": [{"steps": 256}],
     "discrete-gaussian": [{"delta": 0}, {"epsilon": 0.001, "steps": 255}],
     "recursive-hadamard": [{"k": 64, "b": b} for b in (-1, 9, True, 2.0)],
-    **{name: [{"epsilon": 0.01, "k": 64, "word_bits": 8}] for name in ("olh", "pgr", "pi-rappor", "hadamard-response", "subset-selection")},
+    **{name: [{"epsilon": 0.01, "k": 64, "word_bits": 8}] for name in ("olh", "pgr", "pi-rappor", "hadamard-response", "subset-selection", "affine-sets")},
     **{name: [{"epsilon": 0.01, "k": 3, "word_bits": 4}] for name in ("sue", "oue")},
     "rounded-oracle": [{"steps": 3}, {"oracle": "grr"}],
     "nearest-direction": [{"directions": count} for count in (1, 33, True, 2.0)],

@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "characters": {"d": 3, "masks": "a5"},
     "deny": {"d": 3},
     "subset-selection": {"k": 8},
+    "affine-sets": {"k": 10},
     "count-mean-sketch": {"k": 40, "m": 7},
     "recursive-hadamard": {"k": 64, "b": 3},
     "loloha": {"k": 5, "g": 3},

@@ -28,7 +28,7 @@ from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
-ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "subset-selection", "hadamard-response", "recursive-hadamard")
+ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "subset-selection", "affine-sets", "hadamard-response", "recursive-hadamard")
 PROVEN_NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].evidence in PROVEN]
 NUMBERS = ("one-bit-mean", "discrete-laplace", "bounded-laplace", "staircase", "piecewise", "hybrid", "square-wave")
 _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the size is not a parameter `k` alone
