@@ -292,7 +292,7 @@ FORMS: dict[str, Form] = {
 
 BY_TABLE = dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
     ("seeded-rejection", "genprot"), "the public samples are drawn once for all, and what they are decides the table"
-)
+) | {"purified": "the rows are clipped ones of another channel"}
 FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size)))
 
 AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
