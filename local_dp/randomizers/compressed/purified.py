@@ -61,7 +61,8 @@ class Purified(OfChannel):
     """The channel of `inner` at half of epsilon, with every row clipped to a factor e^(eps / 2) around the mean row.
 
     Privacy: PURE, also for an approximate channel, enumerated. Utility: if `inner` is (eps / 2, delta)-private, no law of a report moves by more than delta
-    in total variation, up to the rounding of words: n clients are never distinguished from those of `inner` by more than n delta. Cost: that of `inner`.
+    in total variation, up to the rounding of words: n clients are never distinguished from those of `inner` by more than n delta. A pure `inner` stays as it
+    is, at half of epsilon. Cost: that of `inner`.
     """
 
     name: ClassVar[str] = "purified"

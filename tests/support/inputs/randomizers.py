@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.purified import Purified
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
@@ -86,6 +87,8 @@ def stated_loss(randomizer: Randomizer) -> float:
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if isinstance(randomizer, RoundedOracle):
         return math.log(exact_ratio(randomizer.inner))  # the loss of the oracle in the 32 bits that it has of a word
+    if isinstance(randomizer, Purified):
+        return math.log(exact_ratio(randomizer._channel))  # of a pure inner one, which stays as it is
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS
