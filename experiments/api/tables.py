@@ -230,7 +230,7 @@ def _scanned(path: Path, schema: Mapping[str, str] | None, total: bool, formed: 
         return None
     import polars
 
-    files = tuple(map(File.of, paths))
+    files = tuple(File.of(each, "it is damaged" if total else "") for each in paths)
     of_types = [polars.read_parquet_schema(each) for each in paths]
     rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
     plain = total or not any(kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values())

@@ -30,11 +30,11 @@ class File:
     digest: bytes
 
     @classmethod
-    def of(cls, path: Path) -> "File":
-        """Raises InputError for a file that cannot be read."""
+    def of(cls, path: Path, cause: str = "") -> "File":
+        """Raises InputError for a file that cannot be read, with this cause, or with the parser's own."""
         import polars  # it takes a third of a second
 
-        with reading(path, _ADVICE):
+        with reading(path, _ADVICE, cause):
             return cls(str(path.absolute()), int(polars.scan_parquet(path, glob=False).select(polars.len()).collect().item()), _digest(path))
 
 
@@ -104,7 +104,7 @@ class Columns(Mapping[str, Column]):
 
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
-        kept = {name: values[first:last] for name, values in self.kept.items()}
+        kept = {name: values[first:last] for name, values in dict(self.kept).items()}  # another thread may read meanwhile
         return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, self.marks, kept)
 
     def _read(self, name: str, of_type: np.dtype[Any]) -> Column:
@@ -114,7 +114,7 @@ class Columns(Mapping[str, Column]):
         for file, end in zip(self.files, ends, strict=True):
             low, high = max(self.start, end - file.rows), min(self.stop, end)
             if low < high:
-                with reading(Path(file.path), _ADVICE):
+                with reading(Path(file.path), _ADVICE, "it is damaged"):  # a parser's words may show a cell
                     scan = polars.scan_parquet(_checked(file), glob=False).select(name)
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:
