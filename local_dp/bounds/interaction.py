@@ -16,7 +16,7 @@ from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
 from local_dp.checks import check_positive, check_share, check_success, check_whole
 from local_dp.errors import InputError
-from local_dp.optimise import crossing, least_clients
+from local_dp.optimise import least_clients
 
 
 def group_lengths(k: int, rounds: int) -> tuple[int, ...]:
@@ -222,23 +222,18 @@ ROWS = 16  # random rows all clients share: near the 12 that are best, and a pow
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:
-    """Pr[chi-square with so many degrees of freedom > statistic], by the finite sum for whole and half whole numbers."""
-    x, half = statistic / 2, degrees / 2
-    if x <= 0:
-        return 1.0
-    first = 1.0 if degrees % 2 == 0 else 0.5
-    tail = math.exp(-x) if degrees % 2 == 0 else math.erfc(math.sqrt(x))
-    steps = round(half - first)
-    return min(1.0, tail + math.fsum(math.exp((first + j) * math.log(x) - x - math.lgamma(first + j + 1)) for j in range(steps)))
+    """Pr[chi-square with so many degrees of freedom > statistic]."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(degrees, max(statistic, 0.0)))
 
 
 def chi_square_quantile(tail: float, degrees: int) -> float:
-    """The statistic with that tail probability, by bisection."""
+    """The statistic with that tail probability."""
+    from scipy.special import chdtri
+
     check_share("a tail probability", tail)
-    high = float(degrees)
-    while chi_square_tail(high, degrees) > tail:
-        high *= 2
-    return crossing(0.0, high, lambda statistic: chi_square_tail(statistic, degrees) > tail, 80)[1]
+    return float(chdtri(degrees, tail))
 
 
 def check_distance(alpha: float) -> None:
