@@ -5,7 +5,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgpack
 import numpy as np
@@ -22,9 +22,12 @@ from local_dp.errors import BusError, InputError
 from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery, Spoken, cells_of
 from local_dp.oracles.local.kept import Kept
+from local_dp.populations.dealing import Dealing
+from local_dp.populations.finite import Population, Rows
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.sealing import UNSIGNED, Envelopes, Party
+from local_dp.storage.scanned import Columns, File, Scanned
 from local_dp.wire import Reply, Request
 
 _VALUES, _SAMPLED = 4, 16  # values of the domain, its ends among them, and reports of each
@@ -83,8 +86,40 @@ class RunConfig(_Config):
     allowed: tuple[str, ...] | None = None
 
 
+class Shared(_Config):
+    """A table that a member reads itself: path, rows and digest of each file, types and declared kinds of the columns, and size and seed of the dealing.
+
+    The seed is text, since it may have 128 bits. Raises InputError, when it is read, for other files than the launcher's.
+    """
+
+    files: tuple[tuple[str, int, bytes], ...]
+    types: dict[str, str]
+    kinds: dict[str, str]
+    dealing: tuple[int, str] | None
+
+    @classmethod
+    def of(cls, population: Population) -> Self | None:
+        """The table of these clients; None where it is not in files."""
+        if not isinstance(population, Rows) or not isinstance(population.whole, Scanned):
+            return None
+        columns, dealing = population.whole.columns, population.dealing
+        return cls(
+            files=tuple((file.path, file.rows, file.digest) for file in columns.files),
+            types={name: of_type.str for name, of_type in columns.types.items()},
+            kinds=dict(columns.kinds),
+            dealing=None if dealing is None else (dealing.size, str(dealing.seed)),
+        )
+
+    def records(self, start: int, stop: int, lengths: dict[str, int]) -> Records:
+        """Those of the clients start..stop."""
+        files = tuple(File(*file) for file in self.files)
+        columns = Columns(files, {name: np.dtype(kind) for name, kind in self.types.items()}, self.kinds, 0, sum(file.rows for file in files))
+        dealing = None if self.dealing is None else Dealing(self.dealing[0], int(self.dealing[1]))
+        return Rows(Scanned(columns, lengths, list(self.types)), stop, dealing).batch(start, stop)
+
+
 class MemberConfig(_Config):
-    """One member of a run: its name and group, its first client and the records.
+    """One member of a run: its name and group, its first client and the records: `columns`, or a `shared` table.
 
     `liars` are those of its clients that lie, in a run with faults. `keys` are its own private key and its server's public one; without them nothing is signed.
     `store` is the file of its answers and charges, by the column `person` if it is given; without a file, these are in memory.
@@ -94,7 +129,8 @@ class MemberConfig(_Config):
     member: str
     group: str
     start: Annotated[int, Field(ge=0)]
-    columns: dict[str, tuple[str, bytes]]
+    columns: dict[str, tuple[str, bytes]] = {}
+    shared: tuple[Shared, int] | None = None  # with the end of its clients
     lengths: dict[str, int] = {}
     liars: tuple[int, ...] = ()
     keys: tuple[bytes, bytes] | None = None
@@ -103,7 +139,10 @@ class MemberConfig(_Config):
 
     def role(self) -> ClientRole:
         """Its client role. Raises InputError for a store that cannot be used."""
-        records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()}, self.lengths)
+        if self.shared is None:
+            records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()}, self.lengths)
+        else:
+            records = self.shared[0].records(self.start, self.shared[1], self.lengths)
         store = SqliteStore(Path(self.store), self.run.budget) if self.store else MemoryStore(self.run.budget)
         private = StoreNoise(store.secret) if isinstance(store, SqliteStore) else SystemNoise()
         noise = private if self.run.seed is None else KeyedNoise(self.run.seed)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from local_dp.errors import InputError
     from local_dp.experiments.api import attack, curate
     from local_dp.experiments.api.audit import audit
-    from local_dp.experiments.api.compare import Compared, compare
     from local_dp.experiments.api.costs import best_for, budget, mix, price, shuffled
     from local_dp.experiments.api.functions import (
         crosstab,
@@ -30,22 +29,23 @@ if TYPE_CHECKING:
     )
     from local_dp.experiments.api.plan import Plan, plan
     from local_dp.experiments.api.result import Result
+    from local_dp.experiments.api.sweep import Compared, compare, sweep
     from local_dp.experiments.api.trusted import Release
 
 _API = {
     "audit": "audit",
-    "compare": "Compared compare",
     "costs": "best_for budget mix price shuffled",
     "functions": "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles run statistical_queries survey workload",
     "plan": "Plan plan",
     "result": "Result",
+    "sweep": "Compared compare sweep",
     "trusted": "Release",
 }
 _HOMES = {name: f"local_dp.experiments.api.{module}" for module, names in _API.items() for name in names.split()} | {"InputError": "local_dp.errors"}
 _MODULES = ("attack", "curate")
 __all__ = ["Compared", "InputError", "Plan", "Release", "Result", "__version__", "attack", "audit", "best_for", "budget", "compare", "crosstab", "curate"]
 __all__ += ["frequency", "heavy_hitters", "histogram", "learn", "marginals", "masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled"]
-__all__ += ["statistical_queries", "survey", "workload"]
+__all__ += ["statistical_queries", "survey", "sweep", "workload"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from local_dp.foreign import LISTED, brief, listed, shown
 
@@ -26,6 +27,9 @@ class RefusedError(LocalDPError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, str(self))  # from a worker process
 
 
 class QuorumError(LocalDPError):

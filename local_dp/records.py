@@ -1,7 +1,6 @@
 """Records: named columns of equal length, one row an individual."""
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 
 import numpy as np
@@ -13,6 +12,7 @@ LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
 _AT_A_TIME = 1 << 10  # rows
+PART = 1 << 18  # rows
 
 
 class Records:
@@ -20,10 +20,17 @@ class Records:
 
     A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole numbers and truth values are never missing.
     `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
-    `odd` has the line that refuses a question, for each column that was left out of the table.
+    `odd` has the line that refuses a question, for each column that was left out of the table. `known` are the names that errors list: those of the
+    whole table, where only some of its columns were read.
     """
 
-    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None, odd: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        lengths: Mapping[str, int] | None = None,
+        odd: Mapping[str, str] | None = None,
+        known: Collection[str] = (),
+    ) -> None:
         if not columns:
             raise InputError("records need at least one column")
         rows = {name: len(values) for name, values in columns.items()}
@@ -35,6 +42,7 @@ class Records:
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
         self.odd = dict(odd or {})
+        self.known = tuple(known) or tuple(columns)
         self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
@@ -44,9 +52,11 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            if all(part.strip() in self.columns for part in name.split(",")):
+            if name in self.known and name not in self.odd:
+                raise InputError(f"column {name!r:.80} was not read, because the protocol does not name it; add it to `reads` of the protocol") from None
+            if all(part.strip() in self.known for part in name.split(",")):
                 raise InputError(f"no column {name!r}; give one column, or where several may stand, separate them by ';'") from None
-            raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
+            raise InputError(self.odd.get(name) or unknown("no column", name, self.known)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
@@ -72,17 +82,12 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd)
+        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd, self.known)
 
     def at_length(self) -> "Records":
         """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
         texts = {name: values.astype(f"U{self.lengths.get(name, LONGEST)}") for name, values in self.columns.items() if values.dtype.kind == "U"}
-        return Records({**self.columns, **texts}, self.lengths)
-
-    @cached_property
-    def types(self) -> tuple[tuple[str, str], ...]:
-        """Names and types, in the names' order."""
-        return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
+        return Records({**self.columns, **texts}, self.lengths, {}, self.known)
 
     def digest(self) -> bytes:
         """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the room for texts nor, in the work, their length counts."""
@@ -96,16 +101,51 @@ class Records:
                 digest.update(np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes())
         return digest.digest()
 
+    def marks(self) -> bytes:
+        """A digest of each column, one after another. Equal values have equal ones, whatever type their file gives to whole numbers and texts."""
+        return b"".join(map(mark, self.columns.values()))
+
+    def note(self) -> None:
+        """These rows will not be asked for again soon: a table in files keeps the digests of what was read of them."""
+
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd)
+        known = [each for each in self.known if each != name]
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd, known)
+
+    def only(self, names: Collection[str] | None) -> "Records":
+        """The records with these of their columns, or with the first where they have none of these. Errors still list all. None: all columns."""
+        return Records({name: self.columns[name] for name in chosen(self.columns, names)}, self.lengths, self.odd, self.known)
+
+    def parts(self) -> Iterator["Records"]:
+        """All rows in order, some at a time: a function of each row takes memory that does not grow with their number."""
+        for first, last in chunks(0, self._length, PART):
+            yield self.take(slice(first, last))
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd)
+        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd, self.known)
+
+
+def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
+    """The names of the columns to read: those of `only`, all if it is None, or the first, for a table needs one."""
+    return [name for name in names if only is None or name in only] or list(names)[:1]
+
+
+def mark(values: Column) -> bytes:
+    """A digest of a column. Whole numbers and texts have the room that the largest needs; fractions have 64 bits."""
+    kind = values.dtype.kind
+    of_type = {"f": "<f8", "M": DATES.str}.get(kind, values.dtype.str)
+    if kind in "iu" and len(values):
+        least, most = int(values.min()), int(values.max())
+        of_type = next(each for each in ("<i1", "<i2", "<i4", "<i8", "<u8") if np.iinfo(each).min <= least and most <= np.iinfo(each).max)
+    if kind == "U":
+        of_type = f"<U{1 + np.flatnonzero(letters(values).any(axis=0)).max(initial=0)}"
+    fixed = np.ascontiguousarray(values.astype(of_type, copy=False))
+    return blake2b(fixed.dtype.str.encode() + fixed.tobytes(), digest_size=16).digest()
 
 
 def may_lack(values: Column) -> bool:

@@ -32,9 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """What a test's servers and clients keep is the test's, and not the user's."""
+    """What a test's servers and clients keep is the test's, and not the user's; its runs start amqtt, whether there is a Mosquitto or not."""
     name = f"state-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / name))
+    monkeypatch.setenv("LOCAL_DP_BROKER", "amqtt")
 
 
 @pytest.fixture(scope="session")

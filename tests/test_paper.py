@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints
+from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.masked_parity import masked_parity_one_round_bound
-from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.curator.parity import gf2
@@ -122,7 +122,9 @@ def test_the_parity_bounds_have_the_proofs_constants(epsilon: float) -> None:
     information = float(((growth - 1) * (high - 1) / (2 * high**2)).max())
     assert (information == pytest.approx(response_gain(epsilon) ** -2)) is (epsilon <= math.log(3) + 1e-12)
     c = (-math.log1p(-1 / response_gain(epsilon)) - 1 / response_gain(epsilon)) * response_gain(epsilon) ** 2
-    assert parity_interactive_bound(8, epsilon, 0.9) == pytest.approx(math.log(1 / (1 - (0.9 - 2**-8) ** 2)) * 2**8 / (c * information))
+    assert parity_interactive_bound(8, epsilon, 0.9) == pytest.approx(
+        (math.log(2**-8 / 0.9) / 2**8 + (1 - 2**-8) * math.log((1 - 2**-8) / 0.1)) * 2**8 / (c * information)
+    )
     masked = float(((growth - 1) * (high - 1) / (high * (high + 1))).max())
     apart = (growth - 1) / (growth + 3)
     hellinger = masked * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)

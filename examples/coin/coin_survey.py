@@ -69,7 +69,7 @@ class CoinMultiples(MeanProtocol):
         return Finite(Records({self.column: np.arange(1, 7)}), [1.0] * 6, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.records.whole(self.column)
+        table.types.whole(self.column)
         return self
 
     def describe(self, result: Estimate) -> PlainData:

@@ -1,7 +1,7 @@
 """A run: a protocol, a table or synthetic clients, and the options of the run."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -92,6 +92,10 @@ class RunOptions:
     def asked(self, table: Records) -> Records:
         """The columns that a protocol may ask about: all but the person's. Raises InputError where there is no such column."""
         return table.without(self.person) if self.person else table
+
+    def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
+        """The columns of a table that are read; None: all, as stores belong to whole rows, or to people."""
+        return None if self.stores or self.person else protocol.reads
 
     @property
     def chosen_tier(self) -> Tier:
@@ -260,7 +264,7 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, 
     Works where an event loop is running too, as in a notebook.
     """
     notice = unsaid if options.private else options.notice
-    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates)
+    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates, only=options.reads(protocol))
     question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
     if records is None and isinstance(made_up, str) and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
         raise InputError("the question is about the columns of a table: add --records")

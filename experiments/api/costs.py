@@ -188,7 +188,7 @@ def mix(
         raise InputError(f"{protocol.name} estimates no shares of symbols, which blanket messages are for; `local-dp mix` lists the protocols that do")
     if protocol.excluded:
         raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
-    records = None if table is None else records_of(table, csv=csv, dates=dates)
+    records = None if table is None else records_of(table, csv=csv, dates=dates, only=protocol.reads)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     drawn = Randomness.choose(seed, private=False).seed
     if records is None:

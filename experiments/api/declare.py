@@ -1,5 +1,7 @@
 """What the interface shares: options declared once, from which commands, keywords and help are made; and results that print themselves."""
 
+import io
+import json
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -8,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from local_dp.errors import InputError
+from local_dp.experiments.text.layout import as_csv
+from local_dp.experiments.tiers.installation import stamp_of
 from local_dp.foreign import shown
 
 if TYPE_CHECKING:  # frames take a while to import
@@ -151,6 +155,13 @@ def check_folder(path: Path, what: str) -> None:
         raise InputError(f"{str(path)!r} is a folder; give a file for the {what}")
 
 
+def check_table(path: Path) -> None:
+    """Raises InputError unless a table may be written there, in a form that its ending names."""
+    if path.suffix.lower() not in (".parquet", ".csv", ".json"):
+        raise InputError(f"the table is {str(path)!r}; give a file that ends in .parquet, .csv or .json")
+    check_folder(path, "table")
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure as PNG: a notebook shows it."""
@@ -171,6 +182,30 @@ class Tabular(Printable):
     @abstractmethod
     def draw(self, path: Path, drawing: "Drawing") -> None:
         """Draws the figure into `path`. Raises InputError for a result without one."""
+
+    def origin(self) -> tuple[Any, str]:
+        """The seed, None if it is private, and the stamp of the code."""
+        return self.data.get("seed"), stamp_of()
+
+    def write(self, path: str | Path) -> None:
+        """Writes the frame as .parquet or .csv, or the plain data as .json, and beside it how it came about: versions, machine, seed, command.
+
+        Raises InputError for a file that cannot be written, and for a result without a frame.
+        """
+        from local_dp.experiments.lab.store import write_bytes, write_provenance, write_text
+
+        path = Path(path)
+        check_table(path)
+        if path.suffix.lower() == ".json":
+            write_text(path, json.dumps(self.to_dict()) + "\n")
+        elif path.suffix.lower() == ".csv":
+            frame = self.frame()
+            write_text(path, as_csv(frame, zip(*frame.values(), strict=True)))
+        else:
+            written = io.BytesIO()
+            self.to_polars().write_parquet(written)
+            write_bytes(path, written.getvalue())
+        write_provenance(path.with_suffix(".provenance.json"), *self.origin())
 
     def to_polars(self) -> "polars.DataFrame":
         """The result as a frame of polars. Raises InputError for a result without one."""

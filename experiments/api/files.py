@@ -10,8 +10,9 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import glob
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
 from local_dp.queries.dates import ISO
+from local_dp.records import chosen
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -48,6 +50,11 @@ class Form:
     encoding: str = ""
     missing: str = ""  # a text that is a missing cell, also in a column of texts
 
+    @property
+    def unsure(self) -> bool:
+        """Whether all columns of numbers decide the decimal sign together."""
+        return not self.decimal and self.sep not in ("", ",")
+
     @classmethod
     def parse(cls, text: str) -> "Form":
         """The form in a text such as "sep=; decimal=, encoding=latin-1". Raises InputError."""
@@ -64,16 +71,19 @@ class Form:
         return form
 
 
-def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], object], form: Form) -> "polars.DataFrame":
-    """The table in a file, or in all files of a folder, in the order of their names; `say` gets one line about what was detected, unless it is nothing.
+def read_table(
+    path: Path, kinds: Kinds, total: bool, say: Callable[[str], object], form: Form, only: Collection[str] | None = None
+) -> tuple["polars.DataFrame", list[str]]:
+    """The columns `only` (`chosen`) of a file, or of all files of a folder or a pattern, in the order of their names; and the names of all columns.
 
-    `kinds` and `total` are those of `read_records`; columns of a CSV or Excel file that `kinds` declares are texts. Raises InputError.
+    `say` gets one line about what was detected in these columns, unless it is nothing. `kinds` and `total` are those of `read_records`; columns of a CSV or
+    Excel file that `kinds` declares are texts. Raises InputError.
     """
     import polars
 
-    files = _files(path)
+    files, first = files_of(path), list[str]()
     suffix = files[0].suffix.lower()
-    said = [f"{len(files)} {suffix} files"] if path.is_dir() else []
+    said = [] if path in files else [f"{len(files)} {suffix} files"]
     if suffix == ".xlsx" and total:
         raise InputError(f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a private table as CSV or Parquet")
     if suffix in (".xlsx", ".parquet"):
@@ -82,30 +92,35 @@ def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], objec
         frames: list[polars.DataFrame] = []
         for each in files:
             with reading(each, ADVICE, "it is damaged" if total else ""):
-                frames.append(_sheet(each, kinds, said) if suffix == ".xlsx" else polars.read_parquet(each))
-            _same(frames[-1].columns, frames[0].columns, each, files[0])
+                frame = _sheet(each, kinds, said) if suffix == ".xlsx" else polars.scan_parquet(each, glob=False)
+                names = frame.collect_schema().names()
+                frames.append(frame.select(chosen(names, only)).lazy().collect())
+            first = first or names
+            _same(names, first, each, files[0])
         with reading(path, "give files whose columns have the same types", "its columns are of another kind" if total else ""):
             whole = polars.concat(frames, how="vertical_relaxed")
     else:
-        whole, form = _csv(files, kinds, total, form, said)
+        whole, form, first = _csv(files, kinds, total, form, said, only)
     if suffix != ".parquet":
-        whole = _guessed(whole, form, path, said) if kinds is None else _declared(whole, kinds, form, path)
+        whole = _guessed(whole, form, path, said, only) if kinds is None else _declared(whole, kinds, form, path)
     if said:
         say(f"{path.name!r} is read as: {', '.join(said)}")
-    return whole
+    return whole, first
 
 
-def _files(path: Path) -> list[Path]:
-    found = [path]
-    if path.is_dir():
-        found = sorted(each for each in path.iterdir() if each.suffix.lower() in SUFFIXES and not each.name.startswith("."))
-        kinds = sorted({each.suffix.lower() for each in found})
-        if len(kinds) != 1:
-            raise InputError(f"the folder {path.name!r} has {' and '.join(kinds) or 'no'} tables; give one with files of one kind: {', '.join(SUFFIXES)}")
-    elif not path.is_file():
+def files_of(path: Path) -> list[Path]:
+    """The files of a table: one, or all of a folder or a pattern, in the order of their names. Raises InputError."""
+    if path.is_file():
+        if path.suffix.lower() not in SUFFIXES:
+            raise InputError(f"{path.name!r} ends in {path.suffix!r}; {ADVICE}")
+        return [path]
+    what, among = ("folder", path.iterdir()) if path.is_dir() else ("pattern", map(Path, glob(str(path))))
+    found = sorted(each for each in among if each.suffix.lower() in SUFFIXES and not each.name.startswith("."))
+    kinds = sorted({each.suffix.lower() for each in found})
+    if not found and what == "pattern":
         raise InputError(f"there is no file {str(path)!r}; {ADVICE}")
-    elif path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path.name!r} ends in {path.suffix!r}; {ADVICE}")
+    if len(kinds) != 1:
+        raise InputError(f"the {what} {path.name!r} has {' and '.join(kinds) or 'no'} tables; give one with files of one kind: {', '.join(SUFFIXES)}")
     return found
 
 
@@ -151,8 +166,10 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
     return _without(texts, _named(names, path, said))
 
 
-def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str]) -> tuple["polars.DataFrame", Form]:
-    """The texts of all files under the header of the first, and their form."""
+def _csv(
+    files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
+) -> tuple["polars.DataFrame", Form, list[str]]:
+    """The texts of all files under the header of the first, at least of the columns `only`; their form; and the names of all columns."""
     import polars
 
     quiet, bodies, first = total and kinds is not None, list[tuple[Path, int, bytes]](), list[str]()
@@ -179,8 +196,14 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
     with reading(files[0], ADVICE, cause), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would show a cell
         whole = b"".join([head, b"\n", *(body for _, _, body in bodies)])
+        named = [name for name in first if name]
+        wanted = chosen(named, None if kinds is None and form.unsure else only)
+        read = [place for place, name in enumerate(first) if name in wanted or place == len(first) - 1]
         try:
-            frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet)
+            frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
+            if len(read) < len(first) and not (quiet or _even(whole, frame, len(first), form.sep)):
+                read = list(range(len(first)))
+                frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
         except polars.exceptions.ComputeError:
             _check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
             raise
@@ -189,7 +212,13 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
     if kinds is None and len(first) > 1:
         empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
         said += [f"empty rows left out: {empty:,}"] * (empty > 0)
-    return _without(frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame, first), form
+    frame = frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame
+    return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), form, named
+
+
+def _even(text: bytes, frame: "polars.DataFrame", width: int, sep: str) -> bool:
+    """Whether each row certainly has `width` cells, though only some were read: no quote hides a separator, and the last cell of each row is there."""
+    return b'"' not in text and not frame[frame.columns[-1]].null_count() and text.count(sep.encode()) == (width - 1) * (frame.height + 1)
 
 
 def _decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:
@@ -291,18 +320,20 @@ def _declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, p
     return frame.with_columns(_plain(cell, form.decimal or ".", truth[name]).alias(name) for name, cell in cells.items())
 
 
-def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str]) -> "polars.DataFrame":
-    """Columns of numbers and truth values where all cells are, or are missing; the others stay texts."""
+def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str], only: Collection[str] | None) -> "polars.DataFrame":
+    """The columns `only`, as numbers and truth values where all cells are, or are missing; the others stay texts."""
     import polars
 
+    frame = frame if form.unsure else frame.select(chosen(frame.columns, only))
     cells, either = frame.select(polars.all().str.strip_chars()), form.sep not in ("", ",") or form.decimal == ","
     fits = {each.name: _signs(each, either) for each in cells}
     unsure = {name: signs for name, signs in fits.items() if signs and (either or signs == {","})}
     marked = {name: signs for name, signs in unsure.items() if cells[name].str.contains(r"\d[.,]|[.,]\d").any()}
     decimal = form.decimal or _decimal(marked, form, path)
     columns, missing, words, group = list["polars.Series"](), dict[str, list[str]](), dict[str, list[str]](), ",.".replace(decimal, "") + _SPACES
-    grouped = [name for name, signs in fits.items() if decimal in signs and cells[name].str.contains(rf"\d[{group}]\d").any()]
-    for name in frame.columns:
+    read = chosen(frame.columns, only)
+    grouped = [name for name in read if decimal in fits[name] and cells[name].str.contains(rf"\d[{group}]\d").any()]
+    for name in read:
         if decimal in fits[name]:
             plain = cells.select(_plain(polars.col(name), decimal)).to_series() if decimal == "," or name in grouped else cells[name]
             floats = plain.cast(polars.Float64, strict=False)
@@ -319,7 +350,7 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
         if columns[-1].null_count():
             for text in cells[name].filter(columns[-1].is_null()).drop_nulls().unique(maintain_order=True).to_list():
                 missing.setdefault(text, []).extend([name] if text else [])
-    others = [name for name, signs in marked.items() if decimal not in signs]
+    others = [name for name, signs in marked.items() if name in read and decimal not in signs]
     said += ["decimal comma"] * (decimal == "," and bool(marked))
     said += [f"numbers in groups of three in {_quoted(grouped)}"] * bool(grouped)
     said += [f"texts in {_quoted(others)}, where the decimal sign is another"] * bool(others)

@@ -89,7 +89,7 @@ def plan(
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
     elif of_whom == "table":
-        records = records_of(of, csv=csv, dates=dates)
+        records = records_of(of, csv=csv, dates=dates, only=protocol.reads)
         known, population = protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
     goal = tolerance_of(known)
     if accuracy is not None and clients is not None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
 from local_dp.experiments.api.show import summary, truths, unit
+from local_dp.experiments.tiers.cluster import plug_ins_of
+from local_dp.experiments.tiers.installation import stamp_of
 from local_dp.experiments.tiers.outcome import estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -112,6 +114,9 @@ class Result(Tabular):
 
     def text(self, width: int = WIDTH) -> str:
         return summary(self.data, width)
+
+    def origin(self) -> tuple[Any, str]:
+        return self.data["seed"], stamp_of(plug_ins_of(self.protocol))
 
     @property
     def estimate(self) -> Any:

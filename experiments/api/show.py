@@ -148,9 +148,10 @@ def _cost(data: dict[str, Any]) -> str:
         f"{each['name']} ({each['inner']})" if "inner" in each else str(each["name"]) for round in data["rounds"] for each in round["randomizers"]
     )
     rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
+    over = f" over {data['broker']}" if "broker" in data else ""
     spent, seconds = number(data["max_epsilon_spent"]), number(data["wall_s"])
     return ", ".join(
-        map(held, (f"{rounds} by {' and '.join(names)}", f"{each} per client asked", f"at most epsilon {spent} spent by a client", f"{seconds} s"))
+        map(held, (f"{rounds} by {' and '.join(names)}{over}", f"{each} per client asked", f"at most epsilon {spent} spent by a client", f"{seconds} s"))
     )
 
 

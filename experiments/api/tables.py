@@ -5,7 +5,8 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,13 +14,16 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.files import MISSING, Form, read_table
+from local_dp.experiments.api.files import MISSING, Form, files_of, read_table
+from local_dp.experiments.api.plain_rows import read_declared
 from local_dp.foreign import listed
-from local_dp.noise import stream_key
+from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
-from local_dp.queries.dates import FORMS, ISO, LOCAL, date_of
+from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import DATES, LONGEST, Records
+from local_dp.records import DATES, LONGEST, Records, chosen
+from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, length_of
+from local_dp.storage.scanned import Columns, File, Scanned
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -28,29 +32,41 @@ Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
+Found: TypeAlias = tuple[dict[str, Column], dict[str, str], Sequence[str]]  # columns, lines that refuse others, and the names of all
 Table: TypeAlias = Any  # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever offers the Arrow C stream
 
 
-def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None) -> Records:
+def records_of(
+    table: Table,
+    schema: Schema = None,
+    *,
+    private: bool = False,
+    notice: Notice | None = None,
+    csv: str = "",
+    dates: Dates = None,
+    only: Collection[str] | None = None,
+) -> Records:
     """A table as records: a path, as in `read_records`, a mapping of columns, or a frame or series of pandas, polars, pyarrow or what has `__arrow_c_stream__`.
 
     Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else becomes text (missing: empty), unless a `schema` declares the
     columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
     their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table. A column of other cells, such as lists, is left out
-    with a notice; a question about it is refused. `csv` is that of `read_records`.
+    with a notice; a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are read, and digested (`chosen`); None: all.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
     if private and declared is None and not _typed(table):
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
     notice = unsaid if private else notice or warn
+    if isinstance(table, Scanned) and declared is None:
+        return table.only(only)
     if isinstance(table, Records) and declared is None:
-        return _cut(table.columns, table.lengths, notice, table.odd)
+        return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates)
+        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates, only=only)
     if csv:
         raise InputError("csv describes a CSV file, and the table is none; leave out csv")
-    columns, odd = (table.columns, table.odd) if isinstance(table, Records) else _columns(table, notice)
+    columns, odd, known = (table.columns, table.odd, table.known) if isinstance(table, Records) else _columns(table, notice, only)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
@@ -59,8 +75,8 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
 
         for name in odd.keys() & declared.keys():
             raise InputError(odd[name])
-        return _of_schema(polars.DataFrame(columns), declared | _kinds(dates), private, notice)
-    return _cut(_formed(columns, dates), {}, notice, odd)
+        return _of_schema(polars.DataFrame(columns), columns, declared | _kinds(dates), private, notice).only(only)
+    return _cut(_formed(columns, dates, known), {}, notice, odd, known).only(only)
 
 
 def warn(text: str) -> None:
@@ -75,7 +91,9 @@ def unsaid(text: str) -> None:
     """The notice of a private table, whose texts nobody is to count."""
 
 
-def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice, odd: Mapping[str, str] | None = None) -> Records:
+def _cut(
+    columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice, odd: Mapping[str, str] | None = None, known: Collection[str] = ()
+) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text would set the width of all, and show in time and memory.
 
     Every table comes through here.
@@ -89,7 +107,7 @@ def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Noti
     if any(cut.values()):
         names = ", ".join(repr(name) for name, many in cut.items() if many)
         notice(f"texts cut at their greatest length, {LONGEST} characters unless a schema declares another: {sum(cut.values()):,} in {names:.200}")
-    return Records(kept, lengths, odd)
+    return Records(kept, lengths, odd, known)
 
 
 def _typed(table: Table) -> bool:
@@ -99,18 +117,16 @@ def _typed(table: Table) -> bool:
     )
 
 
-class OddColumnError(InputError):
-    """A column whose cells are neither numbers nor texts, which does no harm where no question reads it."""
-
-
-def _columns(table: Any, notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
+def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     import polars
 
     if isinstance(table, Mapping):
         return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
     if isinstance(table, polars.LazyFrame):
-        table = table.collect()
-    elif hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
+        names = table.collect_schema().names()
+        frame = table.select(chosen(names, only)).collect()
+        return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
+    if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
     if hasattr(table, "__arrow_c_stream__"):
         try:
@@ -121,19 +137,22 @@ def _columns(table: Any, notice: Notice) -> tuple[dict[str, Column], dict[str, s
         except polars.exceptions.DuplicateError as error:
             raise InputError(f"two columns of the table have one name ({str(error).splitlines()[0]:.200}); give each a name of its own") from None
         else:
-            return _readable(frame.columns, lambda name: _column(frame.get_column(name)), notice)
+            return _readable(frame.columns, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return _readable(list(table.columns), lambda name: _of_values(str(name), table[name]), notice)
+        return _readable(list(table.columns), lambda name: _of_values(str(name), table[name]), notice, only)
     raise InputError(f"a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); not {type(table).__name__}")
 
 
-def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
-    """The columns that questions can be about, and for each other one the line that refuses it. Raises InputError if there are no others."""
+def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: Notice, only: Collection[str] | None = None) -> Found:
+    """Of the columns `only`, those that questions can be about, and for each other one the line that refuses it. Raises InputError if there are no others."""
     columns, odd, spelled = dict[str, Column](), dict[str, str](), [str(name) for name in names]
+    wanted = chosen(spelled, only)
     twin = next((name for place, name in enumerate(spelled) if name in spelled[:place]), None)
     if twin is not None:
         raise InputError(f"two columns of the table are called {twin!r:.80}; give each a name of its own")
     for name in names:
+        if str(name) not in wanted:
+            continue
         try:
             columns[str(name)] = read(name)
         except OddColumnError as error:
@@ -142,7 +161,7 @@ def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: No
         raise InputError(next(iter(odd.values())))
     if odd:
         notice(f"left out, because no question can be about its cells: {listed([repr(name) for name in odd])}")
-    return columns, odd
+    return columns, odd, [name for name in spelled if name not in odd]
 
 
 def _of_values(name: str, values: Any) -> Column:
@@ -156,7 +175,7 @@ def _of_values(name: str, values: Any) -> Column:
         raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
     kind = polars.Float64 if getattr(getattr(values, "dtype", None), "kind", "") == "f" else None  # also where every number is missing
     try:
-        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], kind, strict=False))
+        return column_of(polars.Series(name, [None if _nothing(value) else value for value in values], kind, strict=False))
     except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -167,9 +186,16 @@ def _nothing(value: Any) -> bool:
 
 
 def read_records(
-    path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None
+    path: Path,
+    schema: Mapping[str, str] | None = None,
+    *,
+    total: bool = False,
+    notice: Notice | None = None,
+    csv: str = "",
+    dates: Dates = None,
+    only: Collection[str] | None = None,
 ) -> Records:
-    """The table in `path`, a file or a folder (`files.read_table`); `notice` and `dates` are those of `records_of`. Raises InputError.
+    """The table in `path`, a file, a folder or a pattern (`files.read_table`); `notice`, `dates` and `only` are those of `records_of`. Raises InputError.
 
     The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
     and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where
@@ -178,14 +204,69 @@ def read_records(
     """
     notice = unsaid if total else notice or warn
     quiet = total and schema is not None
-    frame = read_table(path, schema, total, notice, Form.parse(csv))
+    if find_spec("polars") is None:
+        declared = read_declared(path, schema, total, Form.parse(csv))
+        return _cut(declared, {name: length_of(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice)
+    only = only if schema is None else chosen({**schema, **(dates or {})}, only)
+    if (table := _scanned(path, schema, total, bool(csv or dates), notice, only)) is not None:
+        return table
+    frame, names = read_table(path, schema, total, notice, Form.parse(csv), only)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
-            return _of_schema(frame, {**schema, **_kinds(dates)}, total, notice)
-        columns, odd = _readable(frame.columns, lambda name: _guessed(frame.get_column(name), notice, dates), notice)
-        return _cut(_formed(columns, dates), {}, notice, odd)
+            return _of_schema(frame, names, {**schema, **_kinds(dates)}, total, notice)
+        columns, odd, known = _readable(names, lambda name: _guessed(frame.get_column(name), notice, dates), notice, only)
+        return _cut(_formed(columns, dates, known), {}, notice, odd, known)
+
+
+MANY = 1 << 20  # rows: from here on a table in Parquet files is read as it is used
+
+
+def _scanned(path: Path, schema: Mapping[str, str] | None, total: bool, formed: bool, notice: Notice, only: Collection[str] | None) -> Scanned | None:
+    """A table that is read as it is used; None for a small one, and where the values of a whole column decide how it is read, or what is said about it."""
+    paths = files_of(path)
+    if formed or paths[0].suffix.lower() != ".parquet":
+        return None
+    import polars
+
+    files = tuple(map(File.of, paths))
+    of_types = [polars.read_parquet_schema(each) for each in paths]
+    rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
+    plain = total or not any(kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values())
+    if rows < MANY or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
+        return None
+    read = [name for name in (kinds or names) if name in chosen(kinds or names, only)]
+    with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
+        facts = polars.scan_parquet(paths, glob=False).select(fact for name in read for fact in _facts(name, of_types[0][name], kinds, total))
+        found = {name: bool(value[0]) for name, value in facts.collect(engine="streaming").to_dict().items()}
+        try:
+            empty = {name: polars.Series(name, [None] * found.get(f"{name} lacks", False), of_types[0][name]) for name in read}
+            columns = {name: declared_column(each, kinds[name], True) if name in kinds else column_of(each) for name, each in empty.items()}
+        except OddColumnError:
+            return None
+    if any(value for name, value in found.items() if name.endswith(" decides")):
+        return None
+    if path not in paths:
+        notice(f"{path.name!r} is read as: {len(paths)} .parquet files")
+    types = {name: values.dtype for name, values in columns.items()}
+    lengths = {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
+    return Scanned(Columns(files, types, kinds, 0, rows), lengths, list(kinds) or names)
+
+
+def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
+    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
+    import polars
+
+    cell = polars.col(name)
+    if name in kinds and total:
+        return
+    yield (cell.null_count() > 0).alias(f"{name} lacks")
+    if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
+        text = cell.cast(polars.String)
+        yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")
+        if name not in kinds and of_type == polars.String:
+            yield (text.str.contains(f"^(?:{ISO})$").any() | text.str.contains(f"^(?:{LOCAL})$").any()).alias(f"{name} may be dates decides")
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
@@ -194,14 +275,14 @@ def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
 
     if series.dtype == polars.String and series.name not in (dates or {}):
         fits = series.str.contains(f"^(?:{ISO})$").fill_null(False)
-        if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := _dates(series))) == fits.sum():
+        if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := dates_of(series))) == fits.sum():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
         if series.null_count() < len(series) and series.str.contains(f"^(?:{LOCAL})$").all():
             forms = [form for form in FORMS if series.str.to_datetime(form, strict=False).null_count() == series.null_count()]
             declared = f"{series.name}={' or '.join(forms) or '...'}"
             notice(f"column {series.name!r:.80} is text, not dates, until their form is declared: {declared:.120}")
-    return _column(series)
+    return column_of(series)
 
 
 def _kinds(dates: Dates) -> dict[str, str]:
@@ -212,52 +293,49 @@ def _kinds(dates: Dates) -> dict[str, str]:
     return {name: f"date {form}" for name, form in (dates or {}).items()}
 
 
-def _formed(columns: Mapping[str, Column], dates: Dates) -> dict[str, Column]:
-    """The columns, those of `dates` read in their forms. Raises InputError for a column that there is not."""
+def _formed(columns: Mapping[str, Column], dates: Dates, known: Collection[str]) -> dict[str, Column]:
+    """The columns, those of `dates` read in their forms. Raises InputError for a column that is not `known`."""
     import polars
 
     formed = dict(columns)
     for name, kind in _kinds(dates).items():
-        if name not in columns:
-            raise InputError(unknown("no column", name, columns))
-        formed[name] = _dates(polars.Series(name, columns[name]), kind, required=True)
+        if name not in known:
+            raise InputError(unknown("no column", name, known))
+        if name in columns:
+            formed[name] = dates_of(polars.Series(name, columns[name]), kind, required=True)
     return formed
-
-
-def _dates(series: "polars.Series", kind: str = "date", required: bool = False) -> Column:
-    """A column as dates: texts in the form that the kind names, or without one YYYY-MM-DD. What has another form is missing.
-
-    Raises InputError if every value is missing so, and one is `required`.
-    """
-    import polars
-
-    if series.dtype in (polars.Date, polars.Datetime):
-        return _column(series)
-    texts, form = series.cast(polars.String).str.strip_chars(), kind[5:]
-    if form:
-        dates = _column(texts.str.to_datetime(form, strict=False, time_unit="us"))
-    else:
-        dates = np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
-    if required and np.isnan(dates).all() and (texts.fill_null("") != "").any():
-        raise InputError(f"no value of {series.name!r:.80} is a date in the form {form or '%Y-%m-%d'!r}; give the form that the values have")
-    return dates
 
 
 KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
 
 
-def _length(kind: str) -> int:
-    """The greatest length of a declared text."""
-    return int(kind.removeprefix("text") or LONGEST)
-
-
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`). Raises InputError."""
+    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`), or the types that a Parquet file states before its rows.
+
+    Raises InputError.
+    """
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
-    with reading(path, "give a JSON schema"):
+    with reading(path, "give a JSON schema, or a Parquet file"):
+        if path.suffix.lower() == ".parquet":
+            return check_schema(_of_metadata(path), repr(path.name))
         schema = json.loads(path.read_text(encoding="utf-8"))
     return check_schema(schema, repr(path.name))
+
+
+def _of_metadata(path: Path) -> dict[str, str]:
+    """The kinds of columns in a Parquet file, whatever its rows hold. Whole numbers and truth values are numbers, since any of them may be missing."""
+    import polars
+
+    columns, kinds = polars.read_parquet_schema(path), dict[str, str]()
+    for name, of_type in columns.items():
+        if of_type in (polars.Date, polars.Datetime):
+            kinds[name] = "date"
+        elif of_type.is_numeric() or of_type == polars.Boolean:
+            kinds[name] = "number"
+        elif of_type in (polars.String, polars.Categorical, polars.Enum):
+            kinds[name] = "text"
+    return kinds
 
 
 def check_schema(schema: object, name: str) -> dict[str, str]:
@@ -268,69 +346,14 @@ def check_schema(schema: object, name: str) -> dict[str, str]:
     return dict(schema)
 
 
-def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool, notice: Notice) -> Records:
-    lengths = {name: _length(kind) for name, kind in schema.items() if kind.startswith("text")}
-    return _cut({name: _declared(frame, name, kind, total) for name, kind in schema.items()}, lengths, notice)
-
-
-def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
-    """A column of the type that was declared for it."""
-    import polars
-
-    if name not in frame.columns:
-        raise InputError(f"the schema has a column {name!r} that the table lacks; there are {listed(frame.columns)}")
-    series = _flat(frame.get_column(name))
-    if kind.startswith("text"):
-        return _column(series.cast(polars.String), _length(kind))
-    if kind.startswith("date"):
-        return _dates(series, kind, required=not total)
-    if kind == "truth":
-        return _declared_truth(series, total)
-    if series.dtype == polars.Boolean:
-        series = series.cast(polars.UInt8)
-    texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
-    numbers = texts.cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
-    if kind == "whole" and total:
-        numbers = numbers.fill_null(0)
-    if kind == "whole" and numbers.null_count():
-        raise InputError(f"{name!r} is declared whole, and a record has no whole number there; declare it number, which may be missing")
-    return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
-
-
-def _declared_truth(series: "polars.Series", total: bool) -> Column:
-    import polars
-
-    texts = series.cast(polars.String).str.strip_chars().str.to_lowercase()
-    if not total and not texts.is_in(["true", "false", "1", "0"]).fill_null(False).all():
-        raise InputError(f"{series.name!r} is declared truth, and a record is neither true nor false there; declare it text, which may be missing")
-    return texts.is_in(["true", "1"]).fill_null(False).to_numpy()
-
-
-def _flat(series: "polars.Series") -> "polars.Series":
-    """The column. Raises InputError for lists, bytes and other cells that are neither numbers nor texts, whatever the rows hold."""
-    import polars
-
-    if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
-        raise OddColumnError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
-    return series
-
-
-def _column(series: "polars.Series", most: int = LONGEST) -> Column:
-    """Numbers, truth values and dates stay such, all else becomes text, cut one letter beyond `most`. What is missing becomes NaN, NaT or empty."""
-    import polars
-
-    series = _flat(series)
-    if series.dtype == polars.Boolean:
-        series = series.cast(polars.UInt8) if series.null_count() else series
-    if series.dtype in (polars.Date, polars.Datetime):  # times as the table shows them, whatever their zone
-        local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
-        return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
-    if str(series.dtype) in ("Int128", "UInt128"):
-        raise OddColumnError(f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
-    if series.dtype.is_numeric() or series.dtype == polars.Boolean:
-        plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
-        return np.ascontiguousarray(plain.to_numpy())
-    return np.array(series.cast(polars.String).fill_null("").str.slice(0, most + 1).to_list(), dtype=np.str_)
+def _of_schema(frame: "polars.DataFrame", names: Collection[str], schema: Mapping[str, str], total: bool, notice: Notice) -> Records:
+    """The declared columns in the frame. Raises InputError for one that is not among the table's `names`."""
+    lacking = next((name for name in schema if name not in names), None)
+    if lacking is not None:
+        raise InputError(f"the schema has a column {lacking!r} that the table lacks; there are {listed(list(names))}")
+    lengths = {name: length_of(kind) for name, kind in schema.items() if kind.startswith("text")}
+    columns = {name: declared_column(frame.get_column(name), kind, total) for name, kind in schema.items() if name in frame.columns}
+    return _cut(columns, lengths, notice, {}, list(schema))
 
 
 def sample_rows(records: Records, clients: int, seed: int) -> Rows:
@@ -341,8 +364,7 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
     rows = len(records)
     if not 1 <= clients <= rows:
         raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement: resample=True")
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
-    return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
+    return Rows(records, clients, Dealing(rows, seed))
 
 
 def ends_of(bounds: Bounds) -> tuple[float, float]:

@@ -18,12 +18,13 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import CSV, DATES, WIDTH, Tabular, option
 from local_dp.experiments.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
+from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.queries.grammar import names_in
 from local_dp.records import Records
 from local_dp.storage.budget_file import KeptBudget
 
@@ -134,6 +135,11 @@ class Question(ABC, Generic[D, R]):
     def choices(cls, name: str) -> str:
         """The words of a policy with their meanings, for a refusal."""
         return " or ".join(f"{name}={word} ({meaning})" for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items())
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """The names of the columns that the question may be about: all in its texts. A table's other columns are not read. None: any column."""
+        return names_in(*(getattr(self, each.name) for each in fields(self)))
 
     @property
     def loss(self) -> Loss:
@@ -252,13 +258,6 @@ class Release(Tabular):
         rows: list[list[Any]] = self.data["result"]["rows"]
         return rows
 
-    def write(self, path: str | Path) -> None:
-        """Writes all rows into `path` as CSV, with a header. Raises InputError for a file that cannot be written."""
-        try:
-            Path(path).write_text(as_csv(self.data["result"]["columns"], self.rows, "\r\n"), encoding="utf-8", newline="")
-        except OSError as error:
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-
 
 @python_errors()
 def release(question: Question[D, R], table: Table, notice: Notice | None = None) -> Release:
@@ -268,7 +267,7 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     of `records_of`.
     """
     records, simulated = (
-        records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates),
+        records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=question.reads),
         not question.private,
     )
     if question.person is not None:

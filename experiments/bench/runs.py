@@ -35,6 +35,7 @@ from local_dp.interaction import Adaptive
 from local_dp.noise import COINS, Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.oracles import AskedOf, PopulationOracle, keep_memory
+from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -57,17 +58,17 @@ _AT_MOST: dict[Tier, float] = {"processes": 1.5 / 1.09, "hosts": 1.5 / 1.15}  # 
 
 def run_speeds() -> list[Speed]:
     """Whole commands. References: an interpreter that imports numpy, for a population bare words, for hosts a run of two clients."""
-    bare, bare_memory = _fastest(["-c", "import numpy"])
-    start = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
+    bare, bare_memory = fastest(["-c", "import numpy"])
+    start = {tier: fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
-    speeds = [Speed("--help", _fastest(["-m", "local_dp", "--help"])[0], "s", bare, 1.0)]
+    speeds = [Speed("--help", fastest(["-m", "local_dp", "--help"])[0], "s", bare, 1.0)]
     for what, arguments, most in (("survey, 10^6 clients", ["survey", "--clients", "1000000"], 5.4), ("masked parity, default run", ["masked-parity"], 20.0)):
         SCREEN.working(f"measuring {what}")
-        speeds.append(Speed(f"{what}: Enter to result", _fastest([*RUN, *arguments])[0], "s", bare, most))
+        speeds.append(Speed(f"{what}: Enter to result", fastest([*RUN, *arguments])[0], "s", bare, most))
     for clients, tier, most in ((10**8, "population", 1.3), (10**10, "population", 2.7), (10**7, "hosts", 0.3), (10**8, "hosts", 3.0)):
         what = f"survey, 10^{len(str(clients)) - 1} clients, {tier}"
         SCREEN.working(f"measuring {what}")
-        seconds, memory = _fastest([*RUN, "survey", "--clients", str(clients), "--tier", tier])
+        seconds, memory = fastest([*RUN, "survey", "--clients", str(clients), "--tier", tier])
         reference = bare_words(clients) if tier == "population" else start[tier]
         speeds.append(Speed(f"{what}: beyond start-up", seconds - start[tier], "s", reference, most))
         if tier == "population":
@@ -92,7 +93,7 @@ def bare_words(clients: int) -> float:
     return best_of(all_drawn) * clients / min(clients, _MANY)
 
 
-def _fastest(arguments: list[str]) -> tuple[float, float]:
+def fastest(arguments: list[str]) -> tuple[float, float]:
     """Seconds and MiB of the fastest of repeated runs, at least two, for some seconds in all."""
     runs = [_command(arguments), _command(arguments)]
     while sum(seconds for seconds, _ in runs) < _SPENT:
@@ -278,35 +279,37 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
     return verified / messages, max(0.0, best_of(partial(hear, messages)) - best_of(partial(hear, 0))) / messages  # without the work of a round
 
 
-CLIENTS = 10**9
+CLIENTS = 10**9  # synthetic ones that two workers share
 GAIN = 0.85  # of the gain of bare processes
 _PAIRS = 5  # the median counts
 _DRAWS = 4000
 
 
-def cluster_speeds() -> list[Speed]:
-    """The gain of two workers of one thread on a survey of 10^9 clients, beside that of two processes that only draw words. Needs the extra `cluster`."""
+def cluster_speeds(what: str, protocol: Survey, population: Population) -> list[Speed]:
+    """The gain of two workers of one thread on a survey, beside that of two processes that only draw words. Needs the extra `cluster`."""
     if find_spec("distributed") is None:
         return []
     from dask.config import set as configured
     from distributed import LocalCluster
 
-    survey = Survey()
-    which, population = Draw(1), survey.synthetic(CLIENTS, 0)
-    asked = AskedOf(population, KeyedNoise(0), LocalQuery(survey.query, BinaryRR(1.0), Cohort(0, CLIENTS)), which, which.key(COINS, 0))
+    which = Draw(1)
+    asked = AskedOf(population, KeyedNoise(0), LocalQuery(protocol.query, BinaryRR(1.0), Cohort(0, population.size)), which, which.key(COINS, 0))
     alone = PopulationOracle(population, KeyedNoise(0), 0, 1.0, threads=1)
-    SCREEN.working("measuring a cluster of two workers")
+    SCREEN.working(f"measuring a cluster of two workers: {what}")
     near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
     with (
         configured({"distributed.worker.profile.enabled": False}),  # a profile that nobody reads
         LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started,
         Cluster(started.scheduler_address) as cluster,
-        tempfile.TemporaryDirectory() as folder,
     ):
-        together = ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None, Rounds(Path(folder)))
-        pairs = [(_gain(partial(alone.gather, asked), partial(together.gather, asked)), _gain(_words, _words_twice)) for _ in range(_PAIRS)]
+
+        def together() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None, Rounds(Path(folder))).gather(asked)
+
+        pairs = [(_gain(partial(alone.gather, asked), together), _gain(_words, _words_twice)) for _ in range(_PAIRS)]
     gain, bare = (median(gains) for gains in zip(*pairs, strict=True))
-    return [Speed("survey, 10^9 clients, 2 Dask workers: times as fast as one thread", gain, "x", bare, GAIN, more=True)]
+    return [Speed(f"{what}, 2 Dask workers: times as fast as one thread", gain, "x", bare, GAIN, more=True)]
 
 
 def _gain(once: Callable[[], object], by_two: Callable[[], object]) -> float:

@@ -67,9 +67,10 @@ def best_of(work: Callable[[], object]) -> float:
 
 def all_speeds(processes: int) -> list[Speed]:
     """Every speed but those of stores and peers. Runs come first: a child's peak memory is no less than its parent's at its start."""
-    from local_dp.experiments.bench.runs import bus_speeds, cluster_speeds, process_speeds, run_speeds
+    from local_dp.experiments.bench.runs import bus_speeds, process_speeds, run_speeds
+    from local_dp.experiments.bench.tables import all_cluster_speeds, table_speeds
 
-    runs = [*run_speeds(), *cluster_speeds()]
+    runs = [*run_speeds(), *table_speeds(), *all_cluster_speeds()]
     from local_dp.experiments.bench.curator import curator_cases
     from local_dp.experiments.bench.randomizers import randomizer_speeds
 

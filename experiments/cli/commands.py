@@ -71,6 +71,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     "Plan": {
         "plan": ("inspect.plan:Plan", "How many clients an accuracy takes, and what it costs."),
         "compare": ("inspect.plan:Compare", "Measure randomizers side by side: a table and a figure."),
+        "sweep": ("inspect.plan:Sweeping", "Measure protocols over a grid of settings and seeds."),
         "price": ("curate.budget:Price", "The smallest epsilon of a list of mechanisms together."),
         "shuffle": ("curate.budget:Shuffle", "The epsilon of shuffled reports, from both sides."),
     },

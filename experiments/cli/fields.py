@@ -14,7 +14,7 @@ import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import Drawn, Printable, option, shown_default
+from local_dp.experiments.api.declare import Drawn, Printable, Tabular, check_table, option, shown_default
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
@@ -40,12 +40,27 @@ class Plotted(Drawn):
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the numbers with their intervals, as .png, .svg or .pdf", metavar="FILE")
+    out: Path | None = option(None, "Write the numbers as .parquet, .csv or .json, and their provenance beside it", metavar="FILE")
 
-    def pictured(self, name: str, figureless: str) -> Path | None:
-        """The file of the figure, if one is asked for. Raises InputError, before anything is paid, also for what is `figureless`."""
+    def check_files(self, name: str, figureless: str, rows: bool = True) -> None:
+        """Raises InputError, before anything is paid, unless the files that are asked for can be written; what is `figureless` may have no `rows` either."""
         if self.plot is not None and figureless:
             raise InputError(f"the result of {name} is {figureless}: there is no number to draw; leave out --plot")
-        return None if self.plot is None else self.picture(self.plot)
+        if self.plot is not None:
+            self.picture(self.plot)
+        if self.out is not None:
+            check_table(self.out)
+            if figureless and not rows and self.out.suffix.lower() != ".json":
+                raise InputError(f"the result of {name} is {figureless}: there is no table; give an --out that ends in .json")
+
+    def write_files(self, result: Tabular) -> None:
+        """Writes the result, and draws it."""
+        if self.out is not None:
+            result.write(self.out)
+        if self.plot is not None:
+            path = self.picture(self.plot)
+            SCREEN.working(f"drawing {path.name}")
+            result.draw(path, self.drawing)
 
 
 class Option(click.Option):

@@ -18,6 +18,7 @@ from local_dp.experiments.text.screen import SCREEN
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
+HEAVY = frozenset(("amqtt", "cryptography", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
 
 
 def main() -> None:
@@ -29,6 +30,11 @@ def main() -> None:
         except LocalDPError as error:
             SCREEN.complain(getattr(error, "plain", str(error)))
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] not in HEAVY:
+                raise
+            SCREEN.complain(f"this command needs {error.name}, which a client's installation lacks; pip install local-dp has every command")
+            code = EXIT_CODES[InputError]
         except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]

@@ -1,18 +1,15 @@
 """Runs experiments: every point in a pool of processes, or on a cluster in a process of its own; every measurement stored at once, then the findings."""
 
 import json
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,52 +19,9 @@ from local_dp.experiments.lab.claim import Data, Finding, Scale
 from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
+from local_dp.experiments.tiers.pool import ENVIRONMENT, pool
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
-
-
-def _end_with_parent() -> None:
-    """A worker process leaves the interrupt key to its parent, and ends when its parent does, however that came about."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _worker_environment() -> Iterator[None]:
-    """Processes started meanwhile do linear algebra on one thread, hash alike, and do not import from the folder where the user stands."""
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that are gone when the block ends, at once if it ends by an exception or the interrupt key."""
-    before: set[BaseProcess] = set(multiprocessing.active_children())
-    with _worker_environment():
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
-        try:
-            yield pool
-        except BaseException:
-            for worker in set(multiprocessing.active_children()) - before:
-                worker.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -154,8 +108,8 @@ def run_experiments(
         finish(job)
     if not any(left.values()):
         return findings
-    pool = _cluster(cluster) if cluster else _pool(min(workers or os.cpu_count() or 1, sum(left.values())))
-    with pool as executor:
+    executors = _cluster(cluster) if cluster else pool(min(workers or os.cpu_count() or 1, sum(left.values())))
+    with executors as executor:
         waiting: dict[Future[Data], tuple[Job, Data]] = {
             _submit(executor, job, point, apart=bool(cluster)): (job, point) for job in jobs for point in job.missing()
         }
@@ -172,10 +126,6 @@ def _submit(executor: Executor, job: Job, point: Data, *, apart: bool) -> "Futur
     if apart:
         return executor.submit(measure_apart, job.module, point, job.seed, job.store.stamp)
     return executor.submit(measure, job.module, point, job.seed)
-
-
-# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
-ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def measure(module: str, point: Data, seed: int) -> Data:

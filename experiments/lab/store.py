@@ -23,6 +23,7 @@ from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.stored import RESULTS
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import as_csv
+from local_dp.experiments.tiers.installation import provenance
 
 Key = tuple[int, str]
 _OURS = "local_dp"
@@ -57,14 +58,24 @@ def writing(path: Path) -> Iterator[None]:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose another folder, or make room") from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replaces the file at once: a reader sees the old text or the new, never a part. Raises InputError if it cannot."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replaces the file at once: a reader sees the old bytes or the new, never a part. Raises InputError if it cannot."""
     partial = path.with_name(path.name + ".partial")
     with writing(path):
         partial.unlink(missing_ok=True)  # it may be a link, and would be followed
-        with partial.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with partial.open("xb") as file:
+            file.write(data)
         os.replace(partial, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """The same, of a text."""
+    write_bytes(path, text.encode())
+
+
+def write_provenance(path: Path, seed: Any, code: str) -> None:
+    """Writes how this result came about into the file `path`; files of results have no fact of a machine, so that equal results are equal bytes."""
+    write_text(path, json.dumps(provenance(seed, code), indent=1, ensure_ascii=False) + "\n")
 
 
 def _source(module: str) -> Path | None:
@@ -107,8 +118,8 @@ class MeasurementStore:
     One process writes. A line that a stopped run left unfinished is dropped, as are the measurements of other code.
     """
 
-    def __init__(self, folder: Path, stamp: str) -> None:
-        self.path = folder / "measurements.jsonl"
+    def __init__(self, folder: Path, stamp: str, name: str = "measurements.jsonl") -> None:
+        self.path = folder / name
         self.stamp = stamp
         self._known: dict[Key, Data] = {}
         with writing(folder):

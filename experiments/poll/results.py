@@ -11,6 +11,7 @@ from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Result
 from local_dp.experiments.poll.scene import Standing, rows_of
 from local_dp.experiments.text.layout import as_csv, number
+from local_dp.experiments.tiers.installation import provenance, stamp_of
 from local_dp.foreign import shown
 
 FORMAT = 1
@@ -145,10 +146,12 @@ def _ends(row: dict[str, Any]) -> str:
 
 
 def write(data: dict[str, Any], folder: Path) -> None:
-    """Writes result.json, result.csv and result.html. Raises InputError."""
+    """Writes result.json, result.csv and result.html, and how they came about as provenance.json. Raises InputError."""
+    about = json.dumps(provenance(None, stamp_of()), indent=1) + "\n"
+    files = {"result.json": json.dumps(data, indent=1) + "\n", "result.csv": table_of(data), "result.html": page_of(data), "provenance.json": about}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("result.json", json.dumps(data, indent=1) + "\n"), ("result.csv", table_of(data)), ("result.html", page_of(data))):
+        for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give another --out") from None

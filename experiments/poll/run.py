@@ -119,7 +119,7 @@ class Poll:
         if self.plan.broker != EMBEDDED:
             return Address.parse(self.plan.broker), []
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="local-dp-"))
-        broker = EmbeddedBroker(Path(folder))
+        broker = EmbeddedBroker(Path(folder), fair=True)
         stack.push_async_callback(broker.stop)
         await broker.start()
         return Address.parse(broker.url), [broker.watch()]

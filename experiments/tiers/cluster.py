@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ import numpy as np
 
 from local_dp.errors import BusError, InputError, RefusedError, reading
 from local_dp.experiments.tiers.installation import OURS, Installation
+from local_dp.experiments.tiers.pool import each_here
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population
@@ -42,7 +44,9 @@ class Cluster:
         for name in [name for name in root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
             getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
         try:
-            self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of other versions: `checked` refuses them in one line
+                self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
         except ValueError as error:
             raise InputError(f"cluster is {address!r}; give a scheduler's address, such as tcp://127.0.0.1:8786") from error
         except OSError as error:  # of which a timeout is one
@@ -97,10 +101,13 @@ def scheduled() -> Iterator[None]:
         raise BusError("the cluster's scheduler went away; start it, and run the same command to go on") from error
 
 
-def each_of(work: Iterable[T], measure: Callable[[T], R], cluster: str = "") -> Iterator[tuple[T, R]]:
-    """Each piece of work with its result: one by one here, or on the workers of the Dask scheduler at this address, as they are done. Raises BusError."""
+def each_of(work: Iterable[T], measure: Callable[[T], R], cluster: str = "", workers: int = 1) -> Iterator[tuple[T, R]]:
+    """Each piece of work with its result: one by one here, or as they are done, by several processes here or by the workers of a Dask scheduler.
+
+    `cluster` is the scheduler's address. Raises BusError, and LocalDPError if a process is killed.
+    """
     if not cluster:
-        yield from ((each, measure(each)) for each in work)
+        yield from each_here(work, measure, workers) if workers > 1 else ((each, measure(each)) for each in work)
         return
     from distributed import as_completed
 
@@ -213,7 +220,7 @@ def plug_ins_of(work: object) -> frozenset[str]:
         each = waiting.pop()
         package = type(each).__module__.partition(".")[0]
         if id(each) in seen or package in ("builtins", "numpy"):
-            waiting += each if isinstance(each, tuple | list) else ()
+            waiting += each if isinstance(each, tuple | list) else each.values() if isinstance(each, dict) else ()
             continue
         seen.add(id(each))
         packages.add(package)

@@ -107,9 +107,9 @@ def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 def _key_of(settings: Settings) -> str:
     """Equal for two simulations that the same code computes bit for bit alike, and else different (up to a collision)."""
     population = settings.population
-    tables = [table_digest(population.whole)] if isinstance(population, Rows | Resampled) else []
-    tables += [table_digest(population.records)] if isinstance(population, Rows) else []
-    about = (settings.protocol, settings.epsilon, population.size, tables, settings.randomness.seed, settings.behind, settings.played)
+    table = table_digest(population.whole) if isinstance(population, Rows | Resampled) else ""
+    dealing = population.dealing if isinstance(population, Rows) else None
+    about = (settings.protocol, settings.epsilon, population.size, table, dealing, settings.randomness.seed, settings.behind, settings.played)
     return blake2b(repr(about).encode(), digest_size=16).hexdigest()
 
 

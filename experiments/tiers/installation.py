@@ -2,14 +2,18 @@
 
 import os
 import platform
+import re
+import shlex
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 OURS = "local_dp"
 _APART = ("clients", "server", "experiments")  # of ours: what a simulated client does not run
@@ -18,10 +22,10 @@ _APART = ("clients", "server", "experiments")  # of ours: what a simulated clien
 @cache  # it reads a file, for every run
 def installed_version() -> str:
     """The version of the installed package, or "unknown" in a checkout that is not installed."""
-    try:
-        return version("local-dp")
-    except PackageNotFoundError:
-        return "unknown"
+    for name in ("local-dp", "local-dp-client"):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return "unknown"
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,36 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
             place = path.relative_to(folder)
             if package != OURS or place.parts[0] not in _APART:
                 yield place.as_posix(), path
+
+
+def stamp_of(plug_ins: Iterable[str] = ()) -> str:
+    """Equal for equal code: ours, that of these packages, Python and numpy."""
+    return blake2b(repr(Installation.here(plug_ins)).encode(), digest_size=8).hexdigest()
+
+
+def provenance(seed: Any, code: str) -> dict[str, Any]:
+    """How the result of this process came about: command, versions, machine, seed (None: private), stamp of the code. Without the password of an address."""
+    program = Path(sys.argv[0])
+    words = ["local-dp" if program.stem == "__main__" else program.name, *sys.argv[1:]]
+    return {
+        "command": re.sub(r"//[^/@\s]*@", "//", shlex.join(words)),
+        "local-dp": installed_version(),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "seed": seed,
+        "code": code,
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError):  # Linux alone names it in a file
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def state_folder() -> Path:

@@ -1,5 +1,6 @@
 """The outcome of a run, and its form as plain data."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -62,6 +63,7 @@ class Outcome:
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker
+    broker: str = ""  # which one the run started
     faults: Faulted | None = None  # where they were asked for
     degraded: tuple[str, ...] = ()
 
@@ -154,7 +156,13 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
-    optional = {"influence": influence, **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified), "degraded": list(outcome.degraded)}
+    optional = {
+        "influence": influence,
+        **({} if bus is None else _record(bus)),
+        "broker": outcome.broker,
+        "unverified": list(outcome.unverified),
+        "degraded": list(outcome.degraded),
+    }
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
         data["faults"] = asdict(outcome.faults)
@@ -218,11 +226,11 @@ def _table(population: Population) -> dict[str, Any] | None:
 
 
 def table_digest(records: Records) -> str:
-    """A digest of a table: equal for two if and only if their columns are, names, types and values (up to a collision)."""
-    digest = blake2b(digest_size=16)
-    for name, values in records.columns.items():
-        digest.update(f"{name!r} {values.dtype.str} {len(values)};".encode())
-        digest.update(np.ascontiguousarray(values).tobytes())
+    """A digest of a table: equal for two if and only if their columns are, names, kinds and values (up to a collision), in whatever files they are."""
+    digest = blake2b(repr((list(records.columns), len(records))).encode(), digest_size=16)
+    with ThreadPoolExecutor() as pool:
+        for part in pool.map(lambda part: part.marks(), records.parts()):
+            digest.update(part)
     return digest.hexdigest()
 
 

@@ -13,7 +13,7 @@ from local_dp.bus.interface import ServerBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, client_group
-from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
+from local_dp.clients.process import MemberConfig, RunConfig, Shared, pack_columns
 from local_dp.errors import QuorumError
 from local_dp.experiments.tiers.faults import FaultyBus, Trouble
 from local_dp.experiments.tiers.outcome import BusRecord, Outcome
@@ -69,6 +69,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     if settings.broker != EMBEDDED:
         Address.parse(settings.broker)  # refused before anybody is started
     spans, seed = _spans(settings), None if settings.randomness.private else settings.randomness.seed
+    shared = Shared.of(settings.population) if settings.tier == "hosts" else None
     liars = settings.faults.liars(settings.population.size, settings.randomness.seed) if settings.faults else ()
 
     async def config_of(index: int) -> MemberConfig:
@@ -79,7 +80,8 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             member=place.member,
             group=place.group,
             start=start,
-            columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
+            columns={} if shared else pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
+            shared=(shared, stop) if shared else None,
             lengths=settings.population.batch(start, start + 1).lengths,
             liars=tuple(client for client in liars if start <= client < stop),
             keys=(identities.own[index], identities.asker),
@@ -109,6 +111,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
         looks = [watch() for watch in watches]
         outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server)
+        outcome = replace(outcome, broker="" if broker is None else broker.name)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:

@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias, get_args
 from local_dp.bounds.attacks import Influence, influence_of
 from local_dp.errors import InputError
 from local_dp.experiments.tiers.faults import Faults
-from local_dp.interaction import Algorithm
+from local_dp.interaction import Algorithm, Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
-from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Population
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
@@ -70,7 +70,8 @@ class Settings:
     `faults` are what is to go wrong in a run over a broker.
     `worst_case` asks for intervals that hold although clients are missing, for any reason, and this share of all of them lies.
     `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs. The column `person` names people.
-    `played` replaces the protocol's algorithm. `raw` shows unbiased numbers, also those that no data can have.
+    Where one round, fixed beforehand, asks all rows of a table the same, these are not dealt: client i is row i. With `stores` they are dealt, since a store
+    belongs to its rows. `played` replaces the protocol's algorithm. `raw` shows unbiased numbers, also those that no data can have.
     """
 
     protocol: LocalProtocol[Any]
@@ -94,6 +95,13 @@ class Settings:
     raw: bool = False
 
     def __post_init__(self) -> None:
+        self._check()
+        population = self.population
+        if isinstance(population, Rows) and population.dealing is not None and not self.stores and asks_everybody(self.algorithm, population.size):
+            object.__setattr__(self, "population", population.in_order())
+
+    def _check(self) -> None:
+        """Raises InputError for options that do not go together."""
         nano_epsilon(self.epsilon)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
@@ -133,3 +141,8 @@ class Settings:
         """The one algorithm of the run; behind a shuffler, with coins that the clients draw themselves."""
         algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.population.size)
         return algorithm if self.behind is None else with_coins(algorithm)
+
+
+def asks_everybody(algorithm: LocalAlgorithm, clients: int) -> bool:
+    """Whether each query, known before the first answer, is to all clients, so that it does not matter which rows they have."""
+    return isinstance(algorithm, Nonadaptive) and all(query.cohort == Cohort(0, clients) for query in algorithm.queries)

@@ -153,6 +153,33 @@ def perturbed_excess(separators: int, shift: int, epsilon: float, beta: float) -
     return shift * separators / epsilon * math.log(2 * separators / beta)
 
 
+def leader_regret_bound(rounds: int, epsilon: float, spread: float) -> float:
+    """(e^(eps / 2) - 1) T + E[max Z - min Z]: the expected regret over T rounds of the least of totals and noise Z, private at eps, run on prefixes.
+
+    Losses lie in [0, 1] and do not depend on the noise. One example more is half of a replaced one, so it costs eps / 2. The text's (e^eps - 1) T + 2 B / eps,
+    B = E max |Z| at eps = 1, is larger. Source: Neel, Roth, Wu 2019, Section 5; proof: docs/heuristics.md.
+    """
+    check_whole("rounds", rounds, 1, 1 << 32)
+    check_positive("epsilon", epsilon)
+    return math.expm1(epsilon / 2) * rounds + spread
+
+
+def separator_spread(separators: int, shift: int, epsilon: float) -> float:
+    """m / sinh(eps / shift) = E sum |eta_i|: the mean of max Z - min Z of RSPM where every pattern on the m separators is a query's; of others, the most."""
+    check_whole("shift", shift, 1, 2 * separators)
+    check_positive("epsilon", epsilon)
+    return separators / math.sinh(epsilon / shift)
+
+
+def gumbel_spread(experts: int, epsilon: float) -> float:
+    """The mean of max Z - min Z of N Gumbel variables of scale 2 / eps, the noise of the exponential mechanism: about (2 / eps)(ln N + ln ln N)."""
+    check_whole("experts", experts, 2, 1 << 24)
+    check_positive("epsilon", epsilon)
+    places = np.linspace(-10, 60, 70_001)
+    below = -np.exp(-places)  # ln Pr[G <= x]
+    return 2 / epsilon * float(np.trapezoid(-np.expm1(experts * below) - np.exp(experts * np.log(-np.expm1(np.minimum(below, -1e-26)))), places))
+
+
 def printed_sigma(separators: int, epsilon: float, delta: float) -> float:
     """3.5 sqrt(m ln(1 / delta)) / eps: the scale of Gaussian noise in Theorem 7. NOT private for parities (`parity_delta`); for contrast alone."""
     _check(separators, delta, epsilon=epsilon)

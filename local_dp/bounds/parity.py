@@ -6,33 +6,16 @@ from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 
 import numpy as np
+from scipy import special
 
 from local_dp.arrays import Counts, Floats
-from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares
+from local_dp.bounds.channels import best_channel, report_squares
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_tail
 from local_dp.checks import check_dimension, check_success
 from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
-
-
-def divergence_curvature(epsilon: float) -> float:
-    """Proven: c, the most that (t - ln(1 + t)) / t^2 can be for |t| <= 1 / C: that at -1 / C."""
-    shrink = 1 / response_gain(epsilon)
-    return (-math.log1p(-shrink) - shrink) / shrink**2
-
-
-def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
-
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), infinite where p - rho is 1; or `asked_again_bound`, larger from about epsilon 6 on.
-    """
-    again = asked_again_bound(dimension, epsilon, success, guess)
-    advantage = max(0.0, success - guess)
-    if advantage == 1:
-        return math.inf
-    return max(again, -math.log1p(-(advantage**2)) * dimension / (divergence_curvature(epsilon) * report_squares(epsilon)))
 
 
 def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
@@ -56,15 +39,6 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
-
-
-def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
-
-    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9, epsilon 1. Of fully interactive ones: `parity_asked_again_bound`.
-    """
-    check_success(success, 2.0**-d)
-    return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)
 
 
 def parity_rounds(d: int, n: int) -> list[int]:
@@ -99,6 +73,16 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
 def parity_halving_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which adaptive halving finds r with probability 1 - beta: about 5.7 C^2 2^d for beta = .1, without a factor d (limits 4.2)."""
     return least_clients(lambda n: parity_halving_success(d, epsilon, n) >= 1 - beta, least=2 * d)
+
+
+def parity_elimination_clients(d: int, epsilon: float, fall: float, step: float) -> float:
+    """About the MEAN clients of elimination for a large d: (fall + what is fallen too far) C^2 2^d / c, by Wald's identity; the last survivors take more.
+
+    A survivor is dropped once its log likelihood ratio has fallen by `fall`; a round asks `step` clients for each (limits 12.3).
+    """
+    shrink = 1 / response_gain(epsilon)
+    beyond = (shrink * step - math.log1p(-shrink)) / 2
+    return 2.0**d * (fall + beyond) / (-math.log1p(-shrink) - shrink)
 
 
 def at_most(k: int, n: int, p: Floats) -> Floats:
@@ -244,3 +228,24 @@ def parity_deny_success(d: int, epsilon: float, n: int) -> float:
 def parity_deny_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which `Deny` finds the parity with probability 1 - beta: 1.65 times `parity_one_round_bound` at d = 12, and ever less beyond (limits 12.2)."""
     return least_clients(lambda n: parity_deny_success(d, epsilon, n) >= 1 - beta, least=2)
+
+
+def parity_cells_success(d: int, variance: float, n: int) -> float:
+    """Pr[a parity of n uniform examples has the largest score], by counts of all 2^(d + 1) cells (x, y) with independent noise of this variance.
+
+    The right score is n, a wrong one a sum of n signs; the noise of each has variance 2^(d + 1) times a cell's. Normal approximation.
+    """
+    noise = 2.0 ** (d + 1) * variance
+    places = np.linspace(-8, 8, 4001)
+    below = special.log_ndtr((n + places * math.sqrt(noise)) / math.sqrt(noise + n))
+    density = np.exp(-(places**2) / 2 + (2.0**d - 1) * below) / math.sqrt(2 * math.pi)
+    return float(density.sum() * (places[1] - places[0]))
+
+
+@lru_cache
+def parity_cells_clients(d: int, variance: float, beta: float) -> int:
+    """n for success 1 - beta from such counts: about (sqrt(2 d ln 2) + z) sqrt(2^(d + 1) variance), so the square root of what clients alone need.
+
+    Every robust shuffle protocol needs of the order 2^(d / 2) (cited: Cheu, Ullman 2021 for agnostic learners; Yan 2021 for any law of examples).
+    """
+    return least_clients(lambda n: parity_cells_success(d, variance, n) >= 1 - beta, least=2)

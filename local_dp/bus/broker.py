@@ -1,44 +1,36 @@
-"""The embedded broker: amqtt in a process of its own, on a socket of the run's folder, for one user with a random password, restarted when it dies."""
+"""The broker that a run starts: Mosquitto if the machine has one, else amqtt, in a process of its own that is restarted when it dies.
+
+It listens on a socket of the run's folder, for one user with a random password.
+"""
 
 import asyncio
-import gc
-import logging
 import os
 import secrets
-import socket
-import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
 from contextlib import suppress
-from copy import copy
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
-from amqtt.broker import Broker
-from amqtt.contexts import ListenerConfig
-from amqtt.session import Session
-
 from local_dp.bus.children import environment, is_stopped, python
-from local_dp.bus.door import Door, packed
 from local_dp.errors import BusError
 
 USER = "run"
-_BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
-_LISTENER = "default"
+SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
-_COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
-AT_ONCE, PACE = 60_000, 1000.0  # pieces read of one connection, six to a message: at once, and in a second after that
 ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
 
 class EmbeddedBroker:
-    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash."""
+    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash.
 
-    def __init__(self, folder: Path) -> None:
+    `name` is Mosquitto or amqtt, once it has started; `fair`: amqtt, which paces a client that floods.
+    """
+
+    def __init__(self, folder: Path, *, fair: bool = False) -> None:
         self.path = folder / "broker"
+        self.name = ""
+        self._home = "local_dp.bus.embedded" if fair or os.environ.get(SETTING, "").lower() == "amqtt" else "local_dp.bus.mosquitto"
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -54,12 +46,13 @@ class EmbeddedBroker:
 
     async def start(self) -> None:
         """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
-        command = python("local_dp.bus.broker", str(self.path))
+        command = python(self._home, str(self.path))
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
-        if not await self._process.stdout.readline():
+        self.name = (await self._process.stdout.readline()).decode().strip()
+        if not self.name:
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
@@ -96,121 +89,3 @@ class EmbeddedBroker:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
-
-
-class _Subscribers:
-    """The subscribers of one filter by client id; amqtt iterates over them as over a list of pairs."""
-
-    def __init__(self) -> None:
-        self._by_client: dict[str, tuple[Session, int]] = {}
-
-    def __iter__(self) -> Iterator[tuple[Session, int]]:
-        return iter(tuple(self._by_client.values()))
-
-    def __len__(self) -> int:
-        return len(self._by_client)
-
-    def add(self, session: Session, qos: int) -> None:
-        self._by_client.setdefault(session.client_id, (session, qos))
-
-    def discard(self, session: Session) -> bool:
-        """Whether it was there."""
-        return self._by_client.pop(session.client_id, None) is not None
-
-
-class _Subscriptions(dict[str, _Subscribers]):
-    """The subscribers of each filter; amqtt formats this for a log at every subscription, and iterates over it while it waits: so over a copy."""
-
-    def __repr__(self) -> str:
-        return f"{len(self)} filters"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(super().__iter__()))
-
-
-class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
-    """amqtt's broker, with constant work for a client that joins or leaves."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__(config)
-        self._subscriptions = _Subscriptions()
-
-    async def add_subscription(self, subscription: tuple[str, int], session: Session) -> int:
-        """As if nobody else had subscribed to anything."""
-        alone: Any = copy(self)
-        alone._subscriptions = {}
-        granted: int = await Broker.add_subscription(alone, subscription, session)
-        for wanted, [(_, qos)] in alone._subscriptions.items():
-            self._subscriptions.setdefault(wanted, _Subscribers()).add(session, qos)
-        return granted
-
-    def _del_subscription(self, a_filter: str, session: Session) -> int:
-        return a_filter in self._subscriptions and self._subscriptions[a_filter].discard(session)
-
-    async def _authenticate(self, session: Session, listener: ListenerConfig) -> bool:
-        """The door has read the password."""
-        return True
-
-
-class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
-    """Limits the rate of one client that floods; amqtt itself reads as fast as it can. `first` was read before."""
-
-    def __init__(self, reader: asyncio.StreamReader, first: bytes = b"") -> None:
-        super().__init__(reader)
-        self._first = first
-        self._left, self._last = float(AT_ONCE), 0.0
-
-    async def read(self, n: int = -1) -> bytes:
-        now = asyncio.get_running_loop().time()
-        self._left, self._last = min(AT_ONCE, self._left + PACE * (now - self._last)) - 1, now
-        if self._left < 0:
-            await asyncio.sleep(-self._left / PACE)
-        if self._first:
-            data, self._first = self._first[:n], self._first[n:]
-        else:
-            data = await super().read(n)
-        return data
-
-
-class Local(StreamWriterAdapter):  # type: ignore[misc]  # amqtt has no types
-    """A connection from this machine, which has no address."""
-
-    def get_peer_info(self) -> tuple[str, int]:
-        return "local", 0
-
-
-async def _serve(path: str, password: str) -> None:
-    logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
-    gc.set_threshold(_COLLECTING)
-    Path(path).unlink(missing_ok=True)  # of one that was killed
-    listener = socket.socket(socket.AF_UNIX)
-    listener.setblocking(False)
-    listener.bind(path)
-    listener.listen(_BACKLOG)
-    broker = LinearBroker({"listeners": {_LISTENER: {"type": "external"}}, "plugins": {}})
-    await broker.start()
-
-    async def enter(line: socket.socket, greeting: bytes) -> None:
-        reader, writer = await asyncio.open_connection(sock=line)
-        try:
-            await broker.external_connected(Paced(reader, greeting), Local(writer), _LISTENER)
-        finally:
-            writer.transport.abort()
-
-    serving = asyncio.create_task(Door(listener, packed(USER, password), enter).serve())
-    print("ready", flush=True)
-    starter_gone = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), starter_gone.set)
-    await starter_gone.wait()
-    serving.cancel()
-
-
-def main() -> None:
-    """The broker's process: its only argument is the path of its socket; the first line on standard input is the password."""
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
-        password = standard_input.readline().decode().strip()
-    asyncio.run(_serve(sys.argv[1], password))
-
-
-if __name__ == "__main__":
-    main()

@@ -117,3 +117,13 @@ class TrustedOracle(Generic[D]):
         self.rounds += 1
         self.queries += len(mechanisms)
         return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
+
+
+class PaidOracle(Generic[D]):
+    """Answers an algorithm whose whole loss the caller has paid."""
+
+    def __init__(self, database: D, draws: Draws) -> None:
+        self._database, self._draws = database, draws
+
+    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
+        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)

@@ -1,8 +1,8 @@
 """Certificates that a learner cannot have won, checked by sums over the domain without the shortcuts of their authors (limits 5.1, 12.4).
 
-Three kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for which all answers are legal. "hidden-set": for masked
+Four kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for which all answers are legal. "hidden-set": for masked
 parity, the queries of a non-adaptive learner and the set of r for which no query distinguishes a = 0 and a = 1. "margin": for a class of blocks, a law in
-whole weights under which no embedding has a large margin.
+whole weights under which no embedding has a large margin. "parity": how many clients every local protocol needs, by exact arithmetic.
 """
 
 import json
@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,7 @@ MAX_WORK = 1 << 33  # queries x domain: some minutes
 MAX_LABELS = 1 << 28  # survivors x points
 MAX_SURVIVORS = 1 << 12
 MAX_WEIGHT = 1 << 60
+MAX_EPSILON = 8  # of the bound for parity: beyond it another one is larger (limits 12.3)
 _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 
@@ -206,4 +208,49 @@ def _transformed(values: list[int]) -> list[int]:
     return [a + b for a, b in zip(low, high, strict=True)] + [a - b for a, b in zip(low, high, strict=True)]
 
 
-VERIFIERS: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {"survivors": _verify_survivors, "hidden-set": _verify_hidden_set, "margin": _verify_margin}
+DIGITS = 60
+LEAST_OFF = Decimal(10) ** -40  # of a figure: more than the rounding of all its operations
+
+
+def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
+    """How many clients every local protocol needs to find a parity of d bits with probability `success`, such as "9/10", as JSON data."""
+    data: dict[str, Any] = {"format": FORMAT, "kind": "parity", "d": d, "epsilon": epsilon, "success": success}
+    return data | {name: str(value) for name, value in _parity_figures(d, epsilon, Fraction(success)).items()}
+
+
+def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Fraction]:
+    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: in decimal numbers of 60 digits, whose exp and ln are correctly rounded."""
+    if type(d) is not int or not 1 <= d <= MAX_D or not 0 < epsilon <= MAX_EPSILON or not Fraction(1, 1 << d) < success < 1:
+        raise InputError(f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, epsilon to {MAX_EPSILON}, a success below 1 above a guess")
+    with localcontext(prec=DIGITS):
+        growth, p, guess = Decimal(epsilon).exp(), Decimal(success.numerator) / success.denominator, Decimal(1) / (1 << d)
+        shrink = (growth - 1) / (growth + 1)
+        curvature = (-(1 - shrink).ln() - shrink) / shrink**2
+        squares = shrink**2 if growth <= 3 else (growth - 1) / 8
+        needed = guess * (guess / p).ln() + (1 - guess) * ((1 - guess) / (1 - p)).ln()
+        clients = needed / (curvature * squares * guess) * (1 - LEAST_OFF)
+        units = (clients * shrink**2 * guess).quantize(Decimal("1e-10"), ROUND_FLOOR)
+        return {"clients_at_least": Fraction(math.ceil(clients)), "units_at_least": Fraction(units)}
+
+
+def _verify_parity(data: Mapping[str, Any]) -> Verdict:
+    epsilon, success = float(data["epsilon"]), _fraction(data["success"])
+    figures = _parity_figures(data["d"], epsilon, success)
+    for name, value in figures.items():
+        if _fraction(data[name]) != value:
+            return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
+    clients, units = int(figures["clients_at_least"]), float(figures["units_at_least"])
+    return Verdict(
+        True,
+        f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from uniform examples with probability {success} and fewer than "
+        f"{clients:,} clients, even if it asks them again and again: {units:.4f} C^2 2^{data['d']}",
+        {"clients_at_least": clients, "units_at_least": round(units, 6)},
+    )
+
+
+VERIFIERS: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {
+    "survivors": _verify_survivors,
+    "hidden-set": _verify_hidden_set,
+    "margin": _verify_margin,
+    "parity": _verify_parity,
+}

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.channels import asked_again_bound
-from local_dp.bounds.parity import asked_in_turn_bound
+from local_dp.bounds.channels import interactive_bound
 from local_dp.errors import InputError
 from local_dp.populations.concepts import ConceptClass
 
@@ -245,7 +244,6 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
     return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, optimised)
 
 
-def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float, *, again: bool = False) -> float:
-    """The least n by the better of both priors for error alpha; with `again`, for EVERY protocol, not only those that ask in turn (limits 5.2, 12.3)."""
-    bound = asked_again_bound if again else asked_in_turn_bound
-    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))
+def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+    """The least n of EVERY protocol for error alpha, however it asks, by the better of both priors (limits 5.2, 12.3)."""
+    return max(interactive_bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, reduce
 from operator import add
 
@@ -10,10 +11,11 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import leading_words, philox_words, stream_key, ties
+from local_dp.populations.dealing import Dealing
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.records import Records
+from local_dp.records import PART, Records
 
 
 class Population(ABC):
@@ -54,11 +56,29 @@ class Population(ABC):
 
 
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
-    values = query.values(records).astype(np.int64) - query.domain.low
+    values, low = query.values(records), query.domain.low
+    if weights is None and query.domain.size <= FEW and values.ndim == 1:
+        return np.array([np.count_nonzero(values == low + place) for place in range(query.domain.size)], dtype=np.float64)  # some bytes a value less
+    values = values.astype(np.int64) - low
     return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)
 
 
+def counts_of_values(query: Query, records: Records) -> Floats:
+    """How many records have each value of the query's domain, shape (domain size,); on all cores, in memory that does not grow with them."""
+
+    def counted(part: Records) -> Floats:
+        counts = weights_of_values(query, part)
+        part.note()
+        return counts
+
+    if len(records) <= PART:
+        return counted(records)
+    with ThreadPoolExecutor() as pool:
+        return reduce(add, pool.map(counted, records.parts()))
+
+
 MANY = 256
+FEW_ROWS = 1 << 20
 FEW = 16  # ends of shares that a first byte is compared with one by one
 
 
@@ -170,23 +190,36 @@ class Resampled(Finite):
 
 
 class Rows(Population):
-    """Rows held in memory: client i holds row i. Its law is that of the whole table the rows were sampled from, if that is given."""
+    """The rows of a table: client i holds row i, or the i-th row that `dealing` names, one of all rows. Its law is that of the whole table."""
 
     remembers = True
 
-    def __init__(self, records: Records, sampled_from: Records | None = None) -> None:
-        super().__init__(len(records))
-        self.records = records
-        self.whole = records if sampled_from is None else sampled_from
+    def __init__(self, records: Records, clients: int | None = None, dealing: Dealing | None = None) -> None:
+        super().__init__(len(records) if clients is None else clients)
+        self.whole, self.dealing = records, dealing
+        self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
+
+    @cached_property
+    def _few(self) -> Records | None:
+        """The clients' records in their order, where they are so few that a protocol of many rounds is spared dealing them in each."""
+        return None if self.dealing is None or self.size > FEW_ROWS else self.whole.take(self.dealing.rows(0, self.size))
 
     def batch(self, start: int, stop: int) -> Records:
-        return self.records.take(slice(start, stop))
+        if self.dealing is None:
+            return self.whole.take(slice(start, stop))
+        return self.whole.take(self.dealing.rows(start, stop)) if self._few is None else self._few.take(slice(start, stop))
+
+    def in_order(self) -> "Rows":
+        """The same clients in the order of the table, where all rows are dealt."""
+        return Rows(self.whole) if self.size == len(self.whole) else self
 
     def law(self, query: Query) -> Floats:
-        return weights_of_values(query, self.whole) / len(self.whole)
+        if self._law[0] != query:
+            self._law = query, counts_of_values(query, self.whole) / len(self.whole)
+        return self._law[1]
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
-        counts = weights_of_values(query, self.batch(start, stop))
+        counts = counts_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
         return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
 

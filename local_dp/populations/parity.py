@@ -13,6 +13,7 @@ from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, c
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.characters import Characters, Deny
+from local_dp.randomizers.signs.suspects import Suspects
 from local_dp.records import Records
 
 
@@ -92,7 +93,7 @@ class ParityPopulation(Population):
         """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named parities, r is named least."""
         if query != ParityExample(self.d):
             return None
-        if isinstance(randomizer, Deny):
+        if isinstance(randomizer, (Deny, Suspects)):
             return randomizer.law(self.r)[None, :]
         if not isinstance(randomizer, Characters):
             return None

@@ -16,7 +16,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.queries.grammar import parts_of
+from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
@@ -81,6 +81,15 @@ class LocalProtocol(ABC, Generic[R]):
     def for_table(self, table: Launch) -> Self:
         """The protocol for a real table. Raises InputError where the table, or a private run's, may hold values that no policy covers."""
         raise InputError(f"{self.name} draws its own population; leave out --records")
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """The names of the columns that its queries may be about; a table's other columns are not read. None: any column.
+
+        Here, all names in the texts of its parameters, if one of these is `of_table`.
+        """
+        of_table = any(each.metadata.get("of_table") for each in fields(self))
+        return names_in(*(getattr(self, each.name) for each in fields(self))) if of_table else None
 
     def describe(self, result: R) -> PlainData:
         """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""

@@ -16,7 +16,7 @@ word, so that a question means the same to every client; for those of other lang
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -158,6 +158,16 @@ def names_of(operand: Operand) -> set[str]:
 def columns_of(expression: Expression) -> set[str]:
     """The names of the columns the question reads."""
     return {name for leaf in leaves(expression) for operand in operands_of(leaf) for name in names_of(operand)}
+
+
+def names_in(*values: object) -> frozenset[str]:
+    """The names of columns that texts may mean, each as a question or as one name: texts, those in a sequence, and the keys of a mapping."""
+    names = set[str]()
+    for text in (text for value in values if isinstance(value, Iterable) for text in ([value] if isinstance(value, str) else value)):
+        names.add(str(text))
+        with suppress(InputError):
+            names |= columns_of(parse(str(text)))
+    return frozenset(names)
 
 
 def only_names(expression: Expression) -> bool:

@@ -94,7 +94,7 @@ def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
 
 def _named(column: str, records: Records) -> Column:
     """The column. Raises InputError for an unknown one, also for a part of a name such as a/b."""
-    whole = next((each for each in records.columns if column not in records.columns and column in re.split(r"\W+", each)), None)
+    whole = next((each for each in records.known if column not in records.known and column in re.split(r"\W+", each)), None)
     if whole is not None:
         raise InputError(f"no column {column!r}; write a name with signs in backquotes: `{whole}`")
     return records[column]

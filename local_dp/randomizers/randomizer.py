@@ -20,7 +20,7 @@ _PRIVATE, _ONE = SystemNoise(), Draw(0)
 NO_COIN = np.zeros(1, dtype=np.uint8)
 
 Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
-Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "workloads", "shuffled reports"]
+Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "pure reports", "workloads", "shuffled reports"]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from local_dp.errors import InputError
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
 
-_PARTS = frozenset({"loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"})  # channels inside others
+_PARTS = frozenset({"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"})  # channels inside others
 _FILES = ("randomizers/signs/*.py", "randomizers/*/*.py", "randomizers/*.py")
 RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, _FILES, _PARTS)
 

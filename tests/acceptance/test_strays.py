@@ -275,7 +275,7 @@ def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.Monk
 
 
 LISTENERS = {  # where this project listens, and why no stranger fills it
-    "local_dp/bus/broker.py": {"bind"},  # the door
+    "local_dp/bus/embedded.py": {"bind"},  # the door
     "clients/fleet.py": {"start_unix_server"},  # in a folder that others cannot enter
     "experiments/watch/server.py": {"create_server"},  # the test above
     "experiments/poll/place.py": {"create_server"},  # tests/poll/test_attacks.py: floods of silent connections

@@ -57,7 +57,7 @@ def test_the_session_has_a_hundred_and_twenty_lines_about_all_tables() -> None:
 SILENT = {  # with the rows themselves, a constant guess is as good; `many` people and more epsilon make the answer better
     "ldp.survey(airlines, 'carrier < \"C\"', epsilon=0.2, {how})": "This interval is no better than a guess",
     "ldp.survey(flights, 'dep_delay > 15', by='carrier', labels_from_data=True, missing='exclude', {how})": "intervals are no better than a guess",
-    "ldp.frequency(airlines, 'carrier', labels_from_data=True, {how})": "16 of 16 intervals are no better than a guess",
+    "ldp.frequency(airlines, 'carrier', labels_from_data=True, {how})": "intervals are no better than a guess",
     "ldp.crosstab(airlines, ['carrier < \"C\"', 'name > \"M\"'], {how})": "4 of 4 intervals are no better than a guess",
     "ldp.mean(heart, 'age', bounds=(0, 1000), epsilon=0.2, {how})": "This interval is no better than a guess",
     "ldp.mean(heart, ['age', 'survival'], bounds=(0, 2000), epsilon=0.2, {how})": "2 of 2 intervals are no better than a guess",

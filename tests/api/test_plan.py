@@ -1,24 +1,20 @@
-"""Deciding at the front door: plans, comparisons and the best randomizer, in Python and at the command line."""
+"""Deciding at the front door: plans and the best randomizer, in Python and at the command line."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import local_dp as ldp
 from local_dp.bounds.best import TASKS, best_for
 from local_dp.errors import InputError
-from local_dp.experiments.api import compare
-from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
 from local_dp.protocols.planning.ways import asked_of
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.runs.command import local_dp
 
@@ -89,87 +85,6 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")
     assert json.loads(typed.stdout)["population"] == "table"
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
-
-
-GRID = Grid(epsilon=(1.0,), clients=(300, 1200), only=("grr", "olh"), runs=400)
-
-
-@pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
-def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path) -> None:
-    """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
-    runs = 2000 if tier == "aggregate" else 100
-    data = Comparison(Survey(), Grid(epsilon=(1.0,), clients=(300, 1200), runs=runs, tier=tier)).run(tmp_path).data
-    assert {row["randomizer"] for row in data["rows"]} == {"binary-rr", *ORACLES}
-    for row in data["rows"]:
-        low, high = (row["error"] + 2.05 * (row[end] - row["error"]) for end in ("low", "high"))
-        assert low <= row["planned"] <= high, row
-    few, many = data["rows"][:2]
-    assert few["error"] / many["error"] == pytest.approx(2, rel=0.05 if tier == "aggregate" else 0.5)
-    assert {path.name for path in tmp_path.iterdir()} == {"comparison.csv", "comparison.png", "comparison.svg", "measurements.jsonl"}
-
-
-@pytest.mark.long
-def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupted after two points, the same command measures only the others, and ends with the bytes of a run that was never stopped."""
-    whole = Comparison(Frequency(), GRID).run(tmp_path / "whole").data
-    measured: list[str] = []
-
-    def progress(what: str, done: int, total: int) -> None:
-        measured.append(what)
-        if len(measured) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        Comparison(Frequency(), GRID).run(tmp_path / "parts", progress)
-    left: list[str] = []
-    assert Comparison(Frequency(), GRID).run(tmp_path / "parts", lambda what, done, total: left.append(what)).data == whole
-    assert len(left) == len(whole["rows"]) - 2
-    for name in ("comparison.csv", "comparison.svg", "measurements.jsonl"):
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
-    again: list[str] = []
-    Comparison(Frequency(k=9), GRID).run(tmp_path / "parts", lambda what, done, total: again.append(what))
-    assert len(again) == len(whole["rows"])  # another question is measured anew
-
-
-def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
-    """Means of a table's column: errors are about the table's own mean, in shares of the range."""
-    records = Records({"age": np.array(TABLE["age"])})
-    grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
-    (row,) = ldp.compare("mean", records, column="age", bounds=(0, 100), folder=tmp_path, **grid).data["rows"]
-    assert ldp.compare("mean", records, column="age", bounds=(0, 100), **grid).data["rows"] == [row]
-    assert (tmp_path / "comparison.png").exists()
-    assert row["planned"] == pytest.approx(row["error"], rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("grid", "what"),
-    [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"only": ("grrr",)}, "did you mean 'grr'")],
-)
-def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=what):
-        Comparison(Survey(), Grid(**grid)).run(tmp_path)
-
-
-def test_the_places_of_a_quantile_hold_it() -> None:
-    """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000 trials, one of half the width does not."""
-    low, at, high = quantile_places(1000)
-    assert (low, at, high) == (935, 949, 964)
-    draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
-    assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
-    assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
-
-
-@pytest.mark.long
-def test_the_command_compares(tmp_path: Path) -> None:
-    """`compare` prints the table, names the figure, and with --json gives the same rows again without measuring."""
-    arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "out")]
-    done = local_dp(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert all(part in done.stdout for part in ("closed form", "comparison.png"))
-    rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
-    assert rows[0]["randomizer"] == "binary-rr"
-    assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
-    assert compare.MOST_RUNS > 50
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])

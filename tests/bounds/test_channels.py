@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds import channels, interaction
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
+from local_dp.bounds.parity import parity_halving_clients
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from tests.support.inputs.refusals import refuse
@@ -95,22 +95,42 @@ def test_total_variation_needs_so_much_distance() -> None:
     refuse(("total variation", lambda: channels.distance_needed(1.1)))
 
 
-@pytest.mark.parametrize(("epsilon", "units"), [(0.5, 1.138), (1.0, 0.979), (2.0, 0.524)])
-def test_parity_whatever_is_asked(epsilon: float, units: float) -> None:
-    """n >= units C^2 2^d at 90 %, below the bound for protocols that ask nobody twice and below halving."""
-    again = channels.parity_asked_again_bound(30, epsilon, 0.9)
-    assert again / response_gain(epsilon) ** 2 / 2**30 == pytest.approx(units, abs=0.0005)
-    assert again < parity_interactive_bound(30, epsilon, 0.9)
-    assert channels.parity_asked_again_bound(6, epsilon, 0.9) < parity_halving_clients(6, epsilon, 0.1)
+@pytest.mark.parametrize(("epsilon", "units", "at_d"), [(0.5, 3.836, None), (1.0, 3.112, (2.957, 3.066, 3.099)), (2.0, 1.443, None)])
+def test_parity_whatever_is_asked(epsilon: float, units: float, at_d: tuple[float, ...] | None) -> None:
+    """n >= units C^2 2^d at 90 %, less at d = 6, 8 and 10, below halving. At any success it is more than Bretagnolle and Huber's inequality gives."""
+    square = response_gain(epsilon) ** 2
+    assert channels.parity_interactive_bound(30, epsilon, 0.9) / square / 2**30 == pytest.approx(units, abs=0.0005)
+    if at_d:
+        assert [channels.parity_interactive_bound(d, epsilon, 0.9) / square / 2**d for d in (6, 8, 10)] == pytest.approx(at_d, abs=0.0005)
+    for success in (0.1, 0.5, 0.9, 0.99):
+        huber = -math.log1p(-((success - 1 / 64) ** 2)) * 64 / (channels.divergence_curvature(epsilon) * channels.report_squares(epsilon))
+        assert channels.parity_interactive_bound(6, epsilon, success) > huber
+    assert channels.parity_interactive_bound(6, epsilon, 0.9) < parity_halving_clients(6, epsilon, 0.1)
 
 
-def test_what_is_no_success_takes_nobody() -> None:
-    """0 clients where a guess does as well; an impossible dimension is refused."""
-    assert channels.asked_again_bound(64, 1.0, 0.2, 0.5) == 0
-    refuse(("dimension", lambda: channels.asked_again_bound(0, 1.0, 0.9, 0.1)))
+def test_at_a_large_epsilon_pasting_bounds_more() -> None:
+    """The two routes cross between epsilon 8 and 9: beyond, the bound is that of squared distances, 64 (1 - sqrt(1 - a^2)) / (K c G)."""
+    for epsilon in (8.0, 9.0, 12.0):
+        pasted = (
+            64
+            * channels.distance_needed(0.9 - 1 / 64)
+            / (channels.pasting_constant() * channels.affinity_curvature(epsilon) * channels.report_squares(epsilon))
+        )
+        assert (channels.parity_interactive_bound(6, epsilon, 0.9) == pytest.approx(pasted)) is (epsilon > 8.5)
 
 
-@pytest.mark.parametrize(("epsilon", "turn", "again", "carried"), [(0.5, 0.972, 0.220, 1.051), (1.0, 0.755, 0.171, 1.351), (2.0, 0.353, 0.080, 2.879)])
+def test_what_is_no_success_takes_nobody_and_certainty_is_never_reached() -> None:
+    """0 clients where a guess does as well, infinitely many where success is certain; an impossible dimension or chance is refused."""
+    assert channels.interactive_bound(64, 1.0, 0.2, 0.5) == 0
+    assert channels.interactive_bound(64, 1.0, 1.0, 0.0) == math.inf
+    refuse(
+        ("dimension", lambda: channels.interactive_bound(0, 1.0, 0.9, 0.1)),
+        ("success", lambda: channels.interactive_bound(64, 1.0, 1.1, 0.1)),
+        ("epsilon", lambda: channels.interactive_bound(64, 0.0, 0.9, 0.1)),
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "turn", "again", "carried"), [(0.5, 0.972, 0.833, 1.051), (1.0, 0.755, 0.650, 1.351), (2.0, 0.353, 0.303, 2.879)])
 def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> None:
     """The bounds in units of C^2 / t^2, below yes-or-no's 1.64, and what the best report carries beside it."""
     unit = response_gain(epsilon) ** 2 * 100

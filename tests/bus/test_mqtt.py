@@ -15,10 +15,10 @@ from amqtt.broker import Broker
 from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
-from local_dp.bus import broker
+from local_dp.bus import embedded as served
 from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.broker import PACE, LinearBroker, Paced
+from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
@@ -322,7 +322,7 @@ def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
 
 
 def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker, "AT_ONCE", at_once := 1500)
+    monkeypatch.setattr(served, "AT_ONCE", at_once := 1500)
 
     async def seconds(count: int, pause: float = 0.0) -> float:
         stream = asyncio.StreamReader()

@@ -184,7 +184,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
 
 
 def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
-    """Equal for the same table read twice, another for one changed value, column name or order of rows."""
+    """Equal for the same table read twice, another for one changed value or order of rows, in the columns that are asked about alone."""
 
     def digest(text: str) -> str:
         path = table.with_name("other.csv")
@@ -194,8 +194,8 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
 
     text = table.read_text()
     lines = text.splitlines()
-    changed = [text.replace("20,yes", "21,yes", 1), text.replace("smokes", "smoked"), "\n".join([lines[0], *reversed(lines[1:])])]
-    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (digest(text), 4)
+    changed = [text.replace("20,yes", "21,yes", 1), "\n".join([lines[0], *reversed(lines[1:])])]
+    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (digest(text.replace("smokes", "smoked")), 3)
 
 
 SENTENCES = {

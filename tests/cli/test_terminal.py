@@ -171,7 +171,8 @@ AWAY = ("--broker", "mqtt://127.0.0.1:1", "--run", "nowhere")  # nobody listens 
 TYPED: dict[str, list[tuple[str, ...]]] = {
     "run": [("survey", "--seed", "1"), ("masked-parity", "--tier", "processes", "--clients", "300"), ("mean", "--tier", "population", "--clients", "1e8")],
     "plan": [("quantiles", "--clients", "1e5")],
-    "compare": [("survey", "--out", "compared")],
+    "compare": [("survey", "--out", "compared.csv")],
+    "sweep": [("grid.toml",)],
     "curate": [("histogram", "--records", "fair.csv", "--column", "age")],
     "budget": [("fair.budget", "--epsilon", "1")],
     "price": [("pure 0.1 x 100",)],

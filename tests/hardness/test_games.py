@@ -15,12 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.arrays import Floats
-from local_dp.bounds.channels import pasting_constant
+from local_dp.bounds.channels import parity_interactive_bound, pasting_constant
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, parity_expectations
-from local_dp.hardness.certificates import load_certificate, verify_certificate
+from local_dp.hardness.certificates import load_certificate, parity_certificate, verify_certificate
 from local_dp.hardness.margins import margin, margin_limit, on_the_matrix
-from local_dp.hardness.transcripts import Turn, WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
+from local_dp.hardness.transcripts import (
+    Turn,
+    WorstProtocols,
+    as_randomized_response,
+    cube_inputs,
+    cut_distances,
+    cut_inputs,
+    random_protocol,
+    transcript_laws,
+)
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import FUNCTIONS, BlockClass, parities
@@ -49,6 +58,71 @@ def test_transcripts_factor(clients: int, turns: int) -> None:
         seen: dict[tuple[int, ...], list[int]] = {}
         for (a, first), (b, second) in product(zip(inputs, laws, strict=True), repeat=2):
             assert seen.setdefault(tuple((a + b).tolist()), affinity(first, second)) == affinity(first, second)
+
+
+@pytest.mark.parametrize(("clients", "turns", "least"), [(1, 4, 1), (2, 6, 4), (3, 5, 2)])
+def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(clients: int, turns: int, least: int) -> None:
+    """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one leaves a server no law, and is refused."""
+    generator, inputs = np.random.default_rng(6), cube_inputs(clients)
+    for _ in range(4):
+        protocol = random_protocol(clients, turns, generator, least)
+        laws = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))
+        own = as_randomized_response(protocol, clients)
+        for one in (own, as_randomized_response(protocol, clients, 3 * own.growth)):
+            assert (one.laws() == laws).all()
+            assert (one.server >= 0).all()
+            assert (one.server.sum(axis=1) == 1).all()
+        pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))  # those of one client's two bits, side by side
+        assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        refuse(("needs", partial(as_randomized_response, protocol, clients, own.growth - Fraction(1, 100))))
+
+
+def test_what_one_round_cannot_replay() -> None:
+    """A transcript that betrays a bit for certain is refused; replies that depend on no bit are replayed at any loss."""
+    refuse(("loss is infinite", lambda: as_randomized_response(Turn(0, (0.0, 0.5)), 1)))
+    refuse(("above 1", lambda: as_randomized_response(Turn(0, (0.5, 0.5)), 1, Fraction(1))))
+    assert as_randomized_response(Turn(1, (0.25, 0.25), (Turn(0, (0.5, 0.5)), None)), 2).laws().tolist() == 4 * [
+        [Fraction(3, 8), Fraction(3, 8), Fraction(1, 4)]
+    ]
+
+
+@pytest.mark.parametrize(("clients", "turns"), [(2, 5), (4, 6)])
+def test_divergences_add_up(clients: int, turns: int) -> None:
+    """P_all P_0^(n - 1) is the product of the laws of each client alone, in fractions, so divergences from nobody's law add up; not with a curator's AND."""
+    generator = np.random.default_rng(7)
+    for _ in range(10):
+        laws = transcript_laws(random_protocol(clients, turns, generator, 1), cut_inputs(clients))
+        nobody, *alone, everybody = np.vectorize(Fraction, otypes=[object])(laws)
+        assert (everybody * nobody ** (clients - 1) == math.prod(alone)).all()
+        divergences = (laws[0] * np.log(laws[0] / laws[1:])).sum(axis=1)
+        assert divergences[-1] == pytest.approx(divergences[:-1].sum(), rel=1e-9)
+    ones = np.where(cut_inputs(clients).all(axis=1), 0.75, 0.25)
+    curator = np.stack([ones, 1 - ones], axis=1)
+    parts = (curator[0] * np.log(curator[0] / curator[1:])).sum(axis=1)
+    assert parts[-1] > 0.1 + parts[:-1].sum()
+
+
+def test_the_bound_of_parity_is_certified(tmp_path: Path) -> None:
+    """3.112 C^2 2^d within .001 at epsilon 1 and 3,676 clients at d = 8, as the bound has them; another count, epsilon or success is refused."""
+    for d, epsilon in ((6, 0.5), (8, 1.0), (16, 1.0), (10, 2.0)):
+        data = parity_certificate(d, epsilon, "9/10")
+        verdict = verify_certificate(load_certificate(json.dumps(data)))
+        assert verdict.valid
+        assert verdict.figures["clients_at_least"] == math.ceil(parity_interactive_bound(d, epsilon, 0.9)) == int(data["clients_at_least"])
+        for change in (
+            {"clients_at_least": str(int(data["clients_at_least"]) + 1)},
+            {"units_at_least": "4"},
+            {"d": d - 1},
+            {"epsilon": 0.9},
+            {"success": "91/100"},
+        ):
+            assert not verify_certificate(data | change).valid
+    assert verify_certificate(parity_certificate(8, 1.0, "9/10")).figures["clients_at_least"] == 3676
+    assert verify_certificate(parity_certificate(16, 1.0, "9/10")).figures["units_at_least"] == pytest.approx(3.112, abs=0.001)
+    path = tmp_path / "parity.json"
+    path.write_text(json.dumps(parity_certificate(8, 1.0, "9/10")))
+    assert "no purely local protocol" in local_dp("certify", str(path)).stdout
+    refuse(("above a guess", lambda: parity_certificate(4, 1.0, "1/16")), ("epsilon 9", lambda: parity_certificate(4, 9.0, "9/10")))
 
 
 @pytest.mark.parametrize(("clients", "turns"), [(2, 6), (8, 10)])

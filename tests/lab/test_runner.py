@@ -20,8 +20,9 @@ from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
 from local_dp.experiments.lab.claim import _read
-from local_dp.experiments.lab.runner import ENVIRONMENT, measure, measure_apart, run_experiments
+from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.experiments.tiers.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
 
 ROOT = Path(__file__).parents[2]
@@ -137,12 +138,12 @@ EXPERIMENT = Slow()
 def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
     program = """
 import time
-from local_dp.experiments.lab.runner import _pool
+from local_dp.experiments.tiers.pool import pool
 if __name__ == "__main__":
-    with _pool(1) as pool:
-        pool.submit(time.sleep, 0).result()
+    with pool(1) as started:
+        started.submit(time.sleep, 0).result()
         print("ready", flush=True)
-        pool.submit(time.sleep, 60).result()
+        started.submit(time.sleep, 60).result()
 """
     (tmp_path / "program.py").write_text(program)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -203,6 +204,7 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     printed = capsys.readouterr()
     assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
     assert "3/3" in printed.err
+    assert json.loads((tmp_path / "toy" / "provenance.json").read_text())["code"] == code_stamp(TOY)
 
 
 def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

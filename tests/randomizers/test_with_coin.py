@@ -29,8 +29,9 @@ from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.memoised import LOLOHA
-from local_dp.randomizers.signs.characters import Deny
+from local_dp.randomizers.signs.characters import Deny, mask_set
 from local_dp.randomizers.signs.prefix_signs import SignRows
+from local_dp.randomizers.signs.suspects import Suspects
 from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
@@ -168,6 +169,34 @@ def test_the_channel_is_the_one_that_is_claimed(d: int) -> None:
 @pytest.mark.parametrize("randomizer", [Deny(1.0), Deny(0.3, d=4), Deny(5.0, d=6)], ids=repr)
 def test_it_conforms(randomizer: Deny) -> None:
     conform(randomizer)
+
+
+SOME = [Suspects(1.0, d=3, masks=mask_set(np.array(members), 3)) for members in ([0, 2, 3, 5, 7], [1, 6], [0, 1, 2, 3])]
+
+
+@pytest.mark.parametrize("randomizer", [*SOME, Suspects(0.3, d=4)], ids=repr)
+def test_suspects_among_any_survivors_conform(randomizer: Suspects) -> None:
+    """So do the laws that the server computes: of a name under each r, of one that is hidden itself, and under random labels."""
+    conform(randomizer)
+    channel = randomizer.channel() / float(randomizer.total)
+    laws = np.array([ParityPopulation(randomizer.d, r, 1, 0).law(ParityExample(randomizer.d)) @ channel for r in range(1 << randomizer.d)])
+    assert np.array([randomizer.law(r) for r in range(1 << randomizer.d)]) == pytest.approx(laws, abs=1e-6)
+    assert randomizer.hidden == pytest.approx(laws[randomizer.listed, np.arange(randomizer.alphabet)], abs=1e-6)
+    assert randomizer.blind == pytest.approx(channel.mean(axis=0), abs=1e-6)
+
+
+@pytest.mark.long(keep="97")
+@pytest.mark.parametrize("stride", [1, 97])
+def test_every_survivor_set_is_private(stride: int) -> None:
+    """At d = 4, over every set of two parities or more, all examples and names: the worst ratio of whole weights is at most e^epsilon, and no row is short."""
+    for number in range(3, 1 << 16, stride):
+        if number.bit_count() > 1:
+            randomizer = Suspects(1.0, d=4, masks=number.to_bytes(2, "little").hex())
+            channel = randomizer.channel()
+            low, high = channel.min(axis=0), channel.max(axis=0)
+            place = int(np.argmax(high / low))
+            assert Fraction(int(high[place]), int(low[place])) <= exp_epsilon(randomizer.nano), number
+            assert channel.sum(axis=1).tolist() == 32 * [randomizer.total]
 
 
 @pytest.mark.parametrize("r", [0, 3, 7])

@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 import local_dp as ldp
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
+from local_dp.experiments.api.sweep import Grid, comparison, swept
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.tiers import cluster, installation
 from local_dp.experiments.tiers.installation import Installation, rounds_folder
@@ -157,10 +159,15 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
         _run(Survey(), 1000, empty.scheduler_address)
 
 
-def test_comparisons_and_coverage_are_measured_by_workers(two_workers: Any) -> None:
-    """The table of `compare` and that of `coverage` are those of one process; other code of the experiments is refused."""
+@pytest.mark.long
+def test_comparisons_sweeps_and_coverage_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
+    """The tables of `compare` and `coverage` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
     grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
     assert ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict() == ldp.compare("frequency", **grid).to_dict()
+    points = {"epsilon": [1, 2], "clients": [300], "seed": [1, 2], "runs": 20, "only": "olh", "frequency": {"k": [4, 5]}, "parity": {}}
+    for address in (two_workers.scheduler_address, ""):
+        ldp.sweep(points, out=tmp_path / f"{bool(address)}.parquet", cluster=address, workers=2)
+    assert (tmp_path / "True.parquet").read_bytes() == (tmp_path / "False.parquet").read_bytes()
     typed = ("coverage", "survey", "discrete-laplace", "--epsilon", "1", "--runs", "40", "--json")
     there, here = (json.loads(local_dp(*typed, *more).stdout) for more in (("--cluster", two_workers.scheduler_address), ()))
     assert there == here
@@ -206,20 +213,69 @@ def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pyte
 
 
 @contextmanager
-def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """The address of a scheduler with one worker, and its process, which the test may end."""
+def _separate(**worker: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """The address of a scheduler with one worker, which has these variables too, and its process, which the test may end."""
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         address = f"tcp://{LOOPBACK}:{free.getsockname()[1]}"
     host, port = address.removeprefix("tcp://").split(":")
     lines = (["distributed.cli.dask_scheduler", "--host", host, "--port", port], ["distributed.cli.dask_worker", address, "--nthreads", "1"])
-    started = [subprocess.Popen([sys.executable, "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL) for line in lines]
+    started = [
+        subprocess.Popen([sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL, env=os.environ | own)
+        for line, own in zip(lines, ({}, worker), strict=True)
+    ]
     try:
         yield address, started[0]
     finally:
         for process in started:
             process.kill()
             process.wait()
+
+
+COINS = """
+from local_dp.populations.finite import Finite
+from local_dp.protocols.surveys.survey import Survey
+class Coins(Finite): pass
+class Mine(Survey):
+    def synthetic(self, clients, seed):
+        found = super().synthetic(clients, seed)
+        object.__setattr__(found, "__class__", Coins)
+        return found
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("other", ["source", "numpy", "plug-in"])
+def test_a_real_worker_that_differs_is_refused_by_name(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker process with one changed line of the library, other numpy metadata or another plug-in: one line before a chunk counts, by run and by sweep."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        (folder / "coins_of_a_test.py").write_text(COINS)
+    monkeypatch.syspath_prepend(here)
+    if other == "source":
+        copytree(ROOT / "local_dp", there / "local_dp", ignore=ignore_patterns("__pycache__", "web"))
+        changed = there / "local_dp" / "populations" / "finite.py"
+        changed.write_text(changed.read_text() + "\nMOST = 1\n")
+    elif other == "numpy":
+        (there / "numpy-1.0.dist-info").mkdir()
+        (there / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    else:
+        (there / "coins_of_a_test.py").write_text(COINS + "\nMOST = 1\n")
+    said = {
+        "source": "has other code of local_dp than the run",
+        "numpy": "has numpy 1.0, and the run has numpy",
+        "plug-in": "has other code of coins_of_a_test",
+    }
+    mine, counted = import_module("coins_of_a_test").Mine(), list[Any]()
+    with _separate(PYTHONPATH=os.pathsep.join([str(there), str(ROOT)])) as (address, _):
+        for work in (
+            lambda: _run(mine, 1000, address, progress=counted.append),
+            lambda: swept(comparison(mine, Grid(clients=(100,), runs=20)), None, lambda *told: counted.append(told), cluster=address),
+        ):
+            with pytest.raises(InputError, match=rf"the worker at tcp://127\.0\.0\.1:\d+ {said[other]}"):
+                work()
+    assert not [each for each in counted if not isinstance(each, RoundProgress) or each.answered]
 
 
 @pytest.mark.long

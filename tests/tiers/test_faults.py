@@ -215,7 +215,7 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     def disturb() -> None:
         (mixing,) = started("local_dp.server.shuffler")
         mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
-        seen.extend([*members(), *started("local_dp.bus.broker"), mixing])
+        seen.extend([*members(), *started("local_dp.bus.embedded"), mixing])
         threading.Timer(0.3, mixing.kill).start()
 
     with pytest.raises(BusError, match="the shuffler ended before the run did"):

@@ -61,12 +61,12 @@ class Policies(Protocol):
 
 def check_label(table: Launch, label: str, asking: Policies) -> None:
     """Raises InputError unless the policies cover every value of a label."""
-    if label not in table.records.columns:
+    if label not in table.types.columns:
         table.refuse_open(asking.missing, Asked(label), asking.choices("missing"))
         return
-    table.records.numbers(label)
+    table.types.numbers(label)
     choices = f"{asking.choices('other')}, or a question about it, such as '{label} > 0'"
-    table.refuse(asking.other, lambda: Yes.of(table.records, label).other, f"{label!r} has a value other than 0 and 1", choices)
+    table.refuse(asking.other, lambda part: Yes.of(part, label).other, f"{label!r} has a value other than 0 and 1", choices)
     table.refuse_missing(asking.missing, label, asking.choices("missing"))
 
 
@@ -99,7 +99,7 @@ class Labelled(LabelPolicies[D, R]):
     def task(self, table: Launch) -> Task[D, R]:
         for column in self.of:
             if not self.texts:
-                table.records.numbers(column)
+                table.types.numbers(column)
             table.refuse_missing(self.missing, column, self.choices("missing"))
         check_label(table, self.label, self)
         return self

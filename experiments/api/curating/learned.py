@@ -76,6 +76,10 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage --bound age=15..45 --bound rate_marriage=1..5"
     )
 
+    @property
+    def reads(self) -> frozenset[str] | None:
+        return super().reads if self.features else None
+
     def task(self, table: Launch) -> Task[Records | Population, "Taught"]:
         learning = self.protocol.for_table(table)
         if learning.unknown:

@@ -47,7 +47,7 @@ class BetweenBounds(ByMechanism[D, R]):
     def task(self, table: Launch) -> Task[D, R]:
         """Raises InputError for text and wrong bounds, and unless policies cover missing numbers and those beyond the bounds."""
         check_built(self.bounded)
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, self.choices("missing"))
         table.refuse_outside(self.outside, self.column, *ends_of(self.bounds), f"{self.choices('outside')}, or wider bounds")
         return self
@@ -202,7 +202,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         if table.private and self.other == "refuse":
             raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=exclude for all other rows")
         for column in (self.source, self.target):
-            table.records.whole(column) if self.other == "exclude" else table.records[column]
+            table.types.whole(column) if self.other == "exclude" else table.types[column]
         return self
 
     def offer(self, size: int) -> Offer[Graph | Triangles, Counted]:

@@ -85,7 +85,7 @@ class Attribute:
         if not (self.labels or self.cuts):
             check_label(table, self.column, asking)
             return
-        table.records[self.column] if self.labels else table.records.numbers(self.column)
+        table.types[self.column] if self.labels else table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, asking.choices("missing"))
         if self.labels:
             table.refuse_other(self.other, self.column, self.labels, f"{asking.choices('other')}, or list all labels")

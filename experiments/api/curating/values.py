@@ -69,7 +69,7 @@ NO_BOUNDS = "No bounds were declared, and none were read from the data."
 
 def check_domain(delta: float | None, table: Launch, column: str) -> None:
     """Raises InputError for texts without a delta: their domain is infinite."""
-    if delta is None and table.records[column].dtype.kind == "U":
+    if delta is None and table.types[column].dtype.kind == "U":
         raise InputError(f"column {column!r} is text, whose domain is infinite, so there is no pure form; give a delta")
 
 
@@ -131,7 +131,7 @@ class OfNumbers(ByMechanism[Multiset, R]):
     missing: str = policy(NO_VALUE, exclude="the answer is about those present")
 
     def task(self, table: Launch) -> Task[Multiset, R]:
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, self.choices("missing"))
         return self
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.experiments.api.curate import QUESTIONS
-from local_dp.experiments.api.declare import check_folder, option
+from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.trusted import Question, release
 from local_dp.experiments.cli.fields import Plotted, json_option, show
 from local_dp.experiments.text.screen import SCREEN
@@ -20,20 +20,15 @@ class Curating(Plotted, Question[Any, Any]):
 
     records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees", metavar="FILE")
     pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
-    out: Path | None = option(None, "Write all rows of the release, as CSV", metavar="FILE")
+    out: Path | None = option(None, "Write all rows of the release as .parquet, .csv or .json, and their provenance beside it", metavar="FILE")
     as_json: bool = json_option("the release")
 
     def __call__(self) -> None:
-        path, drawing = self.pictured(self.name, self.figureless), self.drawing
-        if self.out is not None:
-            check_folder(self.out, "release")
+        self.check_files(self.name, self.figureless)
         SCREEN.working(f"releasing from {self.records.name}")
         released = release(replace(self, delta=None) if self.pure else self, self.records, SCREEN.note)
         show(released, self.as_json)  # first: it is paid for
-        if self.out is not None:
-            released.write(self.out)
-        if path is not None:
-            released.draw(path, drawing)
+        self.write_files(released)
 
 
 def _with_options(kind: type[Question[Any, Any]]) -> type[Any]:

@@ -44,10 +44,7 @@ MAX_MATRIX = 1 << 26  # bytes of a file with labels
 
 @dataclass(frozen=True)
 class Dimension:
-    """Computes a class's statistical-query dimensions, and the number of clients that every local learner needs.
-
-    One number is for sequentially interactive learners, which ask each client in one round only; the other also for learners that ask clients repeatedly.
-    """
+    """Computes a class's statistical-query dimensions, and the number of clients that every local learner needs, even one that asks clients repeatedly."""
 
     name: str = argument(f"{', '.join(CLASSES)}; or a CSV file of +1 and -1, a concept a line, a point a column.", metavar="CLASS")
     d: int = option(6, "The dimension of the domain", metavar="D", unit="bits")
@@ -66,7 +63,6 @@ class Dimension:
         numbers = dimensions(concepts, np.random.default_rng(0))
         data: dict[str, Any] = {**numbers.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
         data["clients_at_least"] = local_clients(concepts, numbers, self.epsilon, self.success, self.alpha)
-        data["clients_at_least_asked_again"] = local_clients(concepts, numbers, self.epsilon, self.success, self.alpha, again=True)
         SCREEN.tell(json.dumps(data) if self.as_json else _describe(data, screen_width()))
 
 
@@ -78,8 +74,7 @@ def _describe(data: dict[str, Any], width: int) -> str:
         ("statistical-query dimension", f"{exact}{data['sq_dimension']}"),
         ("spectral dimension, uniform prior", number(data["spectral_uniform"])),
         ("spectral dimension, best prior", f"{number(data['spectral_optimised'])} (proven at most {number(data['spectral_at_most'])})"),
-        ("clients of any local learner that asks each client in one round", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
-        ("clients of any learner that asks clients repeatedly", f"at least {data['clients_at_least_asked_again']:,.0f}"),
+        ("clients of any local learner, however it asks", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
     ]
     return definitions(entries, width)
 

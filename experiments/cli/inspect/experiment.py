@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.lab.catalogue import NAMES, chosen
+from local_dp.experiments.lab.catalogue import NAMES, chosen, load
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
 from local_dp.experiments.text.layout import held, number, paragraph, screen_width, table
@@ -47,6 +47,7 @@ class RunExperiment(Drawn):
 
     def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
+        from local_dp.experiments.lab.store import code_stamp, write_provenance
 
         drawing = self.drawing
         if not 0 <= self.seed < 1 << SEED_BITS:
@@ -63,6 +64,8 @@ class RunExperiment(Drawn):
 
         def concluded(name: str, verdict: str) -> None:
             ended.append(name)
+            module = next(each for each in modules if load(each).name == name)
+            write_provenance(self.out / name / "provenance.json", self.seed, code_stamp(module))
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         with SCREEN.resumable():

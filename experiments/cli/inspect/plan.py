@@ -1,19 +1,26 @@
-"""`local-dp plan`, `compare` and `mix`: the cost of local privacy, by closed form, by measurement, and behind a shuffler."""
+"""`local-dp plan`, `compare`, `sweep` and `mix`: the cost of local privacy, by closed form, by measurement, and behind a shuffler."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from local_dp.checks import check_whole
 from local_dp.experiments.api.costs import mix
-from local_dp.experiments.api.declare import CLUSTER, Drawn, option
+from local_dp.experiments.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
 from local_dp.experiments.api.plan import ANY, plan
+from local_dp.experiments.api.tables import Dates, read_records
 from local_dp.experiments.cli.fields import Plotted, json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import OfShares
 from local_dp.shuffle.central import Behind
+
+if TYPE_CHECKING:  # what measures takes a while to import
+    from local_dp.experiments.api.sweep import Sweep
+
+MOST_WORKERS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +48,33 @@ class Plan(ProtocolCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(ProtocolCommand, Drawn):
+class Measuring(Drawn):
+    """The options of a command that measures errors into a table and a figure."""
+
+    out: Path
+    cluster: str = option("", CLUSTER, metavar="URL")
+    workers: int | None = option(None, "Processes of this machine that measure; default: one for each core", metavar="N")
+    as_json: bool = json_option("the table")
+
+    def measure(self, sweep: "Sweep") -> None:
+        from local_dp.experiments.api.sweep import cores, swept
+
+        check_whole("workers", self.workers or cores(), 1, MOST_WORKERS)
+        formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
+
+        def progress(point: str, done: int, total: int) -> None:
+            SCREEN.working(f"{done} of {total} points measured, at last {point}", done / total)
+
+        SCREEN.working("measuring")
+        with SCREEN.resumable():
+            compared = swept(sweep, self.out, progress, cluster=self.cluster, workers=self.workers or cores(), drawing=self.drawing, formats=formats)
+        show(compared, self.as_json)
+        if not self.as_json:
+            SCREEN.tell(f"\ntable: {self.out}\nfigure: {self.out.with_suffix(f'.{formats[0]}')}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(ProtocolCommand, Measuring):
     """Measures randomizers side by side, over epsilons and numbers of clients: a table and a figure.
 
     The measurement is a bound on the largest error in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the
@@ -55,32 +88,39 @@ class Compare(ProtocolCommand, Drawn):
     runs: int = option(1000, "Number of runs of each", metavar="R")
     tier: Literal["aggregate", "population"] = option("aggregate", "Tallies drawn from their law, or every client simulated")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
-    out: Path = option(Path("comparison"), "Folder for table and figure; a stopped run continues from it", metavar="FOLDER")
-    cluster: str = option("", CLUSTER, metavar="URL")
-    as_json: bool = json_option("the table")
+    out: Path = option(Path("comparison.csv"), "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped run continues", metavar="FILE")
 
     @classmethod
     def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
         return kind.aim is not LocalProtocol.aim
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        from local_dp.experiments.api.compare import Comparison, Grid
+        from local_dp.experiments.api.sweep import Grid, comparison
 
         protocol, records = self.prepared(kind, given)
-        grid = Grid(epsilon=self.epsilon, clients=self.clients, only=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
+        grid = Grid(epsilon=self.epsilon, clients=self.clients, only=self.only, runs=self.runs, tier=self.tier, seed=(self.seed,))
+        self.measure(comparison(protocol, grid, records))
 
-        drawing = self.drawing
-        formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
-        def progress(point: str, done: int, total: int) -> None:
-            SCREEN.working(f"{done} of {total} points measured, at last {point}", done / total)
+@dataclass(frozen=True, kw_only=True)
+class Sweeping(Measuring):
+    """Measures protocols over a grid of epsilons, numbers of clients, parameters and seeds: a table and a figure.
 
-        SCREEN.working("measuring")
-        with SCREEN.resumable():
-            compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats, self.cluster)
-        show(compared, self.as_json)
-        if not self.as_json:
-            SCREEN.tell(f"\nfigure: {self.out / f'comparison.{formats[0]}'}")
+    The grid is a file of TOML. Its keys are those of `compare`: epsilon, clients, seed, only, runs and tier. A table for each protocol has its parameters.
+    Each value may be a list. Ctrl-C stops; the same command continues.
+    """
+
+    grid: Path = argument("The grid; docs/planning.md has an example.", metavar="GRID")
+    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; clients resemble its rows", metavar="FILE")
+    csv: str = option("", CSV, metavar="FORM")
+    dates: Dates = option(None, **DATES)
+    out: Path = option(Path("sweep.parquet"), "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped sweep continues", metavar="FILE")
+
+    def __call__(self) -> None:
+        from local_dp.experiments.api.sweep import read_grid
+
+        table = None if self.records is None else read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates)
+        self.measure(read_grid(self.grid, table))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +143,8 @@ class Mix(ProtocolCommand, Plotted):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
-        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
+        self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")
         mixed = mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed)
         show(mixed, self.as_json)
-        if path is not None:
-            mixed.draw(path, drawing)
+        self.write_files(mixed)

@@ -31,8 +31,6 @@ from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
-from local_dp.experiments.tiers.over_bus import serve_run
-from local_dp.experiments.tiers.receivers import serve_by_receivers, shares
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
@@ -76,6 +74,9 @@ class Server(Role):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
         """Begins a run, or continues an interrupted one."""
+        from local_dp.experiments.tiers.over_bus import serve_run  # a client needs no broker
+        from local_dp.experiments.tiers.receivers import serve_by_receivers, shares
+
         check_name(self.run)
         if self.receivers and self.shuffle:
             raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
@@ -183,6 +184,9 @@ class Answering(Role):
         if clients is None:
             raise InputError("a host without --records needs --clients N")
         return Rows(protocol.synthetic(start + clients, self.randomness().seed).batch(start, start + clients))
+
+    def reads(self, protocol: LocalProtocol[Any]) -> None:
+        """All columns: a member's store belongs to whole rows."""
 
     def serve(self, member: str, group: str, start: int, population: Population) -> None:
         """Answers until the run is over. Raises QuorumError if it hears nothing for too long."""

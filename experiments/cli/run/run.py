@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from inspect import getdoc
@@ -87,7 +87,9 @@ class ProtocolCommand(ABC):
 
     of_protocols: ClassVar[bool] = True
     example: ClassVar[str]
-    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; each row is a client's record", metavar="FILE")
+    records: Path | None = option(
+        None, "A CSV, TSV, Excel or Parquet file, or a folder; or a pattern such as 'parts/*.csv'; each row is a client's record", metavar="FILE"
+    )
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
 
@@ -106,15 +108,19 @@ class ProtocolCommand(ABC):
         if self.records is None:
             return protocol, None
         SCREEN.working(f"reading {self.records.name}")
-        table = self.read(self.records)
+        table = self.read(self.records, self.reads(protocol))
         for each in fields(kind):
             if each.metadata.get("of_table") and each.name not in given:
                 spelled = each.metadata["alias"] or each.name
-                raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {listed(list(table.columns))}")
+                raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {listed(list(table.known))}")
         return protocol, table
 
-    def read(self, path: Path) -> Records:
-        return read_records(path, notice=SCREEN.note, csv=self.csv, dates=self.dates)
+    def read(self, path: Path, only: Collection[str] | None) -> Records:
+        return read_records(path, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only)
+
+    def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
+        """The columns of the table that are read; None: all."""
+        return protocol.reads
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
@@ -136,9 +142,12 @@ class Role(ProtocolCommand, RunOptions):
     )
     watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
 
-    def read(self, path: Path) -> Records:
+    def read(self, path: Path, only: Collection[str] | None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
-        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates)
+        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only)
+
+    def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
+        return RunOptions.reads(self, protocol)
 
     def asked(self, table: Records) -> Records:
         return RunOptions.asked(self, table)
@@ -224,12 +233,10 @@ class Run(Role, Plotted):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
-        path, drawing = self.pictured(kind.name, kind.figureless), self.drawing
+        self.check_files(kind.name, kind.figureless, rows=False)
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress), store)
         code = show(result, self.as_json)
-        if path is not None:
-            SCREEN.working(f"drawing {path.name}")
-            result.draw(path, drawing)
+        self.write_files(result)
         return code

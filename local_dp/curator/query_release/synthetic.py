@@ -9,14 +9,16 @@ import numpy as np
 
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_built, check_positive, check_share, check_whole
+from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.curator.account import PaidOracle
 from local_dp.curator.counts import NoisyCounts
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal
-from local_dp.curator.mechanism import Law, Mechanism, check_listed, independent
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.sampled import Sampled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, run
@@ -205,7 +207,7 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
         return Adaptive(lambda: self._play(size))
 
     def release(self, database: BinaryTable, draws: Draws) -> Synthetic:
-        return run(self.algorithm(database.size), _Released[L_co](database, draws))
+        return run(self.algorithm(database.size), PaidOracle(database, draws))
 
     def _play(self, size: int) -> Play[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
         weights, measurements = Weights(self.workload.d), list[tuple[int, Floats]]()
@@ -221,16 +223,6 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
                     weights.move(mask, shares)
                 weights.normalise()
         return Synthetic(self.workload.d, size * weights.flat)
-
-
-class _Released(Generic[L_co]):
-    """Answers an algorithm whose whole loss the caller has paid."""
-
-    def __init__(self, database: BinaryTable, draws: Draws) -> None:
-        self._database, self._draws = database, draws
-
-    def answer(self, mechanisms: tuple[Mechanism[BinaryTable, Answer, L_co], ...]) -> tuple[Answer, ...]:
-        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
 
 
 def pure_mwem(workload: Marginals, size: int, epsilon: float) -> Mwem[Pure]:
@@ -254,11 +246,8 @@ def pure_rounds(d: int, size: int, epsilon: float) -> int:
     return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40)))
 
 
-_LISTED = 1 << 12  # outcomes
-
-
 @dataclass(frozen=True, eq=False)
-class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
+class SampledQueries(Sampled[BinaryTable]):
     """`count` independent choices among the cells of a workload and their complements, numbered cells first, each by the exponential mechanism.
 
     The score of a cell is its number of records above the `expected` one, a whole number; of its complement, the opposite.
@@ -271,29 +260,14 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
     each: float
 
     def __post_init__(self) -> None:
-        check_whole("count", self.count, 1, 1 << 16)
+        super().__post_init__()
         self.workload.check_counts(self.expected)
-        check_built(self.choice)  # refuses a wrong epsilon
 
     @property
     def choice(self) -> ExponentialChoice:
         return ExponentialChoice(self.each)
 
-    @property
-    def loss(self) -> Pure:
-        return Pure(self.count * self.choice.loss.nano)
-
-    def release(self, database: BinaryTable, draws: Draws) -> tuple[int, ...]:
-        return self.choice.choose_many(self._candidates(database), self.count, draws)
-
-    def law(self, database: BinaryTable) -> Law[tuple[int, ...]]:
-        """Raises InputError above 2^12 outcomes."""
-        queries = 2 * self.workload.cells
-        check_listed(f"{queries} queries to choose {self.count} of", queries**self.count, _LISTED, " outcomes")
-        law = self.choice.law(self._candidates(database))
-        return dict(independent([law] * self.count))
-
-    def _candidates(self, database: BinaryTable) -> Listed:
+    def candidates(self, database: BinaryTable) -> Listed:
         above = self.workload.counts(database) - self.expected
         return numbered(np.concatenate([above, -above]))
 

@@ -25,8 +25,8 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, pa
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_in
-from local_dp.queries.grammar import columns_of
-from local_dp.records import Records
+from local_dp.queries.grammar import columns_of, names_in
+from local_dp.records import Records, absent
 from local_dp.tallies import Estimate
 from local_dp.theorems.from_sq import LEAST, among_complete, completeness, local_from_sq, local_query, on_table
 
@@ -262,8 +262,12 @@ class Learn(LocalProtocol[Lesson]):
         score = (age - 60) / 10 + (visits - 2) / 2
         return Finite(Records({"age": age, "visits": visits, LABEL: ill}), (1 / (1 + np.exp(np.where(ill == 1, -score, score)))).tolist(), clients, seed)
 
+    @property
+    def reads(self) -> frozenset[str] | None:
+        return names_in(self.features, self.given, self.label) if self.features else None
+
     def for_table(self, table: Launch) -> Self:
-        records = table.records
+        records = table.types
         if self.seen.answer != "none" and not self.label:
             raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
         for name in self.given:
@@ -271,17 +275,20 @@ class Learn(LocalProtocol[Lesson]):
         question = question_in(self.label) if self.label else None
         about = columns_of(question) if question else {self.label}
         if question is None and self.seen.answer == "yes or no":
-            labels, choices = records.numbers(self.label), f"a question as the label, such as '{self.label} == 1'"
-            table.refuse("refuse", lambda: ~(np.isin(labels, (0.0, 1.0)) | np.isnan(labels)), f"the label {self.label!r} is neither 0 nor 1", choices)
+            table.types.numbers(self.label)  # raises for texts and dates
+            choices = f"a question as the label, such as '{self.label} == 1'"
+            table.refuse(
+                "refuse", lambda part: ~np.isin(part[self.label], (0, 1)) & ~absent(part[self.label]), f"the label {self.label!r} is neither 0 nor 1", choices
+            )
         numbers = tuple(name for name, values in records.columns.items() if values.dtype.kind not in "UM" and name not in about)
         if not (self.features or numbers):
             raise InputError("the table has no number column beside the label; name the features, as in features='sex == \"F\"'")
         built = replace(self, features=self.features or numbers)
         encoding = built.encoding(dict.fromkeys(built.unknown, _YES_NO))
-        encoding.encode(records.take(slice(0, 0)))  # raises with the columns there are
+        encoding.encode(records)  # raises with the columns there are
         if encoding.may_lack(records):
             choices = "missing=exclude (they are left out), or other features"
-            table.refuse(self.missing, lambda: ~encoding.present(records), "a feature or the label has no value", choices)
+            table.refuse(self.missing, lambda part: ~encoding.present(part), "a feature or the label has no value", choices)
         return built
 
     def describe(self, result: Lesson) -> PlainData:

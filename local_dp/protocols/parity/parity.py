@@ -63,7 +63,7 @@ class ParityHalving(ParityProtocol):
     """Learns the parity r over {0,1}^d exactly by adaptive halving: d rounds, each asking its clients about the surviving masks and keeping the likelier half.
 
     Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 5.7 C^2 2^d clients, no factor d; every
-    sequentially interactive protocol needs 2.25 C^2 2^d at epsilon 1 (limits 4.2). Cost: one bit a client, d rounds. 1 <= d <= 12.
+    protocol needs 3.1 C^2 2^d at epsilon 1 (limits 12.3). Cost: one bit a client, d rounds. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity"

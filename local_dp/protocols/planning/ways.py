@@ -160,8 +160,8 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
     nano_epsilon(epsilon)
     if isinstance(protocol, Quantiles):
         return _of_quantiles(protocol, epsilon, population)
-    aim = protocol.aim()
-    if aim is None or aim.target.shape[1] > _MAX_SHARES:
+    aim = aim_of(protocol)
+    if aim is None:
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
@@ -172,10 +172,16 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
     return [*local, _curated(aim, law, epsilon), Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))]
 
 
+def aim_of(protocol: LocalProtocol[Any]) -> Aim | None:
+    """The mean over clients that several randomizers estimate; None where the answer is none, or has too many numbers to look at each."""
+    aim = protocol.aim()
+    return None if aim is None or aim.target.shape[1] > _MAX_SHARES else aim
+
+
 def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
     """The randomizers that estimate what the protocol is about, the one that a run takes first. Raises InputError where its answer is no mean over clients."""
-    aim = protocol.aim()
-    if aim is None or aim.target.shape[1] > _MAX_SHARES:
+    aim = aim_of(protocol)
+    if aim is None:
         raise InputError(f"{protocol.name}, with these parameters, is no mean over clients that several randomizers estimate: there is nothing to compare")
     return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
 

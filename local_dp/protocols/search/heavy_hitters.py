@@ -194,7 +194,7 @@ class FrequentStrings(LocalProtocol[Found]):
         return Strings(self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        values = table.records[self.column]
+        values = table.types[self.column]
         if values.dtype.kind in "fM":
             raise InputError(f"column {self.column!r} has {'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; give whole numbers or text")
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")

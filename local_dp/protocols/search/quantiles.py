@@ -272,11 +272,11 @@ class Quantiles(LocalProtocol[Located]):
         return Finite(Records({self.column: middles}), bell.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); what lies beyond them is counted too")
         table.refuse_missing(self.missing, self.column, "missing=exclude (quantiles of those present)")
-        return replace(self, whole=self.whole or table.records[self.column].dtype.kind in "biu")
+        return replace(self, whole=self.whole or table.types[self.column].dtype.kind in "biu")
 
     def describe(self, result: Located) -> PlainData:
         ends = [(self._ends(low)[0], self._ends(high)[1]) for _, low, high in result.places]

@@ -379,7 +379,7 @@ class Histogram(Shares):
         return Finite(Records({self.column: numbers}), bell.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(f"the histogram of {self.column!r} needs public bounds: add bounds=(low, high); what lies beyond them is counted too")
         table.refuse_missing(self.missing, self.column, "missing=category (a share of its own) or missing=exclude (shares among those present)")

@@ -31,8 +31,15 @@ class Launch:
         if self.private:
             object.__setattr__(self, "records", self.records.schema())
 
-    def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
+    @cached_property
+    def types(self) -> Records:
+        """No record, in columns of the same names and types."""
+        return self.records.schema()
+
+    def refuse(self, policy: str, lost: Callable[[Records], Bools], what: str, choices: str) -> None:
         """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a private run, which does not look, may have one.
+
+        `lost` gets some of the records at a time, and returns which of them are affected.
 
         Also, in a simulation, where the policy is "exclude" and no record is left.
         """
@@ -40,7 +47,7 @@ class Launch:
             return
         if self.private:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
-        count = int(np.count_nonzero(lost()))
+        count = sum(int(np.count_nonzero(lost(part))) for part in self.records.parts())
         if policy == "exclude" and count == len(self.records):
             raise InputError(f"in all {count} records {what}, so nobody is left to answer; ask about another column, or other values")
         if policy == "refuse" and count:
@@ -48,9 +55,8 @@ class Launch:
 
     def refuse_missing(self, policy: str, column: str, choices: str) -> None:
         """For a column of the table."""
-        values = self.records[column]
-        if may_lack(values):
-            self.refuse(policy, lambda: absent(values), f"{column!r} has no value", choices)
+        if may_lack(self.types[column]):
+            self.refuse(policy, lambda part: absent(part[column]), f"{column!r} has no value", choices)
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
@@ -61,31 +67,33 @@ class Launch:
             if empty and not self.private:
                 raise InputError(f"column {empty[0]!r} has no value in any of {len(self.records)} records; ask about another column") from None
             raise
-        if may_be_open(question.expression, self.records):
-            self.refuse(policy, lambda: answers_of(question.expression, self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
+        if may_be_open(question.expression, self.types):
+            self.refuse(policy, lambda part: answers_of(question.expression, part).unknown, f"a missing value leaves {question.text!r} open", choices)
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
 
-        def unlisted() -> Bools:
-            return ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
+        def unlisted(part: Records) -> Bools:
+            return ~np.isin(labels_of(part, column), np.array(labels)) & ~absent(part[column])
 
-        numbers, texts = self.records[column].dtype.kind in "iuf", [each.strip() for each in labels]
-        wrong = next((each for each in texts if numbers and each.endswith(".0") and each[:-2].lstrip("-").isdigit()), None)
-        spelled = f" (write {wrong[:-2]}, not {wrong})" if wrong else " (the values are True and False)" * (self.records[column].dtype.kind == "b")
+        kind, texts = self.types[column].dtype.kind, [each.strip() for each in labels]
+        wrong = next((each for each in texts if kind in "iuf" and each.endswith(".0") and each[:-2].lstrip("-").isdigit()), None)
+        spelled = f" (write {wrong[:-2]}, not {wrong})" if wrong else " (the values are True and False)" * (kind == "b")
         self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{spelled}", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
         """For numbers beyond the bounds."""
-        numbers = self.records.numbers(column)
-        self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
+        self.types.numbers(column)  # raises for texts and dates
+        self.refuse(
+            policy, lambda part: (part.numbers(column) < low) | (part.numbers(column) > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices
+        )
 
     def labels(self, column: str, listed: tuple[str, ...], from_data: bool | None, example: str = "first;second") -> tuple[str, ...]:
         """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none.
 
         `from_data` None: the protocol has no such option. `example` is the form of the labels.
         """
-        self.records[column]  # raises with the columns there are
+        self.types[column]  # raises with the columns there are
         if listed:
             return listed
         if from_data and not self.private:
@@ -116,8 +124,7 @@ def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
 
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
     """The distinct values of a column as labels, sorted, without missing ones. Raises InputError for more than 1,000."""
-    present = records.take(~absent(records[column]))
-    values = np.unique(present[column])
+    values = np.unique(np.concatenate([np.unique(part[column][~absent(part[column])]) for part in records.parts()]))
     if not 1 <= len(values) <= MAX_LABELS:
         raise InputError(f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most labels: count a number by intervals (histogram)")
     return tuple(dict.fromkeys(labels_of(Records({column: values}), column).tolist()))

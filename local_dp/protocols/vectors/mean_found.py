@@ -158,7 +158,7 @@ class MeanFound(LocalProtocol[FoundMean]):
         return Finite(Records({self.column: 1000.0 + place}), np.exp(-((place / 20) ** 2) / 2).tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
         return self
 

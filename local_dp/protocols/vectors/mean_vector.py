@@ -134,7 +134,7 @@ class Mean(MeanProtocol):
         return Finite(Records({self.column: self.bounded.in_units(share)}), np.exp(log_law - log_law.max()).tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.records.numbers(self.column)
+        table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or let mean-found find them")
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
@@ -295,14 +295,14 @@ class MeanVector(LocalProtocol[FoundVector]):
         if self.radius is None and not (self.low and self.high):
             raise InputError("the means need public bounds: add bounds=(low, high), one for each column or one for all, or the radius of a ball")
         for column in self.columns:
-            table.records.numbers(column)
+            table.types.numbers(column)
             table.refuse_missing(self.missing, column, "missing=middle (it counts as the middle of the bounds)")
         if self.radius is None:
             centres, reaches = self.box
             for column, low, high in zip(self.columns, centres - reaches, centres + reaches, strict=True):
                 table.refuse_outside(self.outside, column, low, high, "outside=clip (the means of the clipped numbers), or wider bounds")
         else:
-            table.refuse(self.outside, lambda: self._beyond(table.records), f"the norm is above {self.radius:g}", "outside=clip, or a larger radius")
+            table.refuse(self.outside, self._beyond, f"the norm is above {self.radius:g}", "outside=clip, or a larger radius")
         return self
 
     def _beyond(self, records: Records) -> Bools:

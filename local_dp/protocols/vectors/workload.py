@@ -230,9 +230,9 @@ class PrefixSums(LocalProtocol[Estimate]):
         return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        values = table.records.whole(self.column)
+        table.types.whole(self.column)
         what = f"{self.column!r} is not among 0..{self.k - 1}"
-        table.refuse("refuse", lambda: (values < 0) | (values >= self.k), what, "another k, or quantiles with bounds")
+        table.refuse("refuse", lambda part: (part[self.column] < 0) | (part[self.column] >= self.k), what, "another k, or quantiles with bounds")
         return self
 
     def describe(self, result: Estimate) -> PlainData:

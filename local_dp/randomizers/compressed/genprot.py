@@ -29,48 +29,33 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compressed(FiniteChannel):
-    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
+class OfChannel(FiniteChannel):
+    """Reports by a table of whole weights that a subclass makes from the channel of another randomizer.
 
-    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
-    law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
-    Utility: of all unbiased estimates that are sums over reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
-    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
+    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is `inner_epsilon` unless `setting` gives it. Utility: of all
+    unbiased estimates that are sums over reports, the one of least variance at the uniform law; `variances` has it exactly. Values are symbols, estimated as
+    shares, or a lattice of numbers, estimated as their mean.
     """
 
-    work: ClassVar[Work] = "short reports"
     inner: str = "grr"
     setting: tuple[str, ...] = ("k=8",)
-    streams: int = 64
 
+    @cached_property
     @abstractmethod
-    def parts(self, ratios: Ints) -> Ints:
-        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in 2^-30; both (streams, values, N), rows of one sum."""
+    def weights(self) -> Words:
+        """The channel, shape (cells, values, alphabet)."""
 
-    def check(self) -> None:
-        check_whole("streams", self.streams, 1, 1 << 10)
-        if self.streams & (self.streams - 1):
-            raise InputError(f"streams is {self.streams}; give a power of two")
+    @property
+    def inner_epsilon(self) -> float:
+        """Of `inner`, in nats."""
+        return self.epsilon
 
     def prepare(self) -> None:
         check_built(self.decoded)
 
     @cached_property
     def _channel(self) -> FiniteChannel:
-        return inner_channel(self.inner, self.setting, self.epsilon)
-
-    @cached_property
-    def weights(self) -> Words:
-        """The channel, shape (streams, values, N)."""
-        channel = self._channel
-        if channel.domain.size * self.streams * self.alphabet > _MOST:
-            raise InputError(f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} values make too large a table; give less")
-        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
-        parts = self.parts(_ratios(weights, self.streams, self.alphabet))
-        rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
-        if any(row is None for row in rows):
-            raise too_narrow(self)
-        return np.array(rows, dtype=np.uint64)
+        return inner_channel(self.inner, self.setting, self.inner_epsilon)
 
     @cached_property
     def _guide(self) -> Guide:
@@ -79,10 +64,6 @@ class Compressed(FiniteChannel):
     @property
     def domain(self) -> Domain:
         return self._channel.domain
-
-    @property
-    def cells(self) -> int:
-        return self.streams
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
@@ -94,12 +75,12 @@ class Compressed(FiniteChannel):
 
     @cached_property
     def _law(self) -> Floats:
-        """Pr[list and choice | value], shape (values, streams N)."""
-        return np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+        """Pr[list and choice | value], shape (values, cells alphabet)."""
+        return np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.cells
 
     @cached_property
     def decoded(self) -> Floats:
-        """The value of each choice, shape (streams, N), or (streams, N, k) for symbols: the a of least mean square with P a = truth, P the law (Lagrange)."""
+        """The value of each report, (cells, alphabet), or (cells, alphabet, k) for symbols: the a of least mean square with P a = truth, P the law."""
         law = self._law
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
@@ -107,8 +88,8 @@ class Compressed(FiniteChannel):
         decoded = shown.T @ (inverse @ truth)
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
-            raise InputError(f"{self.name}: {self.streams} lists of {self.alphabet} samples do not tell the values of {self.inner} apart; give more of them")
-        return np.asarray(decoded.reshape(self.streams, self.alphabet, *truth.shape[1:]))
+            raise InputError(f"{self.name}: {self.cells} lists of {self.alphabet} samples do not tell the values of {self.inner} apart; give more of them")
+        return np.asarray(decoded.reshape(self.cells, self.alphabet, *truth.shape[1:]))
 
     @cached_property
     def variances(self) -> Floats:
@@ -125,13 +106,50 @@ class Compressed(FiniteChannel):
         return Estimate(np.asarray(mean), np.sqrt(seen @ (stands - mean) ** 2) / n, n)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compressed(OfChannel):
+    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
+
+    A subclass gives the law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon,
+    enumerated over all lists.
+    """
+
+    work: ClassVar[Work] = "short reports"
+    streams: int = 64
+
+    @abstractmethod
+    def parts(self, ratios: Ints) -> Ints:
+        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in 2^-30; both (streams, values, N), rows of one sum."""
+
+    def check(self) -> None:
+        check_whole("streams", self.streams, 1, 1 << 10)
+        if self.streams & (self.streams - 1):
+            raise InputError(f"streams is {self.streams}; give a power of two")
+
+    @cached_property
+    def weights(self) -> Words:
+        channel = self._channel
+        if channel.domain.size * self.streams * self.alphabet > _MOST:
+            raise InputError(f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} values make too large a table; give less")
+        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
+        parts = self.parts(_ratios(weights, self.streams, self.alphabet))
+        rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
+        if any(row is None for row in rows):
+            raise too_narrow(self)
+        return np.array(rows, dtype=np.uint64)
+
+    @property
+    def cells(self) -> int:
+        return self.streams
+
+
 def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> FiniteChannel:
     """The randomizer of that name and parameters. Raises InputError unless it is a small finite channel without public coins."""
     channel = build_named(name, setting, epsilon=epsilon)
     if not isinstance(channel, FiniteChannel) or channel.uses_coins or channel.domain.kind not in ("symbols", "levels"):
-        raise InputError(f"{name} cannot be compressed; give a finite channel of symbols or of numbers that uses no public coin")
+        raise InputError(f"{name} cannot be the inner one; give a finite channel of symbols or of numbers that uses no public coin")
     if channel.domain.size > 1 << 12 or channel.domain.size * channel.alphabet > 1 << 22:
-        raise InputError(f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is too large to compress")
+        raise InputError(f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is too large for another one to be made of it")
     return channel
 
 

@@ -149,6 +149,11 @@ class Design(DirectOracle, OfSymbols):
         (points, size), p = self.sets, self.own_chance
         return p, (size - p) / (points - 1)
 
+
+@dataclass(frozen=True)
+class EvenDesign(Design):
+    """A design whose sets are all as likely to a client that they do not hold."""
+
     @abstractmethod
     def own(self, values: Ints) -> Counts:
         """The places, in a flattened tally, of the reports whose set contains each value, shape (n,) to (n, the same number for every value)."""

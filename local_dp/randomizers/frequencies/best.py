@@ -4,16 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.frequencies.affine_sets import MAX_SYMBOLS as MAX_EXACT
+from local_dp.randomizers.frequencies.affine_sets import AffineSets, best_size
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import OLH, best_hash
 from local_dp.randomizers.frequencies.projective import PGR, best_geometry, points
-from local_dp.randomizers.frequencies.subset_selection import MAX_SYMBOLS, SubsetSelection, best_blocks, total_variance
+from local_dp.randomizers.frequencies.subset_selection import MAX_SYMBOLS, SubsetSelection, best_blocks, is_field, total_variance
 
-MAX_JOINT = 64  # symbols up to which subset selection's covariances are quick
+MAX_JOINT = 64  # symbols up to which the covariances of sets are quick
 NEAR = Fraction(101, 100)  # what is within 1 % of the best is as good, and the simpler one is taken
+
+Kind: TypeAlias = type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection] | type[AffineSets]
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Choice:
     Every oracle of `choices` has this form: single symbols (w = 1), hyperplanes of affine and projective geometries, or blocks.
     """
 
-    kind: type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection]
+    kind: Kind
     order: int
     w: int
     total: Fraction
@@ -36,7 +41,7 @@ def choices(epsilon: float, k: int, *, joint: bool = False) -> list[Choice]:
     return [Choice(kind, order, w, total_variance(growth, order, w, k)) for kind, order, w in _sets(nano, symbols(k).size, joint)]
 
 
-def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection], int, int]]:
+def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[Kind, int, int]]:
     yield GRR, k, 1
     hashed = best_hash(nano, k)
     if hashed.m > 1:
@@ -48,6 +53,8 @@ def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[type[GRR] | type[OLH
         order, w = best_blocks(nano, k)
         if w > 1:
             yield SubsetSelection, order, w
+    if k <= MAX_EXACT and not is_field(k):
+        yield AffineSets, k, best_size(nano, k)
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import CodedOracle, Design, OfSymbols, TwoWeights
+from local_dp.randomizers.frequencies.base import CodedOracle, EvenDesign, OfSymbols, TwoWeights
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 from local_dp.randomizers.frequencies.unary import SUE
@@ -161,7 +161,7 @@ class EncodedGRR(CodedOracle):
 
 
 @dataclass(frozen=True)
-class HashDesign(Design):
+class HashDesign(EvenDesign):
     """Sets of equal hash: K / g of the K = g^m >= k points of a `LinearHash`."""
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import Design, TwoWeights
+from local_dp.randomizers.frequencies.base import EvenDesign, TwoWeights
 from local_dp.randomizers.frequencies.local_hashing import prime_power, recurring
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 
@@ -18,7 +18,7 @@ MAX_POINTS = 1 << 16  # so many that a client can enumerate the channel
 
 
 @dataclass(frozen=True, kw_only=True)
-class PGR(TwoWeights, Design):
+class PGR(TwoWeights, EvenDesign):
     """Reports one of the K >= k points of a projective geometry over the field of order g: e^eps times as likely one on the symbol's hyperplane.
 
     Points and hyperplanes are numbered along a Singer cycle: y is on the hyperplane of v where y + v modulo K is in a set D of w differences. So a client

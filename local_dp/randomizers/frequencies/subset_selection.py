@@ -1,8 +1,10 @@
 """Subset selection: a report is a set of w symbols, more often one that contains the client's symbol; a public coin helps to draw it."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +15,7 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import loses_little
-from local_dp.randomizers.frequencies.base import CodedOracle, Design, OfSymbols, TwoWeights
+from local_dp.randomizers.frequencies.base import CodedOracle, Design, EvenDesign, OfSymbols, TwoWeights
 from local_dp.tallies import Estimate, Tally
 
 MAX_SYMBOLS = 1024  # a tally has a count for each multiplier and set, about k^2
@@ -21,6 +23,11 @@ MAX_SYMBOLS = 1024  # a tally has a count for each multiplier and set, about k^2
 
 def _binary(order: int) -> bool:
     return order.bit_count() == 1
+
+
+def away(first: Ints, second: Ints, order: int) -> Ints:
+    """first - second in the group of this order, elementwise: its own inverse in the second argument."""
+    return first ^ second if _binary(order) else (first - second) % order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,23 +55,56 @@ class Translates(TwoWeights, OfSymbols):
     def alphabet(self) -> int:
         return self.k
 
-    def away(self, first: Ints, second: Ints) -> Ints:
-        """first - second in the group, elementwise: its own inverse in the second argument."""
-        return first ^ second if _binary(self.k) else (first - second) % self.k
-
     def report(self, values: Ints, ranks: Ints) -> Ints:
         """The rank is the code's place in the translate."""
-        return self.away(values, ranks)
+        return away(values, ranks, self.k)
 
     def rank(self, values: Ints, reports: Ints) -> Ints:
-        return self.away(values, reports)
+        return away(values, reports, self.k)
 
     def estimate(self, tally: Tally) -> Estimate:
         raise InputError("translates of one block do not tell the codes' shares; ask with subset-selection")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(CodedOracle, Design):
+class PermutedSets(CodedOracle, Design):
+    """Reports a set of codes by `inner`; the coin gives the code of each symbol. Utility: `Design`, where two symbols share equally many sets."""
+
+    @cached_property
+    @abstractmethod
+    def codes(self) -> Counts:
+        """The code of each symbol under each coin, shape (cells, k)."""
+
+    @cached_property
+    @abstractmethod
+    def holds(self) -> Floats:
+        """Which set, shape (alphabet, codes), holds which code."""
+
+    @property
+    def alphabet(self) -> int:
+        return self.inner.alphabet
+
+    @property
+    def cells(self) -> int:
+        """How many codes a symbol may have."""
+        return len(self.codes)
+
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        return self.codes[coins.astype(np.int64), values.astype(np.int64)]
+
+    def support(self, counts: Counts) -> Counts:
+        codes = counts.astype(np.float64) @ self.holds  # whole numbers below 2^53: exact
+        counts_of = np.take_along_axis(codes, np.broadcast_to(self.codes, (*codes.shape[:-1], self.k)), axis=-1)
+        return np.asarray(counts_of.sum(axis=-2).astype(np.int64))
+
+    def gathered(self, weights: Floats) -> Floats:
+        of_codes = np.zeros((len(weights), self.cells, self.holds.shape[1]))
+        of_codes[:, np.arange(self.cells)[:, None], self.codes] = weights[:, None, :]
+        return of_codes @ self.holds.T
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSelection(PermutedSets, EvenDesign):
     """Reports a set of w of k symbols: each set that contains the client's symbol e^eps times as likely as each other one.
 
     The coin permutes the symbols: it multiplies in a finite field, or for w = 2 picks a cycle. The report names a translate of {0, .., w - 1}. Over the coins
@@ -85,25 +125,12 @@ class SubsetSelection(CodedOracle, Design):
         order, w = best_blocks(nano_epsilon(self.epsilon), self.k)
         return Translates(self.epsilon, word_bits=self.word_bits, k=order, w=w)
 
-    @property
-    def alphabet(self) -> int:
-        return self.inner.k
-
-    @property
-    def cells(self) -> int:
-        """How many multipliers there are."""
-        return len(self._codes)
-
     @cached_property
-    def _codes(self) -> Counts:
-        """The code of each symbol under each multiplier, shape (multipliers, k)."""
+    def codes(self) -> Counts:
         if self.inner.w == 1:
             return np.arange(self.k, dtype=np.int64)[None, :]
         order = self.inner.k
-        return products(order)[:, : self.k] if field_order(order) == order else cycles(order)
-
-    def encode(self, values: Ints, coins: Ints) -> Ints:
-        return self._codes[coins.astype(np.int64), values.astype(np.int64)]
+        return products(order)[:, : self.k] if is_field(order) else cycles(order)
 
     @property
     def own_chance(self) -> float:
@@ -118,25 +145,14 @@ class SubsetSelection(CodedOracle, Design):
         return self.inner.blind
 
     def own(self, values: Ints) -> Counts:
-        codes = self._codes[:, values.astype(np.int64)].T  # value, multiplier
+        codes = self.codes[:, values.astype(np.int64)].T  # value, multiplier
         sets = self.inner.own(codes.ravel()).reshape(len(values), self.cells, self.inner.w)
         return (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
 
     @cached_property
-    def _holds(self) -> Floats:
-        """Which translate, shape (K, K), holds which code."""
+    def holds(self) -> Floats:
         every = np.arange(self.inner.k)
-        return (self.inner.away(every[None, :], every[:, None]) < self.inner.w).astype(np.float64)
-
-    def support(self, counts: Counts) -> Counts:
-        codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
-        counts_of = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
-        return np.asarray(counts_of.sum(axis=-2).astype(np.int64))
-
-    def gathered(self, weights: Floats) -> Floats:
-        of_codes = np.zeros((len(weights), self.cells, self.alphabet))
-        of_codes[:, np.arange(self.cells)[:, None], self._codes] = weights[:, None, :]
-        return of_codes @ self._holds.T
+        return (away(every[None, :], every[:, None], self.inner.k) < self.inner.w).astype(np.float64)
 
 
 def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
@@ -156,11 +172,14 @@ def best_blocks(nano: int, k: int) -> tuple[int, int]:
     return min(sizes, key=lambda size: total_variance(growth, size[0], size[1], k))
 
 
+def is_field(order: int) -> bool:
+    """Whether it is a prime or a power of two."""
+    return _binary(order) or all(order % part for part in range(2, int(order**0.5) + 1))
+
+
 def field_order(k: int) -> int:
     """The least number >= k that is a prime or a power of two."""
-    while not _binary(k) and any(k % part == 0 for part in range(2, int(k**0.5) + 1)):
-        k += 1
-    return k
+    return next(order for order in count(k) if is_field(order))
 
 
 @lru_cache(maxsize=8)

@@ -31,6 +31,20 @@ def mask_set(masks: Counts, d: int) -> str:
     return np.packbits(member, bitorder="little").tobytes().hex()
 
 
+def masks_of(masks: str, d: int) -> Counts:
+    """The members of a `mask_set`, ascending; of the empty text every mask of d bits. Raises InputError."""
+    if masks == "":
+        return np.arange(1 << d, dtype=np.int64)
+    try:
+        packed = np.frombuffer(bytes.fromhex(masks), dtype=np.uint8)
+    except (TypeError, ValueError):
+        raise InputError(f"the list of masks is {masks!r:.40}; give hexadecimal digits") from None
+    members = np.flatnonzero(np.unpackbits(packed, bitorder="little"))
+    if len(packed) != max(1, (1 << d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << d:
+        raise InputError(f"the list of masks has {len(members)} members in {len(packed)} bytes; give one to all of the 2^{d} masks")
+    return members.astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OfExamples(Randomizer):
     """A randomizer of a labelled example of parity over d bits. It estimates parities."""
@@ -61,16 +75,10 @@ class Characters(OneBit, OfExamples):
     @cached_property
     def listed(self) -> Counts:
         """The masks on the list, ascending."""
-        if self.masks == "":
-            return np.arange(1 << self.d, dtype=np.int64)
-        try:
-            packed = np.frombuffer(bytes.fromhex(self.masks), dtype=np.uint8)
-        except (TypeError, ValueError):
-            raise InputError(f"the list of masks is {self.masks!r:.40}; give hexadecimal digits") from None
-        members = np.flatnonzero(np.unpackbits(packed, bitorder="little"))
-        if len(packed) != max(1, (1 << self.d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << self.d or len(members).bit_count() != 1:
-            raise InputError(f"the list of masks has {len(members)} members in {len(packed)} bytes; give a power of two of the 2^{self.d} masks")
-        return members.astype(np.int64)
+        members = masks_of(self.masks, self.d)
+        if len(members).bit_count() != 1:
+            raise InputError(f"the list of masks has {len(members)} members; give a power of two of the 2^{self.d} masks")
+        return members
 
     @property
     def cells(self) -> int:
@@ -118,14 +126,14 @@ class Deny(OneThreshold, OfExamples):
         labelled = values.astype(short)
         named = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
-        wrong = _ruled_out(labelled, named) == agree  # ruled out where it should agree, or the reverse
+        wrong = ruled_out(labelled, named) == agree  # ruled out where it should agree, or the reverse
         x = labelled >> short(1)
         named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
         return named.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         labelled, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
-        kinds = np.where(_ruled_out(labelled, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
+        kinds = np.where(ruled_out(labelled, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
         return np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
 
     def law(self, r: int) -> Floats:
@@ -142,6 +150,6 @@ class Deny(OneThreshold, OfExamples):
         return Estimate(self.gain - factor * share, factor * np.sqrt(share * (1 - share) / n), n)
 
 
-def _ruled_out(held: Words, named: Words) -> Words:
+def ruled_out(held: Words, named: Words) -> Words:
     """1 where y (-1)^<w, x> = -1: the last bit of an example is the label's."""
     return parity(held & (named << np.uint16(1) | np.uint16(1)))

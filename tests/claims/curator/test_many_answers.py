@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from local_dp.curator.intervals import Level
 from local_dp.curator.marginals.base import Weights
 from local_dp.curator.query_release import counting, pmw
+from local_dp.curator.query_release.boosting import BadlyAnswered
 from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.pmw import Answered, FirstFar, Stream, Terms, moved
 from local_dp.curator.query_release.synthetic import ConcentratedRounds
-from local_dp.curator.selection.exponential import ExponentialChoice
+from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.experiments.claims.curator.many_answers import runs
 from local_dp.experiments.claims.curator.many_answers.claim import EXPERIMENT
 from local_dp.experiments.claims.curator.many_answers.runs import BUDGET, FOURIER, NEAREST, PRODUCT, RECORDS, AllMarginals, Privacy, Queries
@@ -22,12 +24,15 @@ QUICK, WITHIN = Quick(EXPERIMENT), ConcentratedRounds.within
 AWAY = {"moved": lambda weights, counted, share, step: moved(weights, counted, 1.0 - (share > weights[counted].sum()), step)}
 BOLD = {"_terms": lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100)}
 POOR = {"within": lambda rho, rounds: WITHIN(type(rho)(rho.atto_rho // 100), rounds)}
+ALIKE = {"candidates": lambda sampled, database: numbered(np.zeros(sampled.queries.k, dtype=np.int64))}
 STAYING = tuple(f"in rho beats {name}" for name in ("histogram", "Gaussian", "product"))
 QUERIES, MARGINALS = Queries(1000, 12), AllMarginals(5000, 12, 12)  # of the points, those to be measured again
 TWINS = [
     Twin("tests with half the noise", FirstFar, {"_nano": 2 * 10**9}, (Privacy,), ("whole transcripts",)),
     Twin("marginals with a third", Level, {"noise": property(lambda level: 3 * level.loss.nano)}, (Privacy,), ("whole transcripts",)),
     Twin("small databases", SmallDatabase, {"choice": property(lambda small: ExponentialChoice(small.epsilon))}, (Privacy,), ("whole transcripts",)),
+    Twin("samples by one term", BadlyAnswered, {"choice": property(lambda own: ExponentialChoice(len(own.expected) * own.each))}, (Privacy,), ("whole tran",)),
+    Twin("samples that ignore the errors", BadlyAnswered, ALIKE, (Queries,), ("boosting errs",)),
     Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("alpha to 1.1 alpha",)),
     Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, and says so",)),
     Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grows as sqrt(k)",)),

@@ -7,17 +7,24 @@ import numpy as np
 import pytest
 
 from local_dp.curator.oracle_efficient import perturbed
+from local_dp.curator.oracle_efficient.online import LossSequence
 from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease
-from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
-from local_dp.experiments.claims.curator import oracles
-from local_dp.experiments.claims.curator.oracles import EXPERIMENT, GAME, HISTOGRAM, RSPM, Alone, Errors, Learning, Loss, Price, Robust, Tables
+from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Thresholds, Verified, Weighted
+from local_dp.experiments.claims.curator.oracles import claim as oracles
+from local_dp.experiments.claims.curator.oracles import online, privacy
+from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT, GAME, HISTOGRAM, RSPM, Errors, Learning, Tables
+from local_dp.experiments.claims.curator.oracles.online import Regret, Spread
+from local_dp.experiments.claims.curator.oracles.privacy import Alone, Loss, Price, Robust
 from local_dp.experiments.lab.claim import Figure
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.runs.quick import Quick, Twin, lost
 
 QUICK = Quick(EXPERIMENT)
 NOBODY = {"Beside": lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1)))}
+GUMBEL_REGRET = LossSequence.gumbel_regret
+EAGER = {"gumbel_regret": lambda losses, epsilon: GUMBEL_REGRET(losses, 24.0)}
+STILL = {"separator_noise": lambda queries, epsilon, count, draws: np.zeros((count, queries.size))}
 UNTESTED = {
     "local_dp.curator.oracle_efficient.robust.Terms.pass_chance": lambda terms, survivors: Fraction(survivors > 0),
     "local_dp.curator.oracle_efficient.robust.RobustRelease._delta": lambda release: 0.1,
@@ -25,23 +32,38 @@ UNTESTED = {
 LIES = ("a solver that lies reveals a label",)
 TWINS = [
     Twin("half the noise", Conjunctions, {"shift": property(lambda queries: queries.d)}, (Loss,), ("loses epsilon, exactly",)),
-    Twin("a true claim", oracles.Liar, {"minimise": lambda liar, data: Claimed(liar.exact.minimise(data).choice)}, (Alone,), LIES),
+    Twin("a true claim", privacy.Liar, {"minimise": lambda liar, data: Claimed(liar.exact.minimise(data).choice)}, (Alone,), LIES),
     Twin("a solver that never fails", Verified, {"minimise": lambda oracle, data: oracle.exact.minimise(data)}, (Alone,), LIES),
     Twin("any survivor released", None, UNTESTED, (Robust,), ("with PRSMA the same solver",)),
     Twin("survivors for nothing", None, {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0}, (Price,), ("one surviving piece more",)),
+    Twin(
+        "leaders without noise",
+        online,
+        STILL,
+        (Regret,),
+        ("so is that of",),
+    ),
+    Twin(
+        "exponential weights of one leader",
+        LossSequence,
+        EAGER,
+        (Regret,),
+        ("regret of Gumbel",),
+    ),
+    Twin("thresholds with the noise of any class", Thresholds, {"shift": property(lambda queries: 2 * queries.points)}, (Spread,), ("widen their",)),
     Twin("a queries' player that hardly sees the data", perturbed, NOBODY, (Tables,), ("the game's table",)),
 ]
 
 
 @pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; a point measured twice is identical; three figures of at most six curves, with the losing methods; the run's own figures in words."""
+    """At the quick scale; a point measured twice is identical; four figures of at most six curves, with the losing methods; the run's own figures in words."""
     QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables)))
     finding = QUICK.found()
     figures = [figure for figure in finding.figures if isinstance(figure, Figure)]
-    assert [len(figure.curves) for figure in figures] == [4, 5, 4]
+    assert [len(figure.curves) for figure in figures] == [4, 5, 4, 6]
     assert {curve.label for curve in figures[1].curves} >= {GAME, HISTOGRAM}
-    assert any(oracles.ROBUST in curve.label for curve in figures[2].curves)
+    assert any(privacy.ROBUST in curve.label for curve in figures[2].curves)
     rspm = next(QUICK.right(place).errors[RSPM] for place, point in enumerate(QUICK.points) if isinstance(point, Learning) and point.examples == 1000)
     assert f"RSPM errs {np.mean(rspm):.1%} more" in finding.headline
 

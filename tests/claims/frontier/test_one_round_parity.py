@@ -104,13 +104,13 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     assert "Every search" in lost(found(Count))
 
 
-def agrees(label: Any, named: Any, right: Any = characters._ruled_out) -> Any:
+def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
     """Clients name a parity that agrees."""
     return right(label, named) ^ np.uint8(1)
 
 
 @pytest.mark.parametrize(("target", "name", "wrong"), [
-    (characters, "_ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+    (characters, "ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip
 def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""

@@ -1,10 +1,12 @@
 """The experiment `interaction`: its verdict follows the measurements, and wrong methods lose it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from local_dp.experiments.claims.local.interaction import bits
 from local_dp.experiments.claims.local.interaction import lists as interaction_lists
 from local_dp.experiments.claims.local.interaction.claim import EXPERIMENT, Descended, Descent, Prefixes, SquareErrors, ThresholdUsers, predicted_gain
 from local_dp.experiments.claims.local.interaction.lists import BEST, GUESSES, OTHERS, PLACED, ROUNDS, Grid, Learned, Least, Placed, Rates, Users
@@ -12,6 +14,7 @@ from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.experiments.lab.store import plain
+from local_dp.hardness.transcripts import OneRound, as_randomized_response
 from local_dp.interaction import Adaptive
 from local_dp.learners.moments import LowDegree
 from local_dp.theorems.from_sq import local_from_sq
@@ -26,6 +29,8 @@ def promised(point: Any) -> Any:
     if isinstance(point, Prefixes):
         gain = predicted_gain(point.k)
         return SquareErrors([1.0, 1.01, 0.99] * 3, [gain, 1.01 * gain, 0.99 * gain] * 3)
+    if isinstance(point, bits.OneBit):
+        return bits.Replayed(point.count, point.count, "8")
     if isinstance(point, Placed):
         return Learned(round(point.runs * sum(PLACED[point.learner, point.d][1:]) / 2))
     if isinstance(point, (Users, ThresholdUsers)):
@@ -85,6 +90,16 @@ def test_a_weak_mechanism_loses_the_verdict() -> None:
         (point, SquareErrors([1.25 * error for error in each.together], each.apart) if isinstance(point, Prefixes) else each) for point, each in as_promised()
     ]
     assert len(lost(measured)) == 2
+
+
+def test_a_wrong_round_has_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes the reports for the bits themselves, or clients who answer at twice the E, are not shown."""
+    twins: list[Callable[[OneRound], OneRound]] = [lambda right: OneRound(right.growth, right.laws()), lambda right: OneRound(2 * right.growth, right.server)]
+    for wrong in (lambda right: right, *twins):
+        monkeypatch.setattr(bits, "as_randomized_response", lambda *protocol, wrong=wrong: wrong(as_randomized_response(*protocol)))
+        replayed = bits.OneBit(2, 4, bits.COUNT).measure(1)
+        measured = [(point, replayed if isinstance(point, bits.OneBit) else each) for point, each in as_promised()]
+        assert ("no interaction helps" in str(lost(measured))) == (wrong in twins)
 
 
 @pytest.mark.long

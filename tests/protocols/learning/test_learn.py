@@ -10,11 +10,12 @@ import pytest
 from scipy import stats
 
 from local_dp.errors import InputError
+from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.learners.tabular import TABULAR
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.populations.finite import Population, Resampled, Rows
+from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import parse
@@ -84,8 +85,7 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     protocol = Learn(label=label, bounds=bounds(table), missing=exclude).for_table(Launch(table, False))
     covered = widths = 0.0
     for seed in range(100):
-        rows = np.random.default_rng(seed).permutation(len(table))[:100]
-        population = Rows(table.take(rows), sampled_from=table)
+        population = sample_rows(table, 100, seed)
         lesson = learnt(protocol, population, seed)
         truth = protocol.true_score(lesson, population)
         covered += lesson.score.low <= truth <= lesson.score.high

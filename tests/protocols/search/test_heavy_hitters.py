@@ -197,7 +197,7 @@ def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[Freq
     """AIRBUS stays apart from AIRBUS INDUSTRIE, names merged by the cut have an ellipsis, and no ghost is listed. The mean errors of the five are within 5
     standard errors (fails with 3e-6 for all); estimates by clients of the search miss by 20."""
     population, errors = makers(60_000), []
-    protocol = kind(column="name", share=0.1, text_bytes=size).for_table(Launch(population.records, False))
+    protocol = kind(column="name", share=0.1, text_bytes=size).for_table(Launch(population.whole, False))
     truth: dict[str, float] = {}
     for name, share in MAKERS.items():
         shown = name if len(name) <= size else f"{name[: size - 1]}\u2026"

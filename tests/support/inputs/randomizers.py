@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.purified import Purified
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
@@ -28,7 +29,7 @@ from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
-ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "subset-selection", "hadamard-response", "recursive-hadamard")
+ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "subset-selection", "affine-sets", "hadamard-response", "recursive-hadamard")
 PROVEN_NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].evidence in PROVEN]
 NUMBERS = ("one-bit-mean", "discrete-laplace", "bounded-laplace", "staircase", "piecewise", "hybrid", "square-wave")
 _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the size is not a parameter `k` alone
@@ -36,7 +37,7 @@ _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the
     **dict.fromkeys(NUMBERS, lambda k: {"steps": min(k, 64) - 1}),
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
     "rounded-oracle": lambda k: {"groups": k, "steps": 4},
-    **dict.fromkeys(("characters", "deny"), lambda k: {"d": (k - 1).bit_length()}),
+    **dict.fromkeys(("characters", "deny", "suspects"), lambda k: {"d": (k - 1).bit_length()}),
     "discrete-gaussian": lambda k: {"steps": min(k, 8) - 1, "delta": 0.01},
     "count-mean-sketch": lambda k: {"k": k, "m": 2 if k < 5 else 4},
     "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},
@@ -86,6 +87,8 @@ def stated_loss(randomizer: Randomizer) -> float:
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if isinstance(randomizer, RoundedOracle):
         return math.log(exact_ratio(randomizer.inner))  # the loss of the oracle in the 32 bits that it has of a word
+    if isinstance(randomizer, Purified):
+        return math.log(exact_ratio(randomizer._channel))  # of a pure inner one, which stays as it is
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS

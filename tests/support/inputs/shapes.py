@@ -18,8 +18,8 @@ from tests.support.inputs.questions import ANY_COLUMNS
 BY_VECTOR = ("random-coordinate", "sampled-signs", "duchi-vector", "nearest-direction", "privunit", "projunit")
 BY_SET = ("padding-sampling", "pckv", "pckv-ue")
 BY_SYMBOL = (
-    "grr", "hadamard", "hadamard-response", "recursive-hadamard", "olh", "blh", "pi-rappor", "count-mean-sketch", "pgr", "subset-selection", "sue", "oue",
-    "the", "wide-hashing", "d-bit-flip", "binary-rr", "memoised-grr", "memoised-rappor", "loloha", *BY_SET,
+    "grr", "hadamard", "hadamard-response", "recursive-hadamard", "olh", "blh", "pi-rappor", "count-mean-sketch", "pgr", "subset-selection", "affine-sets",
+    "sue", "oue", "the", "wide-hashing", "d-bit-flip", "binary-rr", "memoised-grr", "memoised-rappor", "loloha", *BY_SET,
 )  # fmt: skip
 SMALL = 256  # symbols: of more, the tables of some randomizers take long to verify
 ENDS = ("a", "a\x00", "a\x00\x00")  # labels that a column of text cannot hold apart

@@ -9,6 +9,7 @@ import numpy as np
 from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
+from local_dp.curator.selection.common import CommonRecord
 from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner, PermutedMechanism, numbered
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
@@ -50,6 +51,10 @@ def stable(epsilon: float, delta: float) -> Case:
     return Case(
         StableChoice(leading, epsilon, delta), [(0,), (1,), (2,)], points(2), (1, 2, 3, 6, 9, 12, 60), twins, tight=0.99, sample=((0,),) * 20 + ((1,),) * 3
     )
+
+
+def by_value(database: Multiset) -> dict[int, int]:
+    return dict(enumerate(frequencies(database).tolist()))
 
 
 def ends(database: Multiset) -> Runs:
@@ -95,6 +100,7 @@ CASES = (
     stable(1.0, 1e-3),
     stable(2.0, 1e-6),
     stable(0.1, 0.05),
+    Case(CommonRecord(by_value, 0.5, 1e-2, 6), POINTS, points(2), (6,), tight=0.99, sample=((0,),) * 6),
     Case(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 0.5)), POINTS, points(2), (1, 2), (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),)),
     occam(Parities(2), 4, 0.5),
     occam(Parities(2), 4, 1.0),

@@ -92,7 +92,7 @@ def embedded() -> Iterator[str]:
     """The embedded broker as a run would start it, for several runs; gives its URL."""
     folder = tempfile.mkdtemp(prefix="broker-")
     path = f"{folder}/broker"
-    words = python("local_dp.bus.broker", path)
+    words = python("local_dp.bus.embedded", path)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,6 +1,6 @@
 """Helpers, brokers and commands that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
 
-A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.broker`;
+A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.embedded`;
 it asks the warm interpreter for a fork and lives exactly as long.
 That runs start their real ones is tested elsewhere: by everything that does not use this, and by commands in interpreters of their own.
 """
@@ -54,10 +54,10 @@ def forked_from(path: str) -> Iterator[None]:
 
 def serve(path: str) -> None:
     """Forks a process for everyone who calls, until standard input closes."""
-    from local_dp.bus.broker import main as broker
+    from local_dp.bus.embedded import main as broker
     from local_dp.clients.helper import main as helper
 
-    mains = {"local_dp.clients.helper": helper, "local_dp.bus.broker": broker, COMMAND: typed}
+    mains = {"local_dp.clients.helper": helper, "local_dp.bus.embedded": broker, COMMAND: typed}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(path)

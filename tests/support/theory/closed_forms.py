@@ -33,7 +33,7 @@ from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, 
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.coordinates import largest_normal, nearest_variance
-from tests.support.theory.parity_forms import denied, deny, parities
+from tests.support.theory.parity_forms import denied, deny, named, parities, suspects
 
 Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
 ODDS = np.arange(1, 20) / 20
@@ -265,12 +265,13 @@ FORMS: dict[str, Form] = {
     "wide-hashing": of_share(lambda r, share: parities_variance(r.epsilon, r.parities, share)),
     "characters": characters,
     "deny": deny,
+    "suspects": suspects,
     "prefix-signs": prefixes,
     "sign-rows": one_bit(correlations),
     "sue": of_share(lambda r, share: sue_variance(r.epsilon, share)),
     "oue": of_share(lambda r, share: oue_variance(r.epsilon, share)),
     "the": of_share(lambda r, share: thresholded_variance(r.epsilon, best_threshold(r.nano) / STEPS, share)),
-    "subset-selection": of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share)),
+    **dict.fromkeys(("subset-selection", "affine-sets"), of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share))),
     "count-mean-sketch": of_share(lambda r, share: sketch_variance(r.epsilon, r.hash.g, r.hash.points, share)),
     **dict.fromkeys(("olh", "blh", "pi-rappor"), of_share(hashed)),
     "pgr": of_share(lambda r, share: subset_variance(r.epsilon, r.alphabet, r.w, share)),
@@ -292,7 +293,7 @@ FORMS: dict[str, Form] = {
 
 BY_TABLE = dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
     ("seeded-rejection", "genprot"), "the public samples are drawn once for all, and what they are decides the table"
-)
+) | {"purified": "the rows are clipped ones of another channel"}
 FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size)))
 
 AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
@@ -306,6 +307,7 @@ AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     "padding-sampling": holders,
     "characters": parities,
     "deny": denied,
+    "suspects": named,
     "prefix-signs": prefix_sums,
     "sign-rows": correlations,
 }
@@ -315,6 +317,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{key: {"k": 7} for key in ("blh", "pgr", "hadamard-response")},
     **{key: {"k": 13} for key in ("olh", "pi-rappor", "subset-selection")},
     "recursive-hadamard": {"k": 5, "b": 2},
+    "affine-sets": {"k": 10},
     "count-mean-sketch": {"k": 6, "m": 3},
     "signed-hadamard": {"k": 3},
     "signed-blocks": {"k": 3, "size": 2},
@@ -322,6 +325,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "d-bit-flip": {"k": 5, "d": 2},
     "change-tracking": {"intervals": 4},
     **{key: {"d": 2} for key in ("characters", "deny")},
+    "suspects": {"d": 3, "masks": "b5", "word_bits": 64},  # 32 bits leave remainders of 1e-9
     "one-bit-mean": {"steps": 7},
     **{key: {"groups": 2, "steps": 3} for key in ("rounded-grr", "rounded-hadamard")},
     "rounded-oracle": {"groups": 2, "steps": 4},

@@ -1,5 +1,6 @@
 """Closed forms of the randomizers of parities: what their estimates are of, and one variance."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,3 +25,20 @@ def deny(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """(C - m) (K C - C + m): a report stands for C, or for C (1 - K) with probability (1 - m / C) / K."""
     gain, mean = response_gain(randomizer.epsilon), denied(randomizer, values, law)
     return np.asarray((gain - mean) * (randomizer.alphabet * gain - gain + mean))
+
+
+def named(randomizer: Any, values: Ints, law: Floats) -> Floats:
+    """m Pr[w] - 1 of each listed w, the half rounded at random: by ratios E and 1 alone."""
+    m, growth, half = randomizer.alphabet, math.exp(randomizer.epsilon), randomizer.alphabet // 2
+    ruled = np.array([[int(value & (2 * w + 1)).bit_count() % 2 for w in randomizer.listed.tolist()] for value in values.tolist()])
+    count = ruled.sum(axis=1, keepdims=True)
+    inside = np.minimum(1.0, half / np.maximum(count, 1))
+    outside = np.maximum(0.0, (half - count) / np.maximum(m - count, 1))
+    chosen = np.where(ruled == 1, inside, outside)  # the probability that w is in the half
+    return np.asarray(m * (law @ (1 + (growth - 1) * chosen)) / (growth * half + m - half) - 1)
+
+
+def suspects(randomizer: Any, values: Ints, law: Floats) -> Floats:
+    """m^2 p (1 - p), p = (1 + mean) / m."""
+    mean = named(randomizer, values, law)
+    return np.asarray((1 + mean) * (randomizer.alphabet - 1 - mean))

@@ -7,8 +7,10 @@ import numpy as np
 
 from local_dp.experiments.claims.curator.many_answers import runs
 from local_dp.experiments.claims.curator.many_answers.runs import (
+    BOOSTED,
     CONCENTRATED,
     DUAL,
+    FITTED,
     FOURIER,
     GAUSSIAN,
     HALTED,
@@ -19,6 +21,7 @@ from local_dp.experiments.claims.curator.many_answers.runs import (
     PMW,
     PRODUCT,
     PURE,
+    SYNOPSIS,
     TENTH,
     WEIGHTS,
     AllMarginals,
@@ -55,11 +58,13 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
     claim = (
         "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer from a hypothesis, at an error that hardly depends on k; small "
         "databases do so at an error that depends on their size. On random queries of a few hundred points both lose to a noisy histogram of these points, and "
-        "the weights to Gaussian noise, too. Weights pay where a histogram has more cells than there are records. A synthetic table fitted to selected "
-        "marginals, with noise counted in rho, then errs less on average over all 3-way marginals than any baseline, from 1,000 to 15,000 records. The table "
-        "nearest to one release of all their characters errs still less, in one round. From 15,000 records on noise on the characters alone is as good."
+        "the weights to Gaussian noise, too. Boosting for queries makes a strong answer of weak ones, and errs less than private multiplicative weights; but "
+        "weights fitted once to as many noisy counts, at the same price, err less still. Weights pay where a histogram has more cells than there are records. "
+        "A synthetic table fitted to selected marginals, with noise counted in rho, then errs less on average over all 3-way marginals than any baseline, from "
+        "1,000 to 15,000 records. The table nearest to one release of all their characters errs still less, in one round. From 15,000 records on noise on the "
+        "characters alone is as good."
     )
-    source = "Blum, Ligett, Roth 2008; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012; Gaboardi et al. 2014"
+    source = "Blum, Ligett, Roth 2008; Dwork, Rothblum, Vadhan 2010; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012; Gaboardi et al. 2014"
 
     def points(self, scale: Scale) -> list[Privacy | Queries | Small | AllMarginals]:
         trials = RUNS[scale]
@@ -80,7 +85,7 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         tables = [_table(TITLES[0], "queries", queries), halted, _table(TITLES[1], "records", small), _table(TITLES[2], "records", marginals)]
         shares = sorted((row[:3] for row in answered), key=lambda row: list(WEIGHTS).index(row[0]))
         figures = [
-            _figure("queries", TITLES[0], "queries k", queries, (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH)),
+            _figure("queries", TITLES[0], "queries k", queries, (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED)),
             Figure("many-answers-halted", "The share of the queries that PMW answers", "queries k", "share answered", curves(shares), log_x=True),
             _figure("small", TITLES[1], "records n", small, next((tuple(m.errors) for m in small.values()), ())),
             _figure("marginals", TITLES[2], "records n", marginals, (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST)),
@@ -97,6 +102,7 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
             ),
             *_check_weights(queries),
             *_check_losers(queries),
+            _check_boosting({k: m for k, m in queries.items() if BOOSTED in m.errors}),
             _check_halted({k: m for k, m in queries.items() if k >= 1000}),
             _check_small({n: m for n, m in small.items() if n >= 1000}),
             *_check_marginals(marginals),
@@ -121,9 +127,9 @@ def _headline(queries: Sized, marginals: Sized) -> str:
 
 
 def _pooled(measured: Sized, worse: str, better: str) -> Positive:
-    """How many times smaller the second error is, the mean of all runs of all sizes, each on its own data."""
-    ratios = [np.array(m.errors[worse]) / np.array(m.errors[better]) for m in measured.values()]
-    return positive_mean(np.concatenate(ratios)) if ratios else NO_FACTOR
+    """How many times smaller the second error is, the mean of all runs of all sizes that have both, each on its own data."""
+    pairs = [pair for m in measured.values() for pair in zip(m.errors[worse], m.errors[better], strict=False)]
+    return positive_mean([top / bottom for top, bottom in pairs]) if pairs else NO_FACTOR
 
 
 def _check_weights(queries: Sized) -> list[Check]:
@@ -168,6 +174,17 @@ def _check_losers(queries: Sized) -> list[Check]:
         most = queries[100_000].errors
         checks.append(measured("with 100,000 queries PMW by a bet errs 1.1 times less than Laplace noise", {"": ratio(most[LAPLACE], most[TENTH])}, 1.1))
     return checks
+
+
+def _check_boosting(large: Sized) -> Check:
+    return holds(
+        "boosting errs 3.9 times less than PMW and 1.6 times less than its synopses in the mean, but 4 times more than weights fitted once to as many counts",
+        {
+            "less than PMW": Claimed(_pooled(large, PMW, BOOSTED), 3.9),
+            "less than a synopsis": Claimed(_pooled(large, SYNOPSIS, BOOSTED), 1.6),
+            "more than weights fitted once": Claimed(_pooled(large, BOOSTED, FITTED), 4),
+        },
+    )
 
 
 def _check_halted(large: Sized) -> Check:
@@ -246,7 +263,7 @@ def _table(title: str, size: str, measured: Sized) -> Table:
 
 
 def _figure(name: str, title: str, axis: str, measured: Sized, labels: tuple[str, ...]) -> Figure:
-    drawn = curves((label, n, *positive_mean(m.errors[label]).stated) for label in labels for n, m in measured.items())
+    drawn = curves((label, n, *positive_mean(m.errors[label]).stated) for label in labels for n, m in measured.items() if label in m.errors)
     return Figure(f"many-answers-{name}", title[0].upper() + title[1:], axis, "largest error (share of the records)", drawn, log_x=True, log_y=True)
 
 

@@ -18,6 +18,7 @@ from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, ind
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, nearest_table
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.query_release.boosting import Boosting, BoostingTerms, CountedBase
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
 from local_dp.curator.query_release.synthetic import DualQuery, Mwem, PureRounds, concentrated_mwem, pure_mwem
@@ -37,6 +38,10 @@ PMW, TENTH, HALTED = WEIGHTS
 PRODUCT, DUAL, PURE, CONCENTRATED = "product of columns", "DualQuery", "MWEM, pure", "MWEM, concentrated"
 FOURIER, NEAREST = "Fourier mechanism", "Fourier, nearest table"
 SMALL = "BLR"
+BOOSTED, SYNOPSIS, FITTED = "boosting", "boosting, one synopsis", "weights fitted once"
+BOOSTED_RUNS = 4
+BOOSTED_QUERIES = (1000, 10_000)  # from, to
+ROUNDS, SAMPLES, MARGIN, ETA = 10, 100, RECORDS // 50, 0.4  # of boosting
 
 
 Named = dict[str, list[float]]
@@ -101,11 +106,33 @@ class Queries:
             weighed = {name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()}
             _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
             _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
+            if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
+                _add(errors, _boosted(database, queries, truth, Draws(KeyedNoise(seed), k << 8 | 1 << 7 | trial)))
             _add(answered, {name: each.answered for name, each in weighed.items()})
             for _ in range(NOISES):
                 again = {LAPLACE: laplace.release(database, draws), GAUSSIAN: gaussian.release(database, draws)}
                 _add(noise, {name: float(np.abs(each - truth).max()) / laws[name] for name, each in again.items()})
         return Errors(errors, predicted=predicted, noise=noise, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
+
+
+@cache
+def boosting_terms(rounds: int, samples: int) -> BoostingTerms:
+    """At (EPSILON, DELTA), about half of the squares of all losses for the samples: the scores of round t move by t."""
+    squares = samples * sum(t * t for t in range(1, rounds)) + rounds * samples
+    each, step = 0.1 / math.sqrt(squares), math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
+    counted = CountedBase(each * math.sqrt(squares / (rounds * samples)))
+    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, counted).within(BUDGET)
+
+
+def _boosted(database: Counts, queries: CountingQueries, truth: Counts, draws: Draws) -> dict[str, float]:
+    """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many queries, or all, at once: each at the same price."""
+    many, once = (
+        TrustedOracle(database, Account(BUDGET), draws).answer((Boosting(queries, boosting_terms(*terms), DELTA),))[0]
+        for terms in ((ROUNDS, SAMPLES), (1, ROUNDS * SAMPLES))
+    )
+    synopses = np.abs(many.answers - truth).max(axis=1).mean()
+    largest = {BOOSTED: np.abs(many.counts - truth).max(), SYNOPSIS: synopses, FITTED: np.abs(once.counts - truth).max()}
+    return {name: float(error) / RECORDS for name, error in largest.items()}
 
 
 @cache
@@ -272,4 +299,13 @@ def _prove_small() -> float:
     return epsilon_of(max(databases.worst_ratios(small).values())) / small.loss.epsilon
 
 
-PROVED: dict[str, Callable[[], float]] = {"PMW": _prove_weights, "MWEM": _prove_mwem, "DualQuery": _prove_dual, SMALL: _prove_small}
+def _prove_boosting() -> float:
+    """N = 3, n = 1, three rounds: a record that moves from point 1 to 0 raises one count and lowers seven."""
+    queries = CountingQueries(np.array([(True, False, False)] + [(False, True, False)] * 7))
+    databases: SmallDatabases[Any, Any] = SmallDatabases([(0,), (1,), (2,)], 1, lambda records: table(np.array([point for (point,) in records]), 3))
+    boosting = Boosting(queries, BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON)), DELTA)
+    stated = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
+    return epsilon_of(max(worst_transcripts(boosting.algorithm(1, 1), databases).values())) / stated
+
+
+PROVED: dict[str, Callable[[], float]] = {"PMW": _prove_weights, "MWEM": _prove_mwem, "DualQuery": _prove_dual, SMALL: _prove_small, BOOSTED: _prove_boosting}

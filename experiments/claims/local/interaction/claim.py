@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.interaction import lists
+from local_dp.experiments.claims.local.interaction import bits, lists
 from local_dp.experiments.claims.local.interaction.lists import EPSILON, TARGET
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
@@ -189,8 +189,8 @@ class Descent:
 
 
 Descents: TypeAlias = Rows[Descent, Descended]
-Place: TypeAlias = lists.Least | lists.Grid | lists.Placed | lists.Users | Descent | Prefixes | ThresholdUsers
-Result: TypeAlias = Search | lists.Rates | lists.Learned | Crossing | Descended | SquareErrors
+Place: TypeAlias = lists.Least | lists.Grid | lists.Placed | lists.Users | Descent | Prefixes | ThresholdUsers | bits.OneBit
+Result: TypeAlias = Search | lists.Rates | lists.Learned | Crossing | Descended | SquareErrors | bits.Replayed
 
 
 def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
@@ -210,17 +210,19 @@ class Interaction(Experiment[Place, Result]):
     claim: ClassVar[str] = (
         "To learn a list of rules, asking clients in rounds, each round about what the rules found so far leave open, takes fewer clients than any of the "
         "one-round methods tried, and the more rules, the greater the advantage; simple averaging fails with as many clients as were tried. "
-        "The distribution function of a column, in contrast, takes one round only: one well-chosen bit a client does the work of many separate questions."
+        "The distribution function of a column, in contrast, takes one round only: one well-chosen bit a client does the work of many separate questions. "
+        "Where each client holds one bit, no interaction helps at all: randomized response in one round can replay every protocol exactly."
     )
-    source: ClassVar[str] = "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 8.3 to 8.5)"
+    source: ClassVar[str] = "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 1, 8.3 to 8.5)"
 
     def points(self, scale: Scale) -> list[Place]:
         descents = (Descent(d, [10**4, 10**5, 10**6], runs) for d, runs in DESCENTS[scale].items())
         sizes = (16, 64, 256, 1024) if scale == "full" else (16, 64, 256)
-        return [*lists.points(scale), *descents, *(Prefixes(k, TRIALS[scale]) for k in sizes), ThresholdUsers(CROSS_CHECKED)]
+        written = (bits.OneBit(clients, turns, bits.COUNT) for clients, turns in bits.TURNS[scale].items())
+        return [*lists.points(scale), *descents, *(Prefixes(k, TRIALS[scale]) for k in sizes), ThresholdUsers(CROSS_CHECKED), *written]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        placed = of_kind(measurements, lists.Placed)
+        placed, replayed = of_kind(measurements, lists.Placed), of_kind(measurements, bits.OneBit)
         searches, descents, prefixes = of_kind(measurements, lists.Least), of_kind(measurements, Descent), of_kind(measurements, Prefixes)
         reached = reached_check([(str(point), search) for point, search in searches])
         counts = {(point.learner, point.d): count for point, count in searches}
@@ -233,10 +235,11 @@ class Interaction(Experiment[Place, Result]):
                 *(lists.checks(counts, errors) if reached.shown else []),
                 _descent_check(descents),
                 *prefix_checks(prefixes),
+                *bits.bits_checks(replayed),
                 *crossed,
                 intervals_check(),
             ],
-            tables=[*([lists.table(counts)] if reached.shown else []), _descent_table(descents), prefix_table(prefixes)],
+            tables=[*([lists.table(counts)] if reached.shown else []), _descent_table(descents), prefix_table(prefixes), bits.bits_table(replayed)],
             figures=[lists.accuracy_figure(errors), *([lists.clients_figure(counts)] if reached.shown else []), prefix_figure(prefixes)],
             notes=[
                 "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least squares over polynomials from moments up to 2k. That no "

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients
+from local_dp.bounds.channels import parity_interactive_bound
+from local_dp.bounds.parity import parity_halving_clients, parity_masks_bound, parity_one_round_clients
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.local.parity.central import Central, CentralResult, central_finding, central_points
 from local_dp.experiments.lab.calibration import intervals_check
@@ -76,7 +77,7 @@ class Parity(Experiment[Place, Result]):
     title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"
     claim: ClassVar[str] = (
         "A hidden parity of d bits is learned privately by a trusted curator from a number of examples that grows linearly with d, while clients who trust "
-        "nobody and randomize their own answers need about 2^d of them, in one round or in many, if each is asked in one round only."
+        "nobody and randomize their own answers need about 2^d of them, in one round or in many, even if they are asked again and again."
     )
     source: ClassVar[str] = "KLNRS 2008, Section 3.2, Theorem 3.8 and Corollary 4.6; limits 4"
 
@@ -92,8 +93,8 @@ class Parity(Experiment[Place, Result]):
             "A* charged exactly pays for all its runs together, not for their sum; that saves a factor of about 1.5 over two runs with added budgets.",
             "The exponential mechanism needs 2^d time and, because scores fluctuate, a little more than its closed form; the other learners are efficient.",
             "The counts of the efficient learners are exact minima. The others are measured: the exponential mechanism's with the whole numbers within 3.9 "
-            "standard errors, the local ones with 95 % intervals. The lower bound for interactive local protocols is proven for sequential interaction (each "
-            "client answers in one round only); fully interactive protocols are outside of it.",
+            "standard errors, the local ones with 95 % intervals. The lower bound for interactive local protocols is proven for every kind of interaction, "
+            "also if clients are asked again.",
         ]
         checks = [*central_checks, *local_checks, intervals_check()]
         return Finding(checks, [*central_tables, *local_tables], [figure], notes, headline=headline(within, beyond))
@@ -143,7 +144,7 @@ def _units(d: int) -> float:
 
 
 def _curves(protocol: str, by_d: dict[int, ClientCount]) -> list[Curve]:
-    limit = "every sequentially interactive protocol, proven limit" if protocol == HALVING else "one round, one randomized parity each, proven limit"
+    limit = "every protocol, however it asks, proven limit" if protocol == HALVING else "one round, one randomized parity each, proven limit"
     bound = curve(limit, ((d, BOUND[protocol](d, EPSILON, TARGET)) for d in by_d), "bound")
     return [curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items())), bound]
 
@@ -183,7 +184,7 @@ def _bound_check(counts: Counts) -> Check:
     margins = _in_units(counts, lambda protocol, d: BOUND[protocol](d, EPSILON, TARGET))
     figures = {f"{LABELS[protocol]}, d = {d}": margin for protocol, by_d in margins.items() for d, margin in by_d.items()}
     return measured(
-        "Local parity respects the proven lower bounds: for every sequentially interactive protocol, and for one round with one randomized parity a client "
+        "Local parity respects the proven lower bounds: for every protocol, and for one round with one randomized parity a client "
         f"(epsilon = {EPSILON:g}); and takes at most {TIGHT:g} times as many",
         figures, 1, TIGHT,
     )  # fmt: skip

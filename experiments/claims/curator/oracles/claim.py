@@ -11,13 +11,28 @@ import numpy as np
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.mechanism import SmallDatabases, epsilon_of, hockey_stick
-from local_dp.curator.oracle_efficient import separated
-from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
+from local_dp.curator.oracle_efficient.perturbed import DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Separated
 from local_dp.curator.selection.exponential import Labelled, OccamLearner
 from local_dp.draws import Draws
+from local_dp.experiments.claims.curator.oracles.online import BITS, SEQUENCES, Regret, Regrets, Spread, Spreads, online_finding
+from local_dp.experiments.claims.curator.oracles.privacy import (
+    BELIEVED,
+    CHECKED,
+    CLASSES,
+    EPSILON,
+    EPSILONS,
+    HALF,
+    WHOLE,
+    Alone,
+    Change,
+    Cost,
+    Deltas,
+    Largest,
+    Loss,
+    Price,
+    Robust,
+)
 from local_dp.experiments.lab.chapters import HEURISTICS
 from local_dp.experiments.lab.checks import Claimed, every, holds
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
@@ -25,16 +40,10 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import curves
 from local_dp.experiments.lab.statistics import Rate, mean, ratio
 from local_dp.interaction import run
-from local_dp.loss import ATTO, Pure, approximate, exp_epsilon, nano_epsilon
+from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 
-EPSILON, DELTA = 1.0, 1e-6
-CLASSES: dict[str, tuple[Separated, int]] = {  # and how many points they have
-    "conjunctions of 2 bits": (Conjunctions(2), 4),
-    "parities of 2 bits": (Parities(2), 4),
-    "thresholds on 1 point": (Thresholds(1), 1),
-}
-WHOLE, HALF = "whole noise", "half the noise"
+DELTA = 1e-6
 D, RELEVANT, FLIPPED = 14, 3, 0.1  # bits, those that the labels depend on, the share of labels that are wrong
 ONE = 2 ** (-1 / RELEVANT)  # the share of ones of each bit, with which half of the labels are 1
 RSPM, EXPONENTIAL, COUNTED, NOTHING = "RSPM", "exponential mechanism", "noisy counts of each bit", "no data: never 1"
@@ -42,129 +51,13 @@ LEARNERS = (RSPM, EXPONENTIAL, COUNTED, NOTHING)
 COLUMNS, ROUNDS, SCALE = 8, 200, 4.0  # of the game, and the noise of its data's player
 GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM = "game, 100 draws a round", "game, 1 draw a round", "noisy histogram", "product of noisy columns", "uniform table"
 TABLES = (GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM)
-BELIEVED, CHECKED, ROBUST = "believed", "checked", "checked, with PRSMA"
 EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
 LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
 ERRING = 300  # examples, from which two ways that both err are compared run by run
 ROWS: dict[Scale, tuple[int, ...]] = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
 PLAYED: dict[Scale, int] = {"quick": 12, "full": 24}  # runs; a quarter of them on the fewest rows, which only the figure shows
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 FEW, MANY = 1000, 3000  # examples of which RSPM has too few, and enough
 SOME, ALL = 6366, 100_000  # rows, by which the game is compared
-
-
-@dataclass(frozen=True)
-class Largest:
-    loss: float  # over all databases of two examples
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The loss of RSPM; its law at 2 eps is that of noise of half the scale."""
-
-    queries: str
-    noise: str
-
-    def measure(self, seed: int) -> Largest:
-        queries, points = CLASSES[self.queries]
-        release = PerturbedMinimum(Perturbation(queries, EPSILON * (2 if self.noise == HALF else 1)), Exhaustive(queries))
-        databases = SmallDatabases([(x, y) for x in range(points) for y in (0, 1)], 2, Labelled.of)
-        return Largest(epsilon_of(max(databases.worst_ratios(release).values())))
-
-
-@dataclass(frozen=True)
-class Liar:
-    """Right, but where the first example's label is 1 it claims a query that there is not."""
-
-    exact: Exhaustive
-
-    def minimise(self, data: Weighted) -> separated.Claimed:
-        return separated.Claimed(self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice)
-
-
-@dataclass(frozen=True)
-class Trusting:
-    claimed: separated.Plain
-
-    def minimise(self, data: Weighted) -> separated.Certified:
-        """Takes claims for proofs."""
-        return separated.Certified(self.claimed.minimise(data).choice, 0)
-
-
-def _attempt() -> Attempt:
-    """RSPM by the lying solver, with its claims checked."""
-    exact = Exhaustive(Conjunctions(1))
-    return Attempt(Perturbation(exact.queries, 0.5), separated.Verified(Liar(exact), exact))
-
-
-@dataclass(frozen=True)
-class Deltas:
-    deltas: list[float]  # the least at each epsilon
-
-
-@dataclass(frozen=True)
-class Alone:
-    """The least delta that hides one label of one record from the lying solver, believed or checked."""
-
-    way: str
-
-    def measure(self, seed: int) -> Deltas:
-        attempt = _attempt()
-        exact = Exhaustive(attempt.perturbation.queries)
-        law = PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law if self.way == BELIEVED else attempt.law
-        laws: list[dict[int | separated.Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
-        pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
-        return Deltas([float(max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)) for epsilon in EPSILONS])
-
-
-@dataclass(frozen=True)
-class Cost:
-    pieces: int
-    runs: int  # of each piece
-    epsilon: float
-    delta: float  # as stated
-    worst: float  # as enumerated
-    deltas: list[float]  # the least at each epsilon
-
-
-@dataclass(frozen=True)
-class Robust:
-    """The same with PRSMA, at eps* and delta*: one label of as many records as there are pieces."""
-
-    epsilon: float
-    delta: float
-
-    def measure(self, seed: int) -> Cost:
-        release = RobustRelease(_attempt(), 1, Terms(self.epsilon, self.delta))
-        databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases([(0, 0), (0, 1)], release.terms.pieces, Labelled.of)
-        pairs = list(databases.laws(release))
-        nanos = (release.loss.nano, *(nano_epsilon(epsilon) for epsilon in EPSILONS))
-        worst, *deltas = (float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos)
-        return Cost(release.terms.pieces, release.terms.runs, release.loss.epsilon, release.loss.atto / ATTO, worst, deltas)
-
-    @property
-    def way(self) -> str:
-        return f"{ROBUST}, eps* = {self.epsilon:g}"
-
-
-@dataclass(frozen=True)
-class Change:
-    changed: float  # by one surviving piece more, with a law twice that of the others
-    stated: float
-
-
-@dataclass(frozen=True)
-class Price:
-    """PRSMA at eps* = 1 / parts."""
-
-    parts: int
-
-    def measure(self, seed: int) -> Change:
-        release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
-        other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
-        others = [other] * release.terms.enough
-        ratio = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {separated.FAIL: 1}])[0]
-        return Change(math.log(ratio), release.loss.epsilon)
 
 
 @dataclass(frozen=True)
@@ -265,8 +158,8 @@ def _product(rows: Counts, draws: Draws) -> Counts:
     return np.rint(1e9 * table).astype(np.int64)
 
 
-Point: TypeAlias = Loss | Alone | Robust | Price | Learning | Tables
-Measurement: TypeAlias = Largest | Deltas | Cost | Change | Errors
+Point: TypeAlias = Loss | Alone | Robust | Price | Learning | Tables | Regret | Spread
+Measurement: TypeAlias = Largest | Deltas | Cost | Change | Errors | Regrets | Spreads
 
 
 class Oracles(Experiment[Point, Measurement]):
@@ -277,9 +170,10 @@ class Oracles(Experiment[Point, Measurement]):
         "A solver that always proves its answer gives private ones, if whole noise is put on a few points first: the loss is epsilon, exactly. A solver that "
         "lies reveals a record at any price, believed or checked, unless its failures are made private too, at less than twice the epsilon. But where all "
         "answers can be listed the exponential mechanism needs a tenth of the examples. On little data plain counts with noise do better too, and a table made "
-        "by a game of such answers errs many times more than a noisy histogram."
+        "by a game of such answers errs many times more than a noisy histogram. Run on prefixes, a private solver is an online learner, and its regret grows "
+        "with the scale of its noise: a lower bound on the time of online learners, cited, so forbids small noise that fits every class."
     )
-    source = "Neel, Roth, Wu 2019, Theorems 4 to 8 and Section 4"
+    source = "Neel, Roth, Wu 2019, Theorems 4 to 8, Sections 4 and 5; Hazan, Koren 2016"
 
     def points(self, scale: Scale) -> list[Point]:
         return [
@@ -289,6 +183,8 @@ class Oracles(Experiment[Point, Measurement]):
             *(Price(parts) for parts in (2, 4, 12, 24)),
             *(Learning(n, LEARNED[scale] * {ERRING: 4, FEW: 2}.get(n, 1)) for n in EXAMPLES[scale]),
             *(Tables(n, PLAYED[scale] // (4 if n == min(ROWS[scale]) else 1)) for n in ROWS[scale]),
+            *(Regret(name) for name in SEQUENCES),
+            *(Spread(d) for d in BITS),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
@@ -300,17 +196,20 @@ class Oracles(Experiment[Point, Measurement]):
         deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
         lies = [(way, epsilon, delta) for way, each in deltas for epsilon, delta in zip(EPSILONS, each, strict=True)]
         costs = [(p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust]
+        online_checks, online_tables, online_figures = online_finding(of_kind(measurements, Regret), of_kind(measurements, Spread))
         tables = [
             Table("errors above the best conjunction's, means", ("method", "examples", "error", "95 % from", "to"), errors),
             Table("largest error of a conjunction, means", ("method", "rows", "error", "95 % from", "to"), differences),
             Table("delta of a solver that lies, at each epsilon", ("solver", "epsilon", "delta"), lies),
             Table("the terms and the cost of PRSMA", ("eps*", "delta*", "pieces", "runs of each", "epsilon", "delta", "delta found"), costs),
+            *online_tables,
         ]
         drawn = [curves(table.rows, grouped=True) for table in tables[:3]]
         figures = [
             Figure("oracles", "Errors above the best conjunction's, epsilon 1", "examples", "share of errors", drawn[0], log_x=True),
             Figure("oracles-tables", "Tables that stand for one of n rows, epsilon 1", "rows n", "largest error", drawn[1], log_x=True, log_y=True),
             Figure("oracles-lies", "Hiding a label from a solver that lies, computed", "epsilon", "delta", drawn[2], log_x=True, log_y=True),
+            *online_figures,
         ]
         checks = [
             every(
@@ -331,7 +230,8 @@ class Oracles(Experiment[Point, Measurement]):
             ),
             *_check_learners(learned),
             *_check_game(played),
-            *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=False)),
+            *online_checks,
+            *(figure_check([figure], table) for figure, table in zip(figures, [*tables[:3], *online_tables[:1]], strict=True)),
         ]
         notes = [
             f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables of {COLUMNS} binary columns, all conjunctions and their "

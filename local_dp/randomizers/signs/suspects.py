@@ -1,0 +1,160 @@
+"""One parity named out of any list, more often one that the example rules out: sequential elimination asks it of the survivors."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.checks import check_built
+from local_dp.cube import parity, sign, walsh_hadamard
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, in_blocks, loses_little, too_narrow
+from local_dp.randomizers.signs.characters import OfExamples, masks_of, ruled_out
+from local_dp.tallies import Estimate, Tally
+
+BLOCK = 1 << 20  # entries of a table of clients and parities
+WIDE = 1 << 10  # times the remainders of all divisions lies between the two weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspects(FiniteChannel, OfExamples):
+    """Names one parity w of m listed ones, e^eps times as likely one of the half that an example rules out, as y (-1)^<w, x> = -1.
+
+    An example rules out R of the list, not always half of it, h = floor(m / 2). The half is rounded at random: R <= h have weight T, and the others share the
+    rest equally; or R > h share what m - R of weight F leave. Without this the number R would betray the example. `masks` is the list as a `mask_set`; empty,
+    it is all 2^d, and the law is that of `deny`. It estimates m Pr[w] - 1 for each listed w, 0 for one that is named as often as by chance. Privacy: every
+    weight lies from F to T <= e^eps F. Utility: for large m a report separates a hidden one from others by (-ln(1 - 1/C) - 1/C) / m nats, the most
+    that is possible up to epsilon ln 3 (limits 12.3). Cost: log2 m bits, one word; O(m) a client. 1 <= d <= 12.
+    """
+
+    name: ClassVar[str] = "suspects"
+    source: ClassVar[str] = "limits 12.3"
+    masks: str = ""
+
+    def check(self) -> None:
+        check_built(self.domain, self.listed)
+
+    @cached_property
+    def listed(self) -> Counts:
+        """The listed parities, ascending. Raises InputError for fewer than two."""
+        members = masks_of(self.masks, self.d)
+        if len(members) < 2:
+            raise InputError(f"the list of masks has {len(members)} member; give two or more")
+        return members
+
+    @property
+    def alphabet(self) -> int:
+        return len(self.listed)
+
+    @property
+    def half(self) -> int:
+        """h: how many are named more often."""
+        return self.alphabet // 2
+
+    def _steps(self, bits: int) -> tuple[int, int]:
+        """T and F: F is the least whole number for which T = (2^bits - (m - h) F) / h, rounded down, is at most e^eps F."""
+        m, h = self.alphabet, self.half
+        low = ceil_fraction(2**bits / (h * exp_epsilon(nano_epsilon(self.epsilon)) + m - h))
+        return (2**bits - (m - h) * low) // h, low
+
+    def _fits(self, bits: int) -> bool:
+        self.check()
+        high, low = self._steps(bits)
+        return high - low >= WIDE * self.alphabet**2 and loses_little(high, low, nano_epsilon(self.epsilon))
+
+    def prepare(self) -> None:
+        high, low = self._steps(self.word_bits)
+        if high - low <= (self.alphabet + 1) ** 2:  # what divisions leave over goes to one name, which must stay below T
+            raise too_narrow(self)
+
+    @cached_property
+    def high(self) -> int:
+        """T."""
+        return self._steps(self.word_bits)[0]
+
+    @cached_property
+    def low(self) -> int:
+        """F."""
+        return self._steps(self.word_bits)[1]
+
+    def ruled(self, values: Ints) -> Words:
+        """Which of the list each example rules out, uint8, shape (n, m)."""
+        return ruled_out(values.astype(np.uint16)[:, None], self.listed.astype(np.uint16))
+
+    @cached_property
+    def _parts(self) -> tuple[Counts, Counts, Words, Words, Counts]:
+        """For each example: the kind of fixed weight (1: ruled out), their number, that weight, the share of each other, and the last of these."""
+        values, m = self.domain.values(), self.alphabet
+        parts = []
+        for start in range(0, len(values), max(1, BLOCK // m)):
+            table = self.ruled(values[start : start + max(1, BLOCK // m)])
+            count = table.sum(axis=1, dtype=np.int64)
+            kind = (count <= self.half).astype(np.int64)
+            parts.append((kind, np.where(kind == 1, count, m - count), m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1)))
+        kind, fixed, last = (np.concatenate(each) for each in zip(*parts, strict=True))
+        weight = np.where(kind == 1, np.uint64(self.high), np.uint64(self.low))
+        rest = np.array([(self.total - int(f) * int(w)) // (m - int(f)) for f, w in zip(fixed, weight, strict=True)], dtype=np.uint64)
+        return kind, fixed, weight, rest, last
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return in_blocks(self._respond, values, words, block=max(1, BLOCK // self.alphabet))
+
+    def _respond(self, values: Ints, words: Words) -> Words:
+        kind, fixed, weight, share, _ = (part[values] for part in self._parts)
+        inside, wide = words.astype(np.uint64) // weight, fixed.astype(np.uint64) * weight
+        beyond = (np.maximum(words, wide) - wide) // share
+        chosen = inside < fixed.astype(np.uint64)
+        place = np.where(chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))).astype(np.int64)
+        of_kind = (self.ruled(values) == kind[:, None]) == chosen[:, None]
+        reports: Words = (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
+        return reports
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        values, reports = np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64)
+        kind, fixed, weight, share, last = (part[values] for part in self._parts)
+        held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
+        others = (self.alphabet - fixed).astype(np.uint64)
+        left = np.uint64(self.total - 1) - fixed.astype(np.uint64) * weight - others * share + np.uint64(1)  # 2^64 is no uint64
+        return np.where(held, weight, np.where(reports == last, share + left, share))
+
+    def law(self, r: int) -> Floats:
+        """Pr[report] over uniform examples of the parity r, shape (m,)."""
+        (agreeing, ruled), label = self._named, sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(np.float64)
+        plus = label > 0
+        each, other = (np.where(plus, part[0], part[1]) for part in (agreeing, ruled))
+        return self._over_examples((each + other) / 2, (each - other) / 2 * label)
+
+    @cached_property
+    def hidden(self) -> Floats:
+        """Pr[w is named] over uniform examples of the parity w itself, shape (m,)."""
+        agreeing, _ = self._named
+        return self._over_examples((agreeing[0] + agreeing[1]) / 2, (agreeing[0] - agreeing[1]) / 2)
+
+    @cached_property
+    def blind(self) -> Floats:
+        """Pr[w is named] over uniform examples with random labels, shape (m,)."""
+        agreeing, ruled = self._named
+        return self._over_examples((agreeing + ruled).sum(axis=0) / 4, (agreeing[0] - ruled[0] - agreeing[1] + ruled[1]) / 4)
+
+    @cached_property
+    def _named(self) -> tuple[Floats, Floats]:
+        """Pr[w | (x, y)] of a w that agrees with the example and of one that it rules out: each of shape (labels +1 and -1, 2^d)."""
+        member = np.zeros(1 << self.d)
+        member[self.listed] = 1
+        m, sums, high, low = self.alphabet, walsh_hadamard(member), self.high / self.total, self.low / self.total
+        count = np.stack([m - sums, m + sums]) / 2
+        few = count <= self.half
+        agreeing = np.where(few, (1 - count * high) / np.maximum(m - count, 1), low)
+        return agreeing, np.where(few, high, (1 - (m - count) * low) / np.maximum(count, 1))
+
+    def _over_examples(self, even: Floats, odd: Floats) -> Floats:
+        """The mean over x of even(x) + odd(x) (-1)^<w, x>, for each listed w."""
+        return np.asarray(even.mean() + walsh_hadamard(odd)[self.listed] / (1 << self.d))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """m Pr[w] - 1 for each listed w, unbiased, shape (m,)."""
+        share = tally.counts[0] / tally.answered
+        return Estimate(self.alphabet * share - 1, self.alphabet * np.sqrt(share * (1 - share) / tally.answered), tally.answered)

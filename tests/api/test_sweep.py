@@ -1,0 +1,172 @@
+"""Sweeps and comparisons: what is measured is right, wherever and in how many attempts it is."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+
+import local_dp as ldp
+from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.api.errors_of import quantile_places
+from local_dp.experiments.api.sweep import Grid, comparison, read_grid, swept
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.records import Records
+from tests.support.inputs.randomizers import ORACLES
+from tests.support.runs.command import command, local_dp
+
+AGES = Records({"age": np.array([float(20 + row % 40) for row in range(400)])})
+GRID = """
+epsilon = [1, 2]
+clients = 300
+seed = [1, 2]
+only = ["grr", "olh"]
+runs = 40
+[frequency]
+k = [4, 9]
+"""
+WHOLE: dict[str, Any] = {"epsilon": [1, 4], "clients": [400], "runs": 20, "quantiles": {}, "parity": {"d": [4, 5]}}
+
+
+@pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
+def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
+    """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
+    grid = Grid(epsilon=(1.0,), clients=(300, 1200), runs=2000 if tier == "aggregate" else 100, tier=tier)
+    data = swept(comparison(Survey(), grid), None).data
+    assert {row["randomizer"] for row in data["rows"]} == {"binary-rr", *ORACLES}
+    for row in data["rows"]:
+        low, high = (row["error"] + 2.05 * (row[end] - row["error"]) for end in ("low", "high"))
+        assert low <= row["planned"] <= high, row
+    few, many = data["rows"][:2]
+    assert few["error"] / many["error"] == pytest.approx(2, rel=0.05 if tier == "aggregate" else 0.5)
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".svg", ".jsonl")}
+
+
+def _grid(folder: Path) -> list[str]:
+    (folder / "grid.toml").write_text(GRID)
+    return ["sweep", str(folder / "grid.toml"), "--out", str(folder / "out" / "sweep.parquet")]
+
+
+@pytest.mark.long
+def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
+    """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it ends with the files of one that was never stopped."""
+    (tmp_path / "out").mkdir()
+    typed, out = _grid(tmp_path), tmp_path / "out" / "sweep.parquet"
+    whole = ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
+    expected, stored = _bytes(out.parent), tmp_path / "out" / "sweep.parquet.measurements.jsonl"
+    assert polars.read_parquet(out).to_dicts() == whole.data["rows"]
+    for points in (1, 6, 14):
+        for path in out.parent.iterdir():
+            path.unlink()
+        with subprocess.Popen(command(*typed), stdout=subprocess.DEVNULL) as running:
+            while running.poll() is None and not (stored.exists() and stored.read_bytes().count(b"\n") >= points):
+                time.sleep(0.01)
+            running.send_signal(signal.SIGKILL)
+        ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
+        assert _bytes(out.parent) == expected
+
+
+def test_a_cut_store_is_completed(tmp_path: Path) -> None:
+    """A store cut at any of some bytes, or with a line of other code, gives the table of a whole one, and only the missing points are measured."""
+    grid, lines = read_grid({"epsilon": 1, "clients": 200, "seed": [1, 2], "only": "grr", "runs": 20, "frequency": {"k": [3, 5]}}), list[bytes]()
+    stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
+    swept(grid, out, formats=())
+    whole, text = stored.read_bytes(), out.read_text()
+    lines = whole.splitlines(keepends=True)
+    assert len(lines) == len({json.loads(line)["measurement"]["rmse"] for line in lines}) == 4, "seeds and parameters draw anew"
+    for kept, rest in ((b"", 4), (whole[:-1], 0), (whole[: len(lines[0]) + 9], 3), (b"".join(lines[:2]) + lines[2].replace(b'"code":"', b'"code":"0'), 2)):
+        stored.write_bytes(kept)
+        measured = list[str]()
+        swept(grid, out, lambda what, done, total, measured=measured: measured.append(what), formats=())  # type: ignore[misc]
+        assert (len(measured), out.read_text(), stored.read_bytes()) == (rest, text, whole)
+
+
+@pytest.mark.long
+def test_cores_measure_what_one_process_does() -> None:
+    """Two worker processes measure the bits of this one, of comparisons and of whole runs."""
+    grid = WHOLE | {"survey": {}, "only": "olh"}
+    alone, shared = (ldp.sweep(grid, workers=workers) for workers in (1, 2))
+    assert alone.data == shared.data
+
+
+def test_whole_runs_are_measured_where_the_answer_is_no_mean() -> None:
+    """Rows are in the order of the grid; a protocol has its own error and, where it has one, its closed form; a law that is missing is refused."""
+    rows = ldp.sweep(WHOLE, workers=1).data["rows"]
+    assert [(row["protocol"], row["d"], row["epsilon"], row["randomizer"]) for row in rows] == [
+        *(("quantiles", None, epsilon, "own") for epsilon in (1.0, 4.0)), *(("parity", d, epsilon, "own") for d in (4, 5) for epsilon in (1.0, 4.0)),
+    ]  # fmt: skip
+    assert [row["planned"] is None for row in rows] == [False, False, True, True, True, True]
+    assert 0.5 < rows[0]["error"] / rows[0]["planned"] < 1.5
+    assert rows[3]["error"] == 0, "400 clients at epsilon 4 find a parity of 4 bits"
+    with pytest.raises(RefusedError, match="--tier population"):
+        ldp.sweep({"epsilon": 1, "clients": 100, "runs": 20, "mean-vector": {}}, workers=2)
+
+
+def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
+    """Means of a table's column: errors are about the table's own mean, in shares of the range; what is written is what is returned."""
+    grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
+    compared = ldp.compare("mean", AGES, column="age", bounds=(0, 100), out=tmp_path / "t.json", **grid)
+    (row,) = compared.data["rows"]
+    (same,) = ldp.sweep({**grid, "mean": {"column": "age", "bounds": [0, 100]}}, AGES, workers=1).data["rows"]
+    assert json.loads((tmp_path / "t.json").read_text()) == compared.data
+    assert (row["planned"], same["planned"]) == (pytest.approx(row["error"], rel=0.2), row["planned"])
+    assert (tmp_path / "t.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("grid", "what"),
+    [
+        ({"runs": 5}, "runs is 5"),
+        ({"clients": 0}, "clients is 0"),
+        ({"only": "grrr"}, "did you mean 'grr'"),
+        ({"epsilon": "much"}, "epsilon is 'much'"),
+        ({"seed": []}, "seed has 0 values"),
+        ({"seed": -1}, "seed"),
+        ({"tier": "hosts"}, "tier is 'hosts'"),
+        ({"runz": 50}, "did you mean 'runs'"),
+        ({"survey": {"k": [4]}}, "no parameter 'k'"),
+        ({"surwey": {}}, "did you mean 'survey'"),
+        ({"survey": {}, "seed": [*range(50_000)]}, "at most 100,000"),
+    ],
+)
+def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        ldp.sweep({**({} if {"survey", "surwey"} & {*grid} else {"frequency": {}}), **grid}, workers=1)
+
+
+def test_the_places_of_a_quantile_hold_it() -> None:
+    """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000 trials, one of half the width does not."""
+    low, at, high = quantile_places(1000)
+    assert (low, at, high) == (935, 949, 964)
+    draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
+    assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
+    assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
+
+
+@pytest.mark.long
+def test_the_commands_measure(tmp_path: Path) -> None:
+    """`compare` and `sweep` print the table and name its files; with --json they give the same rows again without measuring; bad words are one line."""
+    arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "c.csv")]
+    done = local_dp(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert all(part in done.stdout for part in ("closed form", "c.png", "c.csv"))
+    rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
+    assert rows[0]["randomizer"] == "binary-rr"
+    assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
+    (tmp_path / "out").mkdir()
+    assert "k " in local_dp(*_grid(tmp_path)).stdout
+    for wrong, said in (
+        (["compare", "survey", "--out", "folder"], "ends in .parquet, .csv or .json"),
+        (["sweep", str(tmp_path / "no.toml")], "give a file such as"),
+    ):
+        refused = local_dp(*wrong)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+        assert said in refused.stderr

@@ -1,0 +1,109 @@
+"""The broker that a run starts: Mosquitto where there is one, else amqtt; each ends with the run, however that ends."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local_dp.bus import mosquitto
+from local_dp.bus.broker import SETTING, USER, EmbeddedBroker
+from local_dp.bus.children import environment
+from local_dp.bus.door import packed
+from tests.support.runs.brokers import needs_mosquitto
+from tests.support.runs.command import outcome_of
+
+BROKERS = ["amqtt", pytest.param("Mosquitto", marks=needs_mosquitto)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BROKERS)
+@pytest.mark.parametrize("tier", ["hosts", "processes"])
+def test_either_broker_carries_a_run(name: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result says which broker ran, and the digests of both rounds are those of the population tier."""
+    monkeypatch.setenv(SETTING, name)
+    asked = ("quantiles", "--rounds", "several", "--clients", "60", "--seed", "4")
+    over, alone = (outcome_of(*asked, "--tier", each) for each in (tier, "population"))
+    assert (over["broker"], "broker" in alone) == (name, False)
+    assert [each["digest"] for each in over["rounds"]] == [each["digest"] for each in alone["rounds"]]
+    assert len(over["rounds"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("places", "name"),
+    [("", "amqtt"), ("failing", "amqtt"), pytest.param(mosquitto._PLACES, "Mosquitto", marks=needs_mosquitto)],
+    ids=["none", "failing", "found"],
+)
+def test_amqtt_stands_in_for_a_mosquitto_that_is_missing_or_fails(places: str, name: str, tmp_path: Path) -> None:
+    """Without a Mosquitto, and with one that ends at once, the process is amqtt; it ends with its standard input, and leaves no other process."""
+    program = tmp_path / "failing" / "mosquitto"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o700)
+    text = f"import local_dp.bus.mosquitto as m; m._PLACES = {places.replace('failing', str(program.parent))!r}; m.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", text, str(tmp_path / "b")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print("secret", file=process.stdin, flush=True)
+        assert process.stdout.readline().strip() == name
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.stdin.close()
+        process.wait(timeout=20)
+    assert not psutil.wait_procs(family, timeout=10)[1]
+
+
+@needs_mosquitto
+def test_a_killed_mosquitto_comes_again_and_outlives_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed itself, or with its keeper, it listens again at the same address; a stranger without the password never enters; at the end nothing runs."""
+    monkeypatch.setenv(SETTING, "")
+
+    def enters(path: Path, password: str) -> bool:
+        """Whether MQTT's first message is answered with a welcome."""
+        body = b"\0\4MQTT\4\xc2\0\x3c\0\2me" + packed(USER, password)
+        with socket.socket(socket.AF_UNIX) as line, suppress(OSError):
+            line.connect(str(path))
+            line.sendall(bytes((0x10, len(body))) + body)
+            return line.recv(4) == b"\x20\2\0\0"
+        return False
+
+    async def life() -> list[psutil.Process]:
+        broker, seen = EmbeddedBroker(tmp_path), list[psutil.Process]()
+        await broker.start()
+        for kill_keeper in (False, True, False):
+            (served,) = psutil.Process(broker.pid).children()
+            seen += [psutil.Process(broker.pid), served]
+            os.kill(broker.pid if kill_keeper else served.pid, signal.SIGKILL)
+            psutil.wait_procs([served], timeout=10)
+            await _until(lambda: enters(broker.path, broker._password))
+        assert not enters(broker.path, "guess")
+        seen += [psutil.Process(broker.pid), *psutil.Process(broker.pid).children()]
+        await broker.stop()
+        return seen
+
+    assert not psutil.wait_procs(asyncio.run(life()), timeout=10)[1]
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    latest = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < latest
+        await asyncio.sleep(0.05)
+
+
+def test_amqtt_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the environment, and for phones, whose floods only amqtt paces."""
+    homes = []
+    for setting, fair in (("", False), ("amqtt", False), ("AMQTT", False), ("", True)):
+        monkeypatch.setenv(SETTING, setting)
+        homes.append(EmbeddedBroker(tmp_path, fair=fair)._home.rpartition(".")[2])
+    assert homes == ["mosquitto", "embedded", "embedded", "embedded"]
