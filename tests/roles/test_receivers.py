@@ -46,11 +46,11 @@ GROUPS = [client_group(start) for start in range(0, CLIENTS, GROUP_SIZE)]
 class Town:
     """In memory: a member for each group, two receivers, of which the first dies at its `point`-th step and is started again, and their server."""
 
-    def __init__(self, folder: Path, point: int = 0) -> None:
+    def __init__(self, folder: Path, point: int = 0, protocol: LocalProtocol[Any] | None = None) -> None:
         self.folder, self.broker, self.point, self.deaths = folder, MemoryBroker(), point, 0
         self.to_all: list[str] = []  # what a receiver says to the members of others too
         self.broker.fate = self._noted
-        self.protocol = small("local-sgd")
+        self.protocol = protocol or small("local-sgd")
         self.population = self.protocol.synthetic(CLIENTS, SEED)
 
     def _noted(self, delivery: Delivery) -> int:
@@ -143,6 +143,18 @@ def test_a_missed_quorum_is_resumed_with_receivers(tmp_path: Path) -> None:
                 town.check(await town.server())
 
     run_virtually(play())
+
+
+def test_the_server_judges_all_shares_together(tmp_path: Path) -> None:
+    """The second share has five answers of eight, all together five of six: that is a quorum of 0.8."""
+    town = Town(tmp_path, protocol=Survey())
+
+    async def play() -> Coordinator:
+        async with beside(*map(town.member, GROUPS[:-1])):
+            return await town.server(0.8)
+
+    counts = run_virtually(play()).counts
+    assert (counts.answered, counts.missing) == (CLIENTS - 150, 150)
 
 
 def test_shares_are_whole_groups() -> None:
