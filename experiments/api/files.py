@@ -130,7 +130,7 @@ def _same(names: Sequence[str], first: Sequence[str], path: Path, other: Path) -
         raise InputError(f"{path.name!r} has the columns {listed(list(names))}, and {other.name!r} has {listed(list(first))}; give files of equal columns")
 
 
-def _named(names: Sequence[str], path: Path, said: list[str]) -> list[str]:
+def named_columns(names: Sequence[str], path: Path, said: list[str]) -> list[str]:
     """The names without spaces around. Raises InputError for a name that two columns have."""
     names = [name.strip() for name in names]
     twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
@@ -163,7 +163,7 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
         names, texts = [each or "" for each in rows.row(0)], rows.slice(1).with_columns(polars.all().str.replace(_MIDNIGHT, "$1"))
     if len(sheets) > 1:
         said.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
-    return _without(texts, _named(names, path, said))
+    return _without(texts, named_columns(names, path, said))
 
 
 def _csv(
@@ -175,13 +175,13 @@ def _csv(
     quiet, bodies, first = total and kinds is not None, list[tuple[Path, int, bytes]](), list[str]()
     cause = "its lines or quotes are malformed" if quiet else ""
     for path in files:
-        text, encoding = _decoded(path, kinds is not None, quiet, form.encoding)
+        text, encoding = decoded(path, kinds is not None, quiet, form.encoding)
         excel = re.match(rb"sep=([,;|\t])\r?\n", text)  # a first line that Excel obeys
         text = text[excel.end() :] if excel else text
         with reading(path, ADVICE, cause):
-            sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else _separator(text, kinds, path))
-            rows = _rows(text, sep)
-            names = _named(next(rows, []), path, said)
+            sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else separator_of(text, kinds, path))
+            rows = csv_rows(text, sep)
+            names = named_columns(next(rows, []), path, said)
         first = first or names
         _same(names, first, path, files[0])
         body = b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
@@ -205,10 +205,10 @@ def _csv(
                 read = list(range(len(first)))
                 frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
         except polars.exceptions.ComputeError:
-            _check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
+            check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
             raise
     if not quiet and (b'"' in whole or frame[frame.columns[-1]].null_count()):  # else polars finds each fault: a short row ends with missing cells
-        _check_rows(bodies, len(first), form.sep)
+        check_rows(bodies, len(first), form.sep)
     if kinds is None and len(first) > 1:
         empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
         said += [f"empty rows left out: {empty:,}"] * (empty > 0)
@@ -221,7 +221,7 @@ def _even(text: bytes, frame: "polars.DataFrame", width: int, sep: str) -> bool:
     return b'"' not in text and not frame[frame.columns[-1]].null_count() and text.count(sep.encode()) == (width - 1) * (frame.height + 1)
 
 
-def _decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:
+def decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:
     """The file in UTF-8 with lines that end in \\n, and the encoding that it had: as its mark says, else UTF-8, else that of Windows."""
     with reading(path, ADVICE):
         data = path.read_bytes()
@@ -251,30 +251,31 @@ def _in(data: bytes, encoding: str) -> bool:
         return False
 
 
-def _rows(text: bytes, sep: str, strict: bool = False) -> "Reader":
+def csv_rows(text: bytes, sep: str, strict: bool = False) -> "Reader":
+    """The rows of a text, each a list of cells."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a long cell is no fault
     return csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=sep, strict=strict)
 
 
-def _separator(text: bytes, kinds: Kinds, path: Path) -> str:
+def separator_of(text: bytes, kinds: Kinds, path: Path) -> str:
     """The separator that splits the header: into the declared names, or else into as many cells as the first rows have. Raises InputError for several."""
-    heads = {sep: [name.strip() for name in next(_rows(text, sep), [])] for sep in SEPARATORS}
+    heads = {sep: [name.strip() for name in next(csv_rows(text, sep), [])] for sep in SEPARATORS}
     if kinds is not None:
         return max(heads, key=lambda sep: (kinds.keys() <= set(heads[sep]), len(heads[sep])))
     able = [sep for sep, names in heads.items() if len(names) > 1] or [","]
     if len(able) > 1:
         sample = text if len(text) <= _SAMPLE else text[: text.rfind(b"\n", 0, _SAMPLE)]
-        able = [sep for sep in able if all(len(row) in (0, len(heads[sep])) for row in islice(_rows(sample, sep), _ROWS))] or able
+        able = [sep for sep in able if all(len(row) in (0, len(heads[sep])) for row in islice(csv_rows(sample, sep), _ROWS))] or able
     if len(able) > 1:
         ways = " or ".join(f'csv="sep={SEPARATORS[sep]}"' for sep in able)
         raise InputError(f"the header of {path.name!r} can be separated in {len(able)} ways; say which: {ways}")
     return able[0]
 
 
-def _check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str, failed: bool = False) -> None:
+def check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str, failed: bool = False) -> None:
     """Raises InputError for a row of more or fewer cells than the header, or a quote that does not match, with the file and its line."""
     for path, first, body in bodies:
-        rows, line, fault = _rows(body, sep, strict=True), first, ""
+        rows, line, fault = csv_rows(body, sep, strict=True), first, ""
         try:
             for row in rows:
                 if row and len(row) != width:
@@ -293,7 +294,7 @@ def _check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str,
             raise InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={other}"')
 
 
-def _number(decimal: str) -> str:
+def number_pattern(decimal: str) -> str:
     """The pattern of a number with this decimal sign, in groups of three or not."""
     group = ",.".replace(decimal, "") + _SPACES
     return rf"(?i)^[+-]?((\d+|[1-9]\d{{0,2}}([{group}]\d{{3}})+)([{decimal}]\d*)?(e[+-]?\d+)?|[{decimal}]\d+(e[+-]?\d+)?|inf(inity)?)$"
@@ -305,7 +306,7 @@ def _plain(texts: "polars.Expr", decimal: str, other: "polars.Expr | None" = Non
 
     group = ",.".replace(decimal, "") + _SPACES
     plain = texts.str.replace_all(f"[{group}]", "").str.replace(decimal, ".", literal=True)
-    return polars.when(texts.str.contains(_number(decimal))).then(plain).otherwise(other)
+    return polars.when(texts.str.contains(number_pattern(decimal))).then(plain).otherwise(other)
 
 
 def _declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, path: Path) -> "polars.DataFrame":
@@ -367,8 +368,8 @@ def _fits(cells: "polars.Series", pattern: str) -> bool:
 
 def _signs(cells: "polars.Series", either: bool) -> set[str]:
     """The decimal signs with which a column is one of numbers; a comma is tried where a point does not do, or where there may be `either`."""
-    signs = {"."} if _fits(cells, _number(".")) else set()
-    return signs | {","} if (either or not signs) and _fits(cells, _number(",")) else signs
+    signs = {"."} if _fits(cells, number_pattern(".")) else set()
+    return signs | {","} if (either or not signs) and _fits(cells, number_pattern(",")) else signs
 
 
 def _quoted(names: Iterable[str]) -> str:

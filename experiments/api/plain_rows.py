@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.files import ADVICE, SEPARATORS, TRUTH, Form, _check_rows, _decoded, _named, _number, _rows, _separator
+from local_dp.experiments.api.files import ADVICE, SEPARATORS, TRUTH, Form, check_rows, csv_rows, decoded, named_columns, number_pattern, separator_of
 from local_dp.foreign import listed
 
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -19,15 +19,15 @@ def read_declared(path: Path, schema: Mapping[str, str] | None, total: bool, for
     """The declared columns of a CSV file, as `tables.read_records` reads them, for the kinds number, whole, truth and text. Raises InputError."""
     if schema is None or path.suffix.lower() not in (".csv", ".tsv", ".txt") or any(kind.startswith("date") for kind in schema.values()):
         raise InputError("without Polars, a table is a CSV file whose columns --schema FILE declares, and none a date; `pip install polars` reads all others")
-    text, _ = _decoded(path, True, total, form.encoding)
+    text, _ = decoded(path, True, total, form.encoding)
     with reading(path, ADVICE, "its lines or quotes are malformed" if total else ""):
-        sep = form.sep or ("\t" if path.suffix.lower() == ".tsv" else _separator(text, schema, path))
-        lines = _rows(text, sep)
-        names = _named(next(lines, []), path, [])
+        sep = form.sep or ("\t" if path.suffix.lower() == ".tsv" else separator_of(text, schema, path))
+        lines = csv_rows(text, sep)
+        names = named_columns(next(lines, []), path, [])
         head = lines.line_num
         rows = [row for row in lines if row or len(names) == 1]
     if not total:
-        _check_rows([(path, head + 1, b"".join(text.split(b"\n", head)[head:]))], len(names), sep)
+        check_rows([(path, head + 1, b"".join(text.split(b"\n", head)[head:]))], len(names), sep)
     if not form.decimal and sep != "," and "number" in schema.values():
         raise InputError(
             f'{path.name!r} has separator {SEPARATORS[sep]!r}, so its numbers may have decimal commas; say which: csv="decimal=," or csv="decimal=."'
@@ -60,6 +60,6 @@ def _column(name: str, kind: str, cells: list[str], total: bool, decimal: str) -
 
 def _plain(cell: str, decimal: str) -> str | None:
     """A number with a decimal point and without groups of three; a truth value as 1 or 0; None for all else."""
-    if not re.fullmatch(_number(decimal), cell, re.ASCII):
+    if not re.fullmatch(number_pattern(decimal), cell, re.ASCII):
         return TRUTH.get(cell.lower())
     return re.sub(f"[{',.'.replace(decimal, '')} '\u2019\u00a0\u202f]", "", cell).replace(decimal, ".")
