@@ -17,7 +17,6 @@ from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, PARTING, filters, serve
 from local_dp.errors import QuorumError
-from local_dp.experiments.cli.run import join
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings
@@ -83,7 +82,7 @@ def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(settings.terms.grace)
         raise QuorumError("nobody is asked")
 
-    monkeypatch.setattr(join, "serve_run", noted)
+    monkeypatch.setattr(over_bus, "serve_run", noted)
     asked = ("server", "survey", "--clients", "200", "--broker", "mqtt://127.0.0.1:1", "--run", "graceful")
     for words in ((), ("--grace", "7"), ("--shuffle",)):
         assert local_dp(*asked, *words).returncode == 3

@@ -310,7 +310,7 @@ OTHERS: list[tuple[Callable[[], object], str]] = [
     (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3), "9,880 marginals"),
     (lambda: MADE["learn-logistic-regression"](radius=-1.0), "radius"),
     (lambda: MADE["learn-logistic-regression"](d=0), "d is"),
-    *[(lambda masks=masks: Characters(1.0, d=3, masks=masks), "hexadecimal|power of two") for masks in ("zz", "07", "00")],
+    *[(lambda masks=masks: Characters(1.0, d=3, masks=masks), "hexadecimal|power of two|give one to all") for masks in ("zz", "07", "00")],
     *[(lambda sizes=sizes: BlockClass(*sizes), r"\w") for sizes in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0))],
     *[(lambda change=change: QUERIES.build("change-interval", {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **change}), "not accept")
       for change in ({"waves": 3}, {"waves": ("a",)}, {"labels": ("x",)}, {"change": 9}, {"change": "1"}, {"width": 0})],
