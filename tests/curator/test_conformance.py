@@ -119,7 +119,7 @@ COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
 
-ENUMERATED = ["Boosting", "PrintedChoosing", "RobustRelease"]
+ENUMERATED = ["Boosting", "CountingMwem", "PrintedChoosing", "RobustRelease"]
 
 
 def laplace(epsilon: Fraction, times: int) -> list[Ask]:

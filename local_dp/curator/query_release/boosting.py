@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.accounting import rules
 from local_dp.accounting.losses import rho_within
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.account import PaidOracle
 from local_dp.curator.mechanism import Mechanism
@@ -105,16 +105,19 @@ class CountedBase(Base):
         return samples
 
     def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
-        """Some passes over all counts: the weights that a query counts are multiplied by e^(the share it should have, less the share it has)."""
-        weights, total = np.full(queries.points, 1 / queries.points), 1.0
-        counted = [np.flatnonzero(row) for row in queries.values]
-        for _ in range(_PASSES):
-            for places, count in zip(counted, answers, strict=True):
-                old = weights[places]
-                has = float(old.sum())
-                growth = math.exp(count / size - has / total)
-                weights[places], total = growth * old, total + (growth - 1) * has
-        return np.asarray(weights / weights.sum())
+        measured = [(np.flatnonzero(row), count / size) for row, count in zip(queries.values, answers, strict=True)]
+        return fitted(np.full(queries.points, 1 / queries.points), measured, _PASSES)
+
+
+def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int) -> Floats:
+    """Some passes over queries, each by its points and its share: their weights are multiplied by e^(the share they should have, less the share they have)."""
+    weights, total = weights.copy(), 1.0
+    for places, share in list(measured) * passes:
+        old = weights[places]
+        has = float(old.sum())
+        growth = math.exp(share - has / total)
+        weights[places], total = growth * old, total + (growth - 1) * has
+    return np.asarray(weights / weights.sum())
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
         parts = [int(part) for part in np.add.reduceat(placed, starts)]
     else:
         low, high = np.add.reduceat(placed & _LOW, starts), np.add.reduceat(placed >> _HALF, starts)
-        parts = [int(less) + (int(more) << 32) for less, more in zip(low, high, strict=True)]
+        parts = [less + (more << 32) for less, more in zip(low.tolist(), high.tolist(), strict=True)]
     for group, part in zip(ordered[starts].tolist(), parts, strict=True):
         sums[group] = part
     return sums

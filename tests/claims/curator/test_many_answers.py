@@ -8,7 +8,7 @@ import pytest
 
 from local_dp.curator.intervals import Level
 from local_dp.curator.marginals.base import Weights
-from local_dp.curator.query_release import counting, pmw
+from local_dp.curator.query_release import counting, mwem, pmw
 from local_dp.curator.query_release.boosting import BadlyAnswered
 from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.pmw import Answered, FirstFar, Stream, Terms, moved
@@ -33,6 +33,7 @@ TWINS = [
     Twin("small databases", SmallDatabase, {"choice": property(lambda small: ExponentialChoice(small.epsilon))}, (Privacy,), ("whole transcripts",)),
     Twin("samples by one term", BadlyAnswered, {"choice": property(lambda own: ExponentialChoice(len(own.expected) * own.each))}, (Privacy,), ("whole tran",)),
     Twin("samples that ignore the errors", BadlyAnswered, ALIKE, (Queries,), ("boosting errs",)),
+    Twin("MWEM that learns from no count", mwem, {"fitted": lambda weights, measured, passes: weights}, (Queries,), ("boosting errs",)),
     Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("alpha to 1.1 alpha",)),
     Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, and says so",)),
     Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grows as sqrt(k)",)),

@@ -209,7 +209,7 @@ ELSEWHERE = {
     "marginals/test_fourier": "CharacterSums FourierGaussian PlainGaussian PlainLaplace SpanningTree",
     "marginals/test_pairs": "PairGaussian WeightedMonomials",
     "oracle_efficient/test_robust": "RobustRelease",
-    "query_release/test_boosting": "Boosting",
+    "query_release/test_boosting": "Boosting CountingMwem",
     "query_release/test_answers": "BoundedRange GaussianAnswers GaussianMarginal LaplaceAnswers Mwem",
     "sanitizers/test_medians": "DyadicTree NoisyHistogram",
     "sanitizers/test_san": "PrintedSanPoints PrintedSanThresholds SanPoints SanThresholds",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.intervals import Level
@@ -20,8 +21,9 @@ from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcr
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.boosting import Boosting, BoostingTerms, CountedBase
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
+from local_dp.curator.query_release.mwem import CountingMwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
-from local_dp.curator.query_release.synthetic import DualQuery, Mwem, PureRounds, concentrated_mwem, pure_mwem
+from local_dp.curator.query_release.synthetic import DualQuery, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
@@ -38,10 +40,11 @@ PMW, TENTH, HALTED = WEIGHTS
 PRODUCT, DUAL, PURE, CONCENTRATED = "product of columns", "DualQuery", "MWEM, pure", "MWEM, concentrated"
 FOURIER, NEAREST = "Fourier mechanism", "Fourier, nearest table"
 SMALL = "BLR"
-BOOSTED, SYNOPSIS, FITTED = "boosting", "boosting, one synopsis", "weights fitted once"
-BOOSTED_RUNS = 4
+BOOSTED, SYNOPSIS, FITTED, WORST = "boosting", "boosting, one synopsis", "weights fitted once", "MWEM, query by query"
+BOOSTED_RUNS, WORST_RUNS = 4, 3
 BOOSTED_QUERIES = (1000, 10_000)  # from, to
 ROUNDS, SAMPLES, MARGIN, ETA = 10, 100, RECORDS // 50, 0.4  # of boosting
+WORST_ROUNDS = concentrated_rounds(POINTS_BITS, RECORDS, rho_within(BUDGET).rho)  # by the rule for marginals, which sees no data
 
 
 Named = dict[str, list[float]]
@@ -107,7 +110,12 @@ class Queries:
             _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
             _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
             if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
-                _add(errors, _boosted(database, queries, truth, Draws(KeyedNoise(seed), k << 8 | 1 << 7 | trial)))
+                others = Draws(KeyedNoise(seed), k << 8 | 1 << 7 | trial)
+                _add(errors, _boosted(database, queries, truth, others))
+                if trial < WORST_RUNS:
+                    mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
+                    (weights,) = TrustedOracle(database, Account(BUDGET), others).answer((mwem,))
+                    _add(errors, {WORST: float(np.abs(RECORDS * queries.shares(weights) - truth).max()) / RECORDS})
             _add(answered, {name: each.answered for name, each in weighed.items()})
             for _ in range(NOISES):
                 again = {LAPLACE: laplace.release(database, draws), GAUSSIAN: gaussian.release(database, draws)}
