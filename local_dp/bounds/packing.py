@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from local_dp.curator.selection.stable import UNIT, best_acceptance
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, nano_epsilon
 from local_dp.optimise import least_clients
+
+_MOST_DATABASES = 1 << 12  # a table of 2^12 rows takes 24 MB at k = 2
 
 
 def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float) -> bool:
@@ -197,8 +200,8 @@ def best_within(k: int, epsilon: float, t: int) -> float:
     It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t. Proof. Let
     p_r be the mean probability of an error in the shell max |z_i| = r, of n_r points, over all counts. Move a uniform point of the
     shell along its ray to the same quantile of the next shell, and round it. No coordinate moves by more than 1: p_r <= e^eps p_(r + 1). So the odds
-    of the cube of t are at most those of the law n_r e^(-eps r). A mechanism that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734,
-    .1458 at 2, 4, 6 records; .2536, .1637, .1369 by counts; .1195 here), and no better as n grows. Source: ours; one count: Ghosh, Roughgarden, Sundararajan
+    of the cube of t are at most those of the law n_r e^(-eps r). A mechanism that sees n records does better at small n (`best_by_records`), and no better
+    as n grows. Source: ours; one count: Ghosh, Roughgarden, Sundararajan
     2009; Gupte, Sundararajan 2010.
     """
     _check(k, epsilon)
@@ -206,6 +209,35 @@ def best_within(k: int, epsilon: float, t: int) -> float:
     logs = k * np.log(half / half[-1]) - epsilon * half
     weights = np.exp(logs - logs.max())
     return float(weights @ np.minimum(1.0, (t + 0.5) / half) ** k / weights.sum())
+
+
+def best_by_records(k: int, n: int, epsilon: float) -> float:
+    """No pure mechanism that sees n records of k bits releases all k counts exactly with a larger probability, on every database.
+
+    It is 1 / max_D sum_j e^(-eps d(D, j)), d of `least_replaced`; proof in docs/curator.md. Linear programs reach it at small n; whether some mechanism reaches
+    it at every n is open. Source: ours.
+    """
+    check_positive("epsilon", epsilon)
+    return 1 / float(np.exp(-epsilon * least_replaced(k, n)).sum(axis=1).max())
+
+
+def least_replaced(k: int, n: int) -> Ints:
+    """d(D, j): how many of the n records of D must be replaced for the k counts j; shape (databases, (n + 1)^k).
+
+    Databases are histograms of the 2^k kinds of records, all listed. Raises InputError above 2^12 of them.
+    """
+    check_whole("k", k, 1, 12)
+    check_whole("n", n, 1, 1 << 12)
+    kinds = np.array(list(product((0, 1), repeat=k)))
+    bars = len(kinds) - 1
+    if math.comb(n + bars, bars) > _MOST_DATABASES:
+        raise InputError(f"there are too many databases of {n} records of {k} bits; give at most {_MOST_DATABASES:,}: fewer records")
+    cuts = np.array(list(combinations(range(n + bars), bars)))
+    histograms = np.diff(cuts, axis=1, prepend=-1, append=n + bars) - 1
+    counts = histograms @ kinds @ (n + 1) ** np.arange(k)
+    histograms = histograms[np.argsort(counts, kind="stable")]
+    starts = np.searchsorted(np.sort(counts), np.arange((n + 1) ** k))
+    return np.array([np.minimum.reduceat(np.abs(histograms - each).sum(axis=1) // 2, starts) for each in histograms])
 
 
 def least_error(k: int, epsilon: float) -> int:

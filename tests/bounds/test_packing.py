@@ -123,10 +123,22 @@ def _replacements(kinds: int) -> list[Ints]:
 
 
 def test_who_sees_the_records_does_better() -> None:
-    """k = 2, eps 1, t = 0: the best success by the counts of n records, by the records, and `best_within`, the limit of both."""
+    """k = 2, eps 1, t = 0: the best success by the counts of n records, by the records, and `best_within`, the limit of both, within .056 e^(-n / 4)."""
     assert [round(best_of_all(2, n, 1.0, 0), 4) for n in (2, 4)] == [0.2536, 0.1637]
-    assert [round(best_of_records(2, n, 1.0, 0), 4) for n in (2, 4)] == [0.2875, 0.1734]
+    assert [round(packing.best_by_records(2, n, 1.0), 5) for n in (2, 4, 6, 8, 10, 12)] == [0.28753, 0.17342, 0.14583, 0.13145, 0.12637, 0.12292]
     assert packing.best_within(2, 1.0, 0) == pytest.approx(0.11954, abs=1e-5)
+    assert 0.05 < (packing.best_by_records(2, 20, 1.0) - packing.best_within(2, 1.0, 0)) * math.exp(5) < 0.056
+
+
+@pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 5, 1.0), (1, 8, 0.5), (2, 2, 0.5), (2, 3, 1.0), (2, 4, 1.0), (3, 2, 1.0)])
+def test_the_best_by_records(k: int, n: int, epsilon: float) -> None:
+    """The bound is the linear program's optimum; with distances one too large it is not, and with those of the counts alone it is too low."""
+    best, apart = best_of_records(k, n, epsilon, 0), packing.least_replaced(k, n)
+    assert packing.best_by_records(k, n, epsilon) == pytest.approx(best, abs=1e-9)
+    assert 1 / np.exp(-epsilon * (apart + (apart > 0))).sum(axis=1).max() > best + 0.01
+    if k > 1:
+        counts = np.array(list(product(range(n + 1), repeat=k)))
+        assert 1 / np.exp(-epsilon * np.abs(counts[:, None] - counts).max(axis=2)).sum(axis=1).max() < best - 0.001
 
 
 def test_halves_do_better_within_a_half() -> None:
@@ -140,7 +152,7 @@ def test_halves_do_better_within_a_half() -> None:
 def test_six_records() -> None:
     """The same figures for six records."""
     assert round(best_of_all(2, 6, 1.0, 0), 4) == 0.1369
-    assert round(best_of_records(2, 6, 1.0, 0), 4) == 0.1458
+    assert best_of_records(2, 6, 1.0, 0) == pytest.approx(packing.best_by_records(2, 6, 1.0), abs=1e-9)
 
 
 @pytest.mark.parametrize(("k", "radius"), [(1, 3), (2, 1), (2, 4), (3, 1), (3, 2), (4, 1)])
@@ -231,6 +243,7 @@ def test_bad_input() -> None:
         ("2 alpha is 1", lambda: packing.threshold_records(8, 1.0, 0.5, 0.1)),
         ("beta is 0", lambda: packing.sanitizer_records(8, 1.0, 0.1, 0)),
         ("k is 0", lambda: packing.packing_error(0, 1.0)),
+        ("too many databases", lambda: packing.best_by_records(3, 12, 1.0)),
         ("delta is 0", lambda: safe_sigma(3, 1.0, 0.0)),
         ("shift is 7", lambda: perturbed_excess(3, 7, 1.0, 0.1)),
         ("sigma is 0", lambda: parity_odd(3, 0.0)),
