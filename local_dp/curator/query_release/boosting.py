@@ -114,7 +114,7 @@ def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int)
     weights, total = weights.copy(), 1.0
     for places, share in list(measured) * passes:
         old = weights[places]
-        has = float(old.sum())
+        has = float(np.add.reduce(old))
         growth = math.exp(share - has / total)
         weights[places], total = growth * old, total + (growth - 1) * has
     return np.asarray(weights / weights.sum())
