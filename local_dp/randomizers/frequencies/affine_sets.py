@@ -28,7 +28,7 @@ class AffineBlocks(OfSymbols, FiniteChannel):
 
     Sets with t fixed codes have weight C(q, w - t), so every code lies in the same weight of sets. The group is that of `Translates`, q the largest order up
     to k. Privacy: T <= e^eps s for each set's weights T from its own codes and s from others. One of the others takes the remainder of a row, fewer words than
-    (1 + e^eps) times the sets. It estimates nothing by itself; `AffineSets` estimates under its coin. 2 <= k <= 64.
+    twice the sets. It estimates nothing by itself; `AffineSets` estimates under its coin. 2 <= k <= 64.
     """
 
     name: ClassVar[str] = "affine-blocks"
@@ -75,11 +75,12 @@ class AffineBlocks(OfSymbols, FiniteChannel):
 
     @cached_property
     def _steps(self) -> tuple[Words, Words]:
-        """s and T of each rank, shape (alphabet,): both rounded down."""
+        """s, rounded up, and T, rounded down, of each rank, shape (alphabet,)."""
         growth = exp_epsilon(self.nano)
-        unit = Fraction(self.total * self.k, self.order * math.comb(self.k, self.w)) / (self.w * growth + self.k - self.w)
-        others = [math.floor(unit * share) for share in self.shares]
-        helds = [math.floor(growth * other) for other in others]
+        words = self.total - self.alphabet  # so that what is rounded up does not make a row too long
+        unit = Fraction(words * self.k, self.order * math.comb(self.k, self.w)) / (self.w * growth + self.k - self.w)
+        others = [math.ceil(unit * share) for share in self.shares]
+        helds = [math.floor(growth * unit * share) for share in self.shares]
         return np.repeat(np.array(others, dtype=np.uint64), self.order), np.repeat(np.array(helds, dtype=np.uint64), self.order)
 
     @cached_property

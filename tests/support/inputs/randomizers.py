@@ -38,6 +38,7 @@ _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
     "rounded-oracle": lambda k: {"groups": k, "steps": 4},
     **dict.fromkeys(("characters", "deny", "suspects"), lambda k: {"d": (k - 1).bit_length()}),
+    "affine-sets": lambda k: {"k": min(k, 64)},
     "discrete-gaussian": lambda k: {"steps": min(k, 8) - 1, "delta": 0.01},
     "count-mean-sketch": lambda k: {"k": k, "m": 2 if k < 5 else 4},
     "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},
