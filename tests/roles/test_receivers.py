@@ -208,7 +208,7 @@ def _spent(server: "subprocess.Popen[str]") -> float:
     return float(sum(spent) - sum(before))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @needs_mosquitto
 def test_receivers_cost_hardly_more_than_one(tmp_path: Path) -> None:
     """Of two and four receivers, with the coordinator, a member takes at most 1.3 times the processor time that it takes of one."""
@@ -238,7 +238,7 @@ def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bo
     return False
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @needs_mosquitto
 def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
     """SIGKILL at random moments, by two and by four receivers in turn: the digests are the population tier's, and every report is counted and charged once."""
