@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import combinations
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args
 
 from pydantic import TypeAdapter
@@ -128,7 +129,7 @@ class Experiment(ABC, Generic[P, M]):
     """One claim of the theory, made to run.
 
     `P` and `M` are frozen dataclasses, or unions of several. A store keeps them as JSON and reads them by their field names. Two classes of one union with
-    equal field names need a tag, a field such as `kind: Literal["error"] = "error"`.
+    equal field names need a tag, a field `kind: Literal["error"] = "error"`.
     `points` lists independent pieces of work, so a run can stop, resume and use every core. `measure` does one of them; its result depends on the point and
     the seed alone. `conclude` gets every point with its measurement and computes tables, figures and checks from them, and from nothing else.
     """
@@ -180,6 +181,9 @@ def _adapters(kind: Any) -> dict[frozenset[str], TypeAdapter[Any]]:
     """By the names of their fields, the dataclasses of `kind`; none where it is plain data. Tags distinguish those with equal names."""
     kinds = [each for each in (get_args(kind) or (kind,)) if isinstance(each, type) and is_dataclass(each)]
     names = {each: frozenset(field.name for field in fields(each)) for each in kinds}
+    for one, other in combinations(kinds, 2):
+        if names[one] == names[other] and "kind" not in names[one]:
+            raise TypeError(f'{one.__name__} and {other.__name__} have the same fields; give each a tag, as in kind: Literal["error"] = "error"')
     unions: dict[frozenset[str], Any] = {own: Union[tuple(each for each in kinds if names[each] == own)] for own in names.values()}  # noqa: UP007
     return {own: TypeAdapter(union) for own, union in unions.items()}
 

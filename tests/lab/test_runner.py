@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import psutil
 import pytest
@@ -19,7 +19,8 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
-from local_dp.experiments.lab.claim import _read
+from local_dp.experiments.lab.catalogue import chosen, load
+from local_dp.experiments.lab.claim import Scale, _adapters, _read
 from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.tiers.pool import ENVIRONMENT
@@ -260,7 +261,22 @@ class _Odd:
     kind: Literal["odd"] = "odd"
 
 
+@dataclass(frozen=True)
+class _Crowd:
+    n: int
+
+
 def test_points_are_read_by_their_fields_and_tags() -> None:
     """A tag distinguishes two classes with equal fields; a measurement comes back as its dataclass."""
     assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (People(3), Error(0.5, float("inf")))
     assert [_read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))] == [_Even(2), _Odd(2), People(2)]
+    with pytest.raises(TypeError, match="People and _Crowd have the same fields; give each a tag"):
+        _read(People | _Crowd, {"n": 2})
+
+
+def test_a_run_measures_the_points_that_are_listed() -> None:
+    """Each point of each experiment comes back from its plain data as what it was, and no two kinds of measurement look alike."""
+    for experiment in map(load, chosen("all")):
+        for point in (point for scale in get_args(Scale) for point in experiment.points(scale)):
+            assert type(experiment.read_point(plain(point))) is type(point)
+        _adapters(experiment._types()[1])

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class Summed:
     """The least number of clients that find the parity in 90 % of the runs."""
 
     d: int
+    kind: Literal["summed"] = "summed"
 
     def measure(self, seed: int) -> Search:
         generator = np.random.default_rng(own_seed(SUMMED, seed, self.d))
@@ -91,6 +92,7 @@ class Blanketed:
     """How often the formula's number of clients find the parity with blanket messages, counted by their law."""
 
     d: int
+    kind: Literal["blanketed"] = "blanketed"
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
@@ -107,6 +109,7 @@ class Batches:
     """The same, client by client: all messages of all clients in one batch, ordered by the shuffler's role."""
 
     d: int
+    kind: Literal["batches"] = "batches"
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())

@@ -55,8 +55,9 @@ class Quick:
         return self.experiment.points("quick") if self._points is None else self._points
 
     def measure(self, place: int) -> Any:
-        """The measurement of a point now."""
-        return self.experiment.measure(self.points[place], SEED + place if self.seed is None else self.seed)
+        """The measurement of a point now, which a run reads from plain data."""
+        point = self.experiment.read_point(plain(self.points[place]))
+        return self.experiment.measure(point, SEED + place if self.seed is None else self.seed)
 
     def right(self, place: int) -> Any:
         """The first measurement of a point: once for all tests of a file."""
