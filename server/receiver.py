@@ -25,7 +25,7 @@ from local_dp.sealing import UNSIGNED, Envelopes, Party, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster, Share
 from local_dp.server.members import filters as server_filters
-from local_dp.server.phases import parting
+from local_dp.server.phases import Collecting, parting
 from local_dp.server.quorum import Terms
 from local_dp.server.relay import BROKER, LOST, Relay, RelayProcess, Said, filters, live, query_of, will
 from local_dp.server.remote import Journal, RemoteOracle, path_of
@@ -130,7 +130,6 @@ class Receiver(Relay):
 
     async def leave(self) -> None:
         """The run was over before this process began: it sends home who is still there. Accounts that came before are lost, and their members silent."""
-        self._repeat(max(self.journal.requests(), default=0))
         serving = asyncio.create_task(self.front.serve(BROKER))
         with suppress(QuorumError):
             await self.front.ready(AFTER)
@@ -155,8 +154,10 @@ class Receiver(Relay):
             yield Absent(run=run, round=round, member=name, ask=ask, start=first + low, stop=first + high, why="missing")
 
     async def part(self, over: bool) -> None:
-        """Where the run goes on, its members wait."""
+        """Where the run goes on, its members wait. One that was started again and has answered nothing since has its share's rounds from the journal."""
         if over:
+            if not isinstance(self.front.coordinator.phase, Collecting):
+                self._repeat(max(self.journal.requests(), default=0))
             await self.bus.publish(topic(self.run, "rep", GROUP, self.name), encode(Account(run=self.run, member=self.name, rounds=())))
             await self.front.end(parting(len(self.front.coordinator.members)))
 

@@ -94,6 +94,7 @@ class Relay(ABC):
                 task.result()
             over = True
         finally:
+            tasks[-1].cancel()  # no round is played any more
             await self.part(over)
             for task in tasks:
                 task.cancel()
