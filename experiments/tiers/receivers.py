@@ -37,7 +37,9 @@ _NEARLY, _ENDING = 2.0, 60.0  # seconds that a receiver may take to end, beside 
 def shares(clients: int, receivers: int) -> list[Span]:
     """Equal numbers of whole groups for each. Raises InputError for more receivers than groups."""
     groups = -(-clients // GROUP_SIZE)
-    check_whole(f"receivers (one for each {GROUP_SIZE} clients at most)", receivers, 1, groups)
+    if receivers > groups:
+        raise InputError(f"receivers is {receivers}; give at most {groups}, one for each {GROUP_SIZE} clients")
+    check_whole("receivers", receivers, 1, groups)
     return [(GROUP_SIZE * (groups * at // receivers), min(clients, GROUP_SIZE * (groups * (at + 1) // receivers))) for at in range(receivers)]
 
 
