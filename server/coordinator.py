@@ -106,7 +106,7 @@ class Coordinator(LocalOracle):
     def skip(self) -> None:
         """A round of which nothing is known but that it is over."""
         self._opened += 1
-        self.rounds.append(RoundSummary(0, 0.0, 0, None))
+        self.rounds.append(RoundSummary(0, None))
 
     def _collecting(self, round: Round, now: float) -> Collecting:
         return Collecting(round, self.members, self.terms, self.pace, self.rolls, now)

@@ -29,13 +29,26 @@ Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", 
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """What happened in one round, however it was run: n reports; the most epsilon and bits that any one client was asked for; the randomizers, each once."""
+    """What happened in one round, however it was run: n reports to its queries."""
 
     n: int
-    epsilon: float
-    bits_per_client: int
     digest: str | None
-    randomizers: tuple[Randomizer, ...] = ()
+    queries: tuple[LocalQuery, ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """The most epsilon that any one client was asked for, in nats."""
+        return epsilon_of(self.queries)
+
+    @property
+    def bits_per_client(self) -> int:
+        """The most bits that any one client was asked for."""
+        return _sums(self.queries, [query.randomizer.bits for query in self.queries]).maximum
+
+    @property
+    def randomizers(self) -> tuple[Randomizer, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys(query.randomizer for query in self.queries))
 
 
 class LocalOracle:
@@ -48,27 +61,26 @@ class LocalOracle:
         self._opened = 0
         self._rounds_of = Steps()  # in how many rounds each client was asked
 
-    def begin(self, queries: tuple[LocalQuery, ...]) -> int:
-        """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
+    def begin(self, queries: tuple[LocalQuery, ...], repeats: bool = True) -> int:
+        """The number of the round, from 1, once it is charged. Leaves no trace where it raises.
+
+        Raises RefusedError("budget"), and without `repeats` RefusedError("asked-twice") if a client is asked two things, now or in two rounds.
+        """
+        asked = list(_sums(queries, [1] * len(queries)).spans())
+        for start, stop, times in () if repeats else asked:
+            if times + self._rounds_of.most(start, stop) > 1:
+                raise RefusedError(
+                    "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
+                )
         self.ledger.charge(self.run, [query.charge() for query in queries])
         self._opened += 1
-        for start, stop, _ in _sums(queries, [1] * len(queries)).spans():
+        for start, stop, _ in asked:
             self._rounds_of.add(start, stop, 1)
         return self._opened
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
-        bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
-        randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
-        self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
-
-    def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
-        """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
-        for start, stop, times in _sums(queries, [1] * len(queries)).spans():
-            if times + self._rounds_of.most(start, stop) > 1:
-                raise RefusedError(
-                    "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
-                )
+        self.rounds.append(RoundSummary(n, digest, queries))
 
     @property
     def interaction(self) -> Interaction:
@@ -231,9 +243,7 @@ class AggregateOracle(LocalOracle):
             if query.memo or not without_coin(query.randomizer).has_tally_law:
                 what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
                 raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
-        if not self.population.remembers:
-            self.refuse_repeats(queries)
-        self.begin(queries)
+        self.begin(queries, repeats=self.population.remembers)
         tallies = tuple(map(self._draw, queries))
         self.finish(queries, sum(tally.n for tally in tallies), None)
         return tallies

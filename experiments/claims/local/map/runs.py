@@ -113,23 +113,33 @@ def predicted(name: str, d: int, epsilon: float, success: float) -> float:
     return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), lambda log: fails(math.exp(log)), 11)) / 2)
 
 
-def _stump(d: int, rng: np.random.Generator, size: int) -> Finite:
-    """A random literal, every label wrong with probability 5 %."""
-    literal = Literal(int(rng.integers(d)), int(rng.integers(2)))
-    return labelled(cube(d), [1.0] * (1 << d), AllOf((literal,)), size, flip=0.05)
+def _stump(d: int, rng: np.random.Generator) -> AllOf:
+    """A random literal."""
+    return AllOf((Literal(int(rng.integers(d)), int(rng.integers(2))),))
 
 
-def _conjunction(d: int, rng: np.random.Generator, size: int) -> Finite:
-    """A conjunction of two random literals, examples uniform."""
-    return uniform_examples(d, AllOf(tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2])), size)
+def _conjunction(d: int, rng: np.random.Generator) -> AllOf:
+    """A conjunction of two random literals."""
+    return AllOf(tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2]))
 
 
-def _point(d: int, rng: np.random.Generator, size: int) -> Finite:
-    """The indicator of one random point, which is half of the examples: guessing a constant label is wrong half of the time."""
+def _point(d: int, rng: np.random.Generator) -> AllOf:
+    """The indicator of one random point."""
     point = int(rng.integers(1 << d))
+    return AllOf(tuple(Literal(place, point >> place & 1) for place in range(d)))
+
+
+def _noisy(d: int, target: AllOf) -> Finite:
+    """Uniform examples, every label wrong with probability 5 %."""
+    return labelled(cube(d), [1.0] * (1 << d), target, flip=0.05)
+
+
+def _half(d: int, target: AllOf) -> Finite:
+    """The point is half of the examples: guessing a constant label is wrong half of the time."""
+    point = sum(literal.value << literal.place for literal in target.literals)
     shares = np.full(1 << d, 0.5 / ((1 << d) - 1))
     shares[point] = 0.5
-    return labelled(cube(d), shares, AllOf(tuple(Literal(place, point >> place & 1) for place in range(d))), size)
+    return labelled(cube(d), shares, target)
 
 
 def _within(learner: Learner[Any], tolerance: float) -> Learner[Any]:
@@ -146,7 +156,8 @@ class OneRoundClass:
 
     title: str
     learner: Callable[[int], Learner[Any]]
-    draw: Callable[[int, np.random.Generator, int], Finite]
+    draw: Callable[[int, np.random.Generator], AllOf]
+    examples: Callable[[int, AllOf], Finite]
     least: float = 0.0
 
     def clients(self, d: int) -> int:
@@ -170,11 +181,11 @@ class OneRoundClass:
 
 ONE_ROUND = {
     # a literal of the target is false on none of the positive examples, another one on half of all examples
-    "points": OneRoundClass("Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point),
+    "points": OneRoundClass("Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point, _half),
     # one correlation is 0.9, the others are 0
-    "stumps": OneRoundClass("Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, 0.05),
+    "stumps": OneRoundClass("Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, _noisy, 0.05),
     # the linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1 coefficients are asked for
-    "conjunctions": OneRoundClass("Conjunctions of two literals", lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)), _conjunction),
+    "conjunctions": OneRoundClass("Conjunctions of two literals", lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)), _conjunction, uniform_examples),
 }
 
 
@@ -224,12 +235,14 @@ class OneRound:
         kind, d = ONE_ROUND[self.name], self.d
         generator, rounds = np.random.default_rng([own_seed(f"map {self.name} shuffled" if self.shuffled else f"map {self.name}", seed, d)]), 0
 
+        examples = cache(kind.examples)  # with the laws of the queries, which the number of people does not change
+
         def success(n: int, runs: int) -> int:
             nonlocal rounds
             epsilon = kind.behind_shuffler(d, n) if self.shuffled else EPSILON
             local, wins = kind.local(d, n, epsilon), 0
             for _ in range(runs):
-                population = kind.draw(d, generator, n)
+                population = examples(d, kind.draw(d, generator))
                 oracle = AggregateOracle(population, generator, epsilon)
                 wins += kind.learned(d, run(local, oracle), population)
                 rounds = max(rounds, len(oracle.rounds))
@@ -312,7 +325,7 @@ class Users:
             return kind.learned(self.d, hypothesis, population)
 
         def people(drawn: int) -> Finite:
-            kinds = kind.draw(self.d, np.random.default_rng([drawn]), self.n)
+            kinds = kind.examples(self.d, kind.draw(self.d, np.random.default_rng([drawn])))
             return Finite(kinds.kinds, kinds.shares.tolist(), self.n, drawn)
 
         everybody = self.n % kind.learner(self.d).queries == 0
