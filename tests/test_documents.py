@@ -32,6 +32,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -q '.[poll]'": "installs; the test extra holds the same packages",
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
+    "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=client-500 -keyout client-500.pem -out client-500.csr": "tests/cli does",
     "scripts/check": "the static checks; CI runs them",
     "scripts/features": "a list to compare, of no use here",
     "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from local_dp.checks import check_whole
-from local_dp.errors import InputError
+from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.operate.keys import read_roster, write_new
 from local_dp.experiments.text.screen import SCREEN
@@ -113,7 +113,8 @@ class BrokerConfig:
 
     Each PEM file, of the server and of the members, has a certificate and its private key, for
     `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. The members of a roster get certificates; add others with --member. With a shuffler, make one folder
-    for the clients' broker and one for the server's. With receivers, keep their files beside the server's.
+    for the clients' broker and one for the server's. With receivers, keep their files beside the server's. With --requests no member's private key is made
+    here: each makes its own, and gets MEMBER.crt.
     """
 
     folder: Path = argument("A folder that does not exist yet", metavar="DIR")
@@ -123,7 +124,7 @@ class BrokerConfig:
     bind: str = option("0.0.0.0", "Address of this machine that it listens on", metavar="ADDRESS")
     roster: Path | None = option(None, "Roster whose members get certificates; `local-dp keys enrol` writes it", metavar="FILE")
     member: tuple[str, ...] = option((), "A member that gets a certificate; may be repeated", metavar="NAME")
-
+    requests: Path | None = option(None, "Folder of the members' certificate requests, MEMBER.csr each", metavar="FOLDER")
     receivers: int = option(0, "Receivers of the server that get certificates", metavar="R")
 
     def __call__(self) -> None:
@@ -132,6 +133,7 @@ class BrokerConfig:
         members = [*(place.member for place in read_roster(self.roster).places), *self.member] if self.roster else list(self.member)
         if not members:
             raise InputError("no member can join this broker; name members with --roster FILE or --member NAME")
+        requested = {} if self.requests is None else read_requests(self.requests, members)
         folder = self.folder.absolute()
         try:
             folder.mkdir(mode=0o755)
@@ -149,7 +151,10 @@ class BrokerConfig:
         write_new(folder / "ca.key", _pem(authority.key), _OWN)
         write_new(folder / "broker.pem", authority.issue("broker", self.host), _OWN)
         for name in dict.fromkeys([*servers, *members]):
-            write_new(folder / f"{name}.pem", authority.issue(name), _OWN)
+            if name in requested:
+                write_new(folder / f"{name}.crt", authority.certify(name, requested[name]), _ALL)
+            else:
+                write_new(folder / f"{name}.pem", authority.issue(name), _OWN)
         SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
 
 
@@ -170,14 +175,39 @@ class Authority:
     def issue(self, name: str, host: str = "") -> str:
         """A certificate and its new private key, as PEM: for a client, or for the broker at `host`."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _begun(_named(name), self.certificate.subject, key.public_key())
+        return self.certify(name, key.public_key(), host) + _pem(key)
+
+    def certify(self, name: str, key: ec.EllipticCurvePublicKey, host: str = "") -> str:
+        """A certificate of a public key, as PEM."""
+        builder = _begun(_named(name), self.certificate.subject, key)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         use = ExtendedKeyUsageOID.SERVER_AUTH if host else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
         builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
         if host:
             builder = builder.add_extension(x509.SubjectAlternativeName([_general(host)]), critical=False)
-        return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM).decode() + _pem(key)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def read_requests(folder: Path, members: list[str]) -> dict[str, ec.EllipticCurvePublicKey]:
+    """The public key that each member asks a certificate for, by MEMBER.csr in the folder. Raises InputError unless there is one for each, and no other."""
+    files = {file.stem: file for file in sorted(folder.glob("*.csr"))}
+    if lacking := [name for name in members if name not in files]:
+        raise InputError(f"{len(lacking):,} of the members have no request in {str(folder)!r:.80}, such as {lacking[0] + '.csr'!r}; `openssl req` makes one")
+    if strange := sorted(files.keys() - set(members)):
+        raise InputError(f"{files[strange[0]].name!r:.80} is the request of no member; enrol it, or name it with --member")
+    return {name: _requested(name, files[name]) for name in members}
+
+
+def _requested(name: str, file: Path) -> ec.EllipticCurvePublicKey:
+    with reading(file, f"make it by `openssl req -new ... -subj /CN={name}`", "it is no certificate request"):
+        request = x509.load_pem_x509_csr(file.read_bytes())
+        key = request.public_key()
+    if request.subject != _named(name):
+        raise InputError(f"{file.name!r:.80} asks for the name {request.subject.rfc4514_string()!r:.80}; it must be 'CN={name}'")
+    if not request.is_signature_valid or not isinstance(key, ec.EllipticCurvePublicKey):
+        raise InputError(f"{file.name!r:.80} is not signed by an elliptic-curve key of its own; make it again by `openssl req`")
+    return key
 
 
 def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
