@@ -85,7 +85,7 @@ class ThresholdUsers:
         def small(result: Floats, population: Population) -> bool:
             return bool(np.mean((result - truth) ** 2) <= expected)
 
-        return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed)
+        return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed, users=200, laws=800)
 
 
 Gains = Rows[Prefixes, SquareErrors]
