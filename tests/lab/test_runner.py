@@ -39,6 +39,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
     """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG, SVG and PDF."""
     for workers in (1, 2):

@@ -17,8 +17,8 @@ FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_each_row_has_one_client(seed: int) -> None:
-    """For each number of rows up to 400, and around powers, the clients have all rows, each once; the inverse returns; parts agree with the whole."""
-    for size in (*range(1, 400), 1023, 1024, 1025, 99_999, 100_000):
+    """For each number of rows below 130, and around powers, the clients have all rows, each once; the inverse returns; parts agree with the whole."""
+    for size in (*range(1, 130), 399, 1023, 1024, 1025, 99_999, 100_000):
         dealing = Dealing(size, seed)
         rows = dealing.rows(0, size)
         assert np.array_equal(np.sort(rows), np.arange(size))
@@ -92,8 +92,8 @@ def test_two_clients_have_any_two_rows() -> None:
 
 
 def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
-    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally often over 2,000 seeds: chi-square, fails once in 10^6."""
-    size, seeds = 12, 2_000
+    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally often over 1,000 seeds: chi-square, fails once in 10^6."""
+    size, seeds = 12, 1_000
     pairs = np.array([Dealing(size, seed).rows(0, 4)[[0, 3]] for seed in range(seeds)])
     counts = np.bincount(pairs[:, 0] * size + pairs[:, 1], minlength=size * size)
     kept = np.flatnonzero(np.arange(size * size) // size != np.arange(size * size) % size)

@@ -11,7 +11,9 @@ from local_dp.experiments.lab.store import plain
 from tests.support.long import short
 from tests.support.mutation import load as load_mutants
 
-DEAR = ("interaction", "planning", "map", "randomized-response")  # whose points take long
+DEAR = (  # whose points take long
+    "interaction", "planning", "map", "randomized-response", "sq-to-local", "reconstruction", "pairs", "stability", "oracles",
+)  # fmt: skip
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 
 

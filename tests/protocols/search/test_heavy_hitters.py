@@ -133,7 +133,9 @@ def test_words_of_a_table_are_found() -> None:
         replace(protocol, column="x").for_table(Launch(Records({"x": np.array([0.5])}), False))
 
 
-@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [pytest.param(1.0, 3, 2, 3, marks=pytest.mark.long), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
+@pytest.mark.parametrize(
+    ("epsilon", "runs", "least", "part"), short([(1.0, 3, 2, 3), (4.0, 40, 32, 3), (8.0, 40, 32, 30)], lambda each: each[0] == 8.0, several=True)
+)
 def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least: int, part: int) -> None:
     """With the clients asked for, all ten strings of 2^32 and no other in nearly every run (below 32 of 40 at 95 %: 5e-4); with a part, in fewer."""
     protocol = HeavyHittersAsked()
@@ -191,7 +193,7 @@ def listed_of(protocol: FrequentStrings, population: Population, epsilon: float,
 
 @pytest.mark.parametrize(
     ("kind", "size", "runs"),
-    [(HeavyHitters, 8, 1), (HeavyHittersAsked, 16, 2), pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.long)],
+    [(HeavyHitters, 8, 1), (HeavyHittersAsked, 16, 1), pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.slow)],
 )
 def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[FrequentStrings], size: int, runs: int) -> None:
     """AIRBUS stays apart from AIRBUS INDUSTRIE, names merged by the cut have an ellipsis, and no ghost is listed. The mean errors of the five are within 5

@@ -126,7 +126,10 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
-@pytest.mark.parametrize("case", short(CASES, lambda case: case not in ("crosstab with labels of their own", "mean by group")))
+KEPT = ("mean, clipped", "survey by group", "sq, open is no", "labels and a label of their own", "histogram with a share of the missing")  # one of a kind
+
+
+@pytest.mark.parametrize("case", short(CASES, lambda case: case in KEPT))
 def test_every_policy_answers_the_question_without_bias(case: str) -> None:
     """Over 200 seeds the mean error is within 4.5 standard errors (7e-6 a value) of plain numpy's truth, which 91 % of intervals hold (95 %: 1 in 100)."""
     protocol, truth = CASES[case]
@@ -225,7 +228,7 @@ def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
     return total
 
 
-@pytest.mark.parametrize("coins", ["public", "private"])
+@pytest.mark.parametrize("coins", short(["public", "private"], lambda coins: coins == "private"))
 def test_both_errors_are_as_promised(coins: str) -> None:
     """With the clients asked for, uniform is rejected in about 5 % of runs and a law alpha away in about 95 %; with a sixth of them it is not found."""
     protocol = Identity(coins=coins, k=32, alpha=0.4)
