@@ -295,7 +295,7 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
     figure("class 14", f"a table of {rows:,} rows with a text of 50,000 letters: opened with {most >> 20} MiB at most")
 
 
-@pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
     """Of a table with one cell of 50,000 letters, and of one without: a label of a list, and a string of heavy hitters, are answered by the same work."""
     tables = [records_of({"x": ["short"] * (rows - 1) + [last]}, notice=unsaid) for last in ("short", LONG)]

@@ -54,7 +54,7 @@ def _at_once(folder: Path, times: int) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) -> None:
     """Four processes that open a store at the same moment: at most one has it, and the others end with a line each."""
     found = _at_once(tmp_path, times)

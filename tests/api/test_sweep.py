@@ -55,6 +55,7 @@ def _grid(folder: Path) -> list[str]:
     return ["sweep", str(folder / "grid.toml"), "--out", str(folder / "out" / "sweep.parquet")]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
     """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it ends with the files of one that was never stopped."""
@@ -151,6 +152,7 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_commands_measure(tmp_path: Path) -> None:
     """`compare` and `sweep` print the table and name its files; with --json they give the same rows again without measuring; bad words are one line."""

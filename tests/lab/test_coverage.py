@@ -265,8 +265,9 @@ def test_the_command_finds_intervals_that_are_too_narrow(
     assert not json.loads(capsys.readouterr().out)["holds"]
 
 
+@pytest.mark.long
 def test_what_is_measured_of_a_search() -> None:
-    """Of 200 searches with 300 trials on a steep curve the coverage agrees with the band; that of nine tenths of the truth does not."""
+    """Of 400 searches with 300 trials on a steep curve the coverage agrees with the band; that of nine tenths of the truth does not."""
     found = next(found for found in least_count_cases("quick") if (found.what, found.trials) == ("slope 10", 300))
     assert measure_stated(found, 400, np.random.default_rng(1))["inside"]
     assert not measure_stated(replace(found, truth=0.9 * found.truth), 400, np.random.default_rng(1))["inside"]

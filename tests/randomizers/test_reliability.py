@@ -149,6 +149,7 @@ D: dict[str, Any] = {"d": 1000}
 MANY: list[tuple[str, dict[str, Any]]] = [("projunit", {}), ("nearest-direction", {}), ("privunit", D), ("she", {"k": 1024}), ("projunit", D)]
 
 
+@pytest.mark.slow(only=("projunit-params4", "projunit-params0"))
 @pytest.mark.parametrize(("name", "params"), short(MANY, lambda case: case[0] == "she", several=True))
 def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """However many words a report takes and coordinates a value has, all reports together take less than 2^27, and few are asked for one by one."""

@@ -239,6 +239,7 @@ def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bo
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @needs_mosquitto
 def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:

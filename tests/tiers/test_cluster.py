@@ -159,6 +159,7 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
         _run(Survey(), 1000, empty.scheduler_address)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_comparisons_sweeps_and_coverage_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
     """The tables of `compare` and `coverage` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
@@ -194,6 +195,7 @@ def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: 
     assert (_run(Survey(), 900, two_workers.scheduler_address), len(asked)) == (results[0], 3)
 
 
+@pytest.mark.long
 def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The packages of the classes of the work, at any depth; a package of one file or of several, by its text."""
     (tmp_path / "coins").mkdir()
@@ -278,6 +280,7 @@ def test_a_real_worker_that_differs_is_refused_by_name(other: str, tmp_path: Pat
     assert not [each for each in counted if not isinstance(each, RoundProgress) or each.answered]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
     """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""

@@ -109,8 +109,9 @@ def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
     return right(label, named) ^ np.uint8(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("target", "name", "wrong"), [
-    pytest.param(characters, "ruled_out", agrees, marks=pytest.mark.long), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+    (characters, "ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip
 def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""

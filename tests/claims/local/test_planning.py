@@ -44,6 +44,7 @@ def test_a_survey_takes_the_planned_clients_by_its_exact_law(epsilon: float) -> 
         assert plan_of(Survey(), epsilon).clients(0.05) > 1.1 * exact
 
 
+@pytest.mark.slow(only=("frequency",))
 @pytest.mark.long
 @pytest.mark.parametrize("task", short(sorted({*TASKS} - {*IN_ROUNDS}), lambda task: task == "survey"))
 def test_a_quick_measurement_agrees(task: str) -> None:

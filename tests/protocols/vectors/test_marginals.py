@@ -221,7 +221,7 @@ def test_marginals_agree_and_laws_cost_bias() -> None:
         return agree([(chosen, part.reshape(3, 3).copy()) for chosen, part in zip(task.sets, np.split(values, len(task.sets)), strict=True)], shared)
 
     raw, laws = [], []
-    for _ in range(30):
+    for _ in range(15):
         estimate = run(protocol.algorithm(2.0, n), AggregateOracle(population, generator, 2.0)).estimate
         raw.append(estimate.value)
         laws.append(protocol.agreeing_laws(estimate))
