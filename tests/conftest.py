@@ -33,10 +33,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept = mark.name == "long" and mark.kwargs.get("keep", "") == name
             if kept or (mark.name == "slow" and name not in mark.kwargs.get("only", (name,))):
                 item.own_markers.remove(mark)
-    if "slow" not in config.option.markexpr:
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in set(slow)]
+    if config.option.markexpr and "slow" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True)

@@ -88,6 +88,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plugin_site(tmp_path_factory)
 
 
+@pytest.mark.long
 def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The class on docs/plugins.md is that of the example package, word for word, and the page's conformance test passes."""
     example, test = blocks(ROOT / "docs" / "plugins.md", "python")

@@ -33,7 +33,7 @@ def test_a_figure_is_drawn_or_refused(command: str, name: str, tmp_path: Path) -
         assert (done.returncode, figure.exists()) == (0, True), done.stderr
 
 
-@pytest.mark.parametrize("name", short(PROTOCOLS.usable(), lambda name: name not in ("histogram", "crosstab")))
+@pytest.mark.parametrize("name", short(PROTOCOLS.usable(), lambda name: name not in ("histogram", "crosstab", "frequency")))
 def test_a_command_takes_what_it_lists(name: str) -> None:
     """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan` answers every one."""
     assert ldp.plan(name).rows

@@ -117,6 +117,7 @@ def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
     return messages
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over processes shows how many are ready, who is missing, and how many have replied; a simulated round, how many after each chunk."""
     messages = messages_of(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")

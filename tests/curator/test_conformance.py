@@ -39,9 +39,9 @@ from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhe
 from tests.support.mechanisms.paths import Ask, asks_of, follows
 
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
-NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
+ONE = {type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))}.values()  # of each kind of mechanism, for the normal suite
+NAMED = [pytest.param(case, id=type(case.mechanism).__name__, marks=() if place in ONE else pytest.mark.long) for place, case in enumerate(CASES)]
 FIRST = [pytest.param(case, id=name) for name, case in {type(case.mechanism).__name__: case for case in reversed(CASES)}.items() if name in KINDS]
-ONE = {type(case.mechanism): case for case in reversed(CASES)}.values()  # of each kind of mechanism
 
 
 def test_every_mechanism_has_a_case() -> None:
@@ -69,7 +69,7 @@ def test_wrong_twins_lose_more(case: Case) -> None:
     assert [twin for twin in case.wrong if not case.exceeds(twin)] == []
 
 
-@pytest.mark.parametrize("case", [pytest.param(*each.values, id=each.id, marks=() if each.values[0] in ONE else pytest.mark.long) for each in NAMED])
+@pytest.mark.parametrize("case", NAMED)
 def test_every_path_of_the_sampler_adds_up_to_its_law(case: Case) -> None:
     """The law that is proven private is that of the releases, exactly, on several databases."""
     mechanism = case.tried

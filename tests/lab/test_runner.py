@@ -104,6 +104,7 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert stamps[0] == stamps[1] != stamps[2]
 
 
+@pytest.mark.long
 def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> None:
     """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept and the next run completes it."""
     program = f"""
@@ -182,7 +183,8 @@ def test_catalogue_names_modules() -> None:
         catalogue.chosen("theorm")
 
 
-def test_commands_refuse_bad_input(tmp_path: Path) -> None:
+def test_commands_refuse_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     with pytest.raises(InputError, match="no experiment named 'x'"):
         laboratory.RunExperiment("x", out=tmp_path)()
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
@@ -199,6 +201,7 @@ def test_commands_refuse_bad_input(tmp_path: Path) -> None:
         laboratory.Report(tmp_path)()
 
 
+@pytest.mark.long
 def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`experiment` prints each verdict and the page on standard output, and progress on standard error."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])

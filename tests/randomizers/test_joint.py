@@ -37,7 +37,10 @@ NEEDED = {  # of others: what makes `SURE` standard errors 3 %, and as much agai
     **dict.fromkeys(("random-coordinate", "sampled-signs"), 36_000),  # their twins show by their bias
     **dict.fromkeys(("privunit", "projunit", "count-mean-sketch"), 12_000),
 }
-DEAR = ("d-bit-flip", "she", "duchi-vector", "wide-hashing", "nearest-direction", "sampled-signs", "projunit", "privunit", "pckv-ue")
+DEAR = (
+    "d-bit-flip", "she", "duchi-vector", "wide-hashing", "nearest-direction", "sampled-signs", "projunit", "privunit", "pckv-ue",
+    "random-coordinate", "count-mean-sketch",
+)  # fmt: skip
 ROUNDING = 1e-4  # of what a report stands for, in fixed point
 SURE = 4.5  # standard errors that 3 % must be: the seed is fixed, and a correct randomizer misses with probability 7e-6 for each of some estimates
 
@@ -157,7 +160,7 @@ def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> 
     np.testing.assert_allclose(joint.covariance * n, (each * law[:, None]).T @ each - np.outer(law @ each, law @ each), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("oracle", short(ORACLES, lambda oracle: oracle in ORACLES[:3]), ids=lambda oracle: oracle.name)
+@pytest.mark.parametrize("oracle", short(ORACLES, lambda oracle: oracle is ORACLES[0]), ids=lambda oracle: oracle.name)
 def test_a_quotients_interval_holds_its_level(oracle: FiniteOracle) -> None:
     """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth in 95 % within 4 deviations (6e-5 by chance); without the covariance it does not."""
     law, singles = _law(oracle), single_estimates(oracle)

@@ -39,6 +39,7 @@ from tests.support.runs.tiers import run_tier, told
 CLIENTS = 40
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", pytest.param("processes", marks=pytest.mark.long)])
 def test_a_bad_network_changes_no_report(tier: Any) -> None:
     """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the digest of all reports are those of the faultless run."""

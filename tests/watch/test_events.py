@@ -79,6 +79,7 @@ def test_too_little_to_estimate_is_no_error() -> None:
     assert (scene.state["phase"], scene.state["rows"]) == ("asking", [])
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""

@@ -108,6 +108,7 @@ def test_a_failed_search_and_a_refused_run_are_not_shown() -> None:
     assert [check.evidence for check in lost(refused)] == ["refused: budget"]
 
 
+@pytest.mark.long
 def test_points_are_reproducible_and_drawn() -> None:
     """A quick point is near the published count; the first figure has five curves over a linear d, and the first two have every protocol."""
     count = Count(ONE_ROUND, 4, 1200).measure(3)

@@ -92,7 +92,8 @@ def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float
     assert not shown(with_runs(lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess))[lost]
 
 
-@pytest.mark.parametrize("name", ["conjunctions", pytest.param("decision-lists", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["conjunctions", "decision-lists"])
 def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real runs of one learner put among measurements as promised, the right one is shown, and its lax twin is not."""
     twins: dict[str, Learner[Any]] = {"conjunctions": LaxConjunctions(d=5), "decision-lists": LaxLists(d=4)}

@@ -268,6 +268,7 @@ def test_sparse_medians_at_64_bits(shape: str) -> None:
     assert success(SparseMedians(1.0, 4), shape, 6400, 64, 2) == 1
 
 
+@pytest.mark.long
 def test_what_they_are_to_beat() -> None:
     """At 64 bits and 4,900 records: noisy counts do not see nested records, in a tree or in a histogram."""
     for baseline in (DyadicTree(1.0, 64), NoisyHistogram(1.0, 10)):

@@ -71,14 +71,14 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n
 
 @pytest.mark.parametrize(("d", "fall"), [(3, 2.0), pytest.param(5, 1.0, marks=pytest.mark.long)])
 def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(d: int, fall: float) -> None:
-    """In 100 drawn runs it errs with probability e^-fall at most (1e-6), of 20 client by client as often; with a third of the clients it errs more."""
+    """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as often; with a third of the clients it errs more."""
     protocol = ParityElimination(d=d, fall=fall)
     n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
-    found, chance = recovery(n, 100), math.exp(-fall)
-    assert found > 100 * (1 - chance) - Z_TAIL * math.sqrt(100 * chance * (1 - chance))
-    users = user_level(protocol, n, 20)
-    assert abs(users / 20 - found / 100) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 20 + 1 / 100))
-    assert recovery(n // 12, 100) < found - Z_TAIL * math.sqrt(100 / 4)
+    found, chance = recovery(n, 50), math.exp(-fall)
+    assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
+    users = user_level(protocol, n, 10)
+    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 10 + 1 / 50))
+    assert recovery(n // 12, 50) < found - Z_TAIL * math.sqrt(50 / 4)
 
 
 def test_bounds_have_the_published_values() -> None:

@@ -178,7 +178,8 @@ def test_between_local_and_curator(protocol: LocalProtocol[Any]) -> None:
     assert counts[0] < local / 3
 
 
-@pytest.mark.parametrize("protocol", [Survey(), pytest.param(Frequency(k=8), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=8)])
 def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -> None:
     """The reports of the planned clients are private enough together, and a hundredth fewer clients are too few for both."""
     way = one_report(protocol)
