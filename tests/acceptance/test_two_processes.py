@@ -80,6 +80,7 @@ def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
         member(link)
 
 
+@pytest.mark.long
 def test_a_store_that_is_not_locked_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_HOLD", tuple(statement.replace("EXCLUSIVE", "NORMAL") for statement in log._HOLD))
     assert max(told.count("open") for told in _at_once(tmp_path, 6)) > 1

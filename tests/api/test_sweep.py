@@ -56,7 +56,6 @@ def _grid(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
     """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it ends with the files of one that was never stopped."""
     (tmp_path / "out").mkdir()
@@ -111,6 +110,7 @@ def test_whole_runs_are_measured_where_the_answer_is_no_mean() -> None:
         ldp.sweep({"epsilon": 1, "clients": 100, "runs": 20, "mean-vector": {}}, workers=2)
 
 
+@pytest.mark.long
 def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range; what is written is what is returned."""
     grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
@@ -153,7 +153,6 @@ def test_the_places_of_a_quantile_hold_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_the_commands_measure(tmp_path: Path) -> None:
     """`compare` and `sweep` print the table and name its files; with --json they give the same rows again without measuring; bad words are one line."""
     arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "c.csv")]

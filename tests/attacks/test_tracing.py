@@ -231,7 +231,6 @@ def shared(scores: list[Floats], n: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_one_tracer_in_three_models() -> None:
     """Members are found behind exact means, nobody behind a curator or clients at eps = 1 (20 tables, Hoeffding, 1e-6); the twin scores against 1/2."""
     n, d = 25, 625

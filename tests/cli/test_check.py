@@ -87,6 +87,7 @@ def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: st
 _LARGE = 200 << 20  # bytes
 
 
+@pytest.mark.long
 def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
     """A process that starts another lends it its own peak, which is none of the command's; a command that fails has no speed."""
     values = np.ones(_LARGE, dtype=np.uint8)
@@ -128,7 +129,8 @@ def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (output.count("meets"), output.count("misses")) == (1, 1)
 
 
-@pytest.mark.parametrize("stores", short([False, True], lambda stores: stores))
+@pytest.mark.long
+@pytest.mark.parametrize("stores", [False, True])
 def test_a_round_is_measured(stores: bool) -> None:
     assert 0 < bench_runs._seconds(20, "hosts", EMBEDDED, stores) < 20
 

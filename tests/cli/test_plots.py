@@ -13,7 +13,7 @@ from tests.support.long import short
 from tests.support.runs.command import local_dp
 
 CLIENTS = {"mean-found": 20_000}
-DRAWN = ("survey", "frequency", "crosstab", "quantiles", "marginals", "parity", "masked-parity", "learn")  # each kind of figure, and of refusal
+DRAWN = ("survey", "frequency", "quantiles", "masked-parity", "learn")  # each kind of figure, and of refusal
 MIXED, COMPARED = ([name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))] for role in (Mix, Compare))
 
 

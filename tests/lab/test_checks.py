@@ -245,6 +245,7 @@ def test_wrong_programs_are_not_shown() -> None:
     assert not shown(majority(epsilon=2.0))[0]
 
 
+@pytest.mark.long
 def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
     """Reports at twice the epsilon charged, or records that do not follow the law, part the two rates."""
 

@@ -224,6 +224,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
     assert "the same command continues" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
     monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
@@ -245,6 +246,7 @@ def test_a_point_measured_apart_is_the_same() -> None:
     assert ENVIRONMENT["OPENBLAS_NUM_THREADS"] == "1"
 
 
+@pytest.mark.long
 def test_other_code_and_failures_are_one_line() -> None:
     """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
     with pytest.raises(LocalDPError, match="install the same version"):

@@ -81,6 +81,7 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
     assert chunks == 0 or sizes[-1] <= max(1, most // 16)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_MOST", 1)
     killed: list[int] = []
@@ -160,7 +161,6 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_comparisons_sweeps_and_coverage_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
     """The tables of `compare` and `coverage` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
     grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
@@ -281,7 +281,6 @@ def test_a_real_worker_that_differs_is_refused_by_name(other: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
     """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""
     for moment in range(10):

@@ -118,6 +118,7 @@ def test_a_private_run_shows_no_truth() -> None:
     assert "seed" not in scene.state["stamp"]
 
 
+@pytest.mark.long
 def test_a_state_stays_small() -> None:
     """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed out does not change."""
     scene, _ = _played(_settings(LocalSGD(), 4000))

@@ -122,6 +122,7 @@ def test_points_are_reproducible_and_drawn() -> None:
     assert [curve.style for curve in by_epsilon.curves] == ["measured", "measured", "bound"]
 
 
+@pytest.mark.long
 def test_the_counts_by_epsilon_follow_the_measurements() -> None:
     """A count above the goal at epsilon 4, best reports that need more clients than one-bit ones, or a search without an end is "not shown"."""
 

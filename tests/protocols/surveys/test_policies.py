@@ -199,6 +199,7 @@ def test_the_midpoint_would_be_caught() -> None:
     assert abs(values.mean() - truth) > 10 * 4.5 * values.std(ddof=1) / np.sqrt(SEEDS)
 
 
+@pytest.mark.long
 def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
     """Of independent columns, p < .05 in 5 % of 100 runs (within 4 binomial deviations); of a column and itself, p at its least every time."""
     generator, runs, low = np.random.default_rng(3), 100, 0
