@@ -162,6 +162,7 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
     _played(tmp_path, attack)
 
 
+@pytest.mark.long
 def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
     """Silent WebSockets never reach the broker; a connection that sends too many packets is closed; people answer meanwhile."""
 

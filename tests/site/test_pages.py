@@ -255,7 +255,6 @@ def test_a_tutorials_long_commands_run(page: Path, tmp_path: Path) -> None:
         "```python\nprint(1)\n```\n```python\nx = 1\n```\n",
         "```python\nassert 1 == 2\n```\n",
         "```console\n$ local-dp schema\nno command says this\n```\n",
-        "```console\n$ local-dp nothing\n```\n",
         "```ruby\nputs 1\n```\n",
     ],
 )

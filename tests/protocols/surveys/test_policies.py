@@ -126,7 +126,7 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
-KEPT = ("mean, clipped", "survey by group", "sq, open is no", "labels and a label of their own", "histogram with a share of the missing")  # one of a kind
+KEPT = ("mean, clipped", "sq, open is no", "labels and a label of their own", "histogram with a share of the missing")  # one of a kind
 
 
 @pytest.mark.slow(only=("crosstab with labels of their own",))

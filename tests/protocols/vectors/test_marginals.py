@@ -60,6 +60,7 @@ def test_the_variance_is_near_the_factorization_bound(k: int) -> None:
     assert 1 - 1e-9 <= excess(k) / prefix_gamma(k) ** 2 <= 1.13
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("protocol", "part"), [(PrefixSums(k=32, tolerance=0.05), 4), (Workload(k=8, queries=("ranges",), tolerance=0.05), 6)])
 def test_the_protocol_meets_its_tolerance(protocol: Workload, part: int) -> None:
     """With the default number of clients all answers are within the tolerance in 87 of 100 runs (below that: 5e-4 at 95 %); with a part of them, not."""
