@@ -33,7 +33,8 @@ k = [4, 9]
 WHOLE: dict[str, Any] = {"epsilon": [1, 4], "clients": [400], "runs": 20, "quantiles": {}, "parity": {"d": [4, 5]}}
 
 
-@pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("tier", ["aggregate", "population"])
 def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
     """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
     grid = Grid(epsilon=(1.0,), clients=(300, 1200), runs=2000 if tier == "aggregate" else 100, tier=tier)

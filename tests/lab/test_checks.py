@@ -56,6 +56,7 @@ def test_a_certain_success_may_not_fail_once() -> None:
     assert Rate(49, 50).below(1.0, ALPHA)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", short([12, 100], lambda runs: runs == 12))
 def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
     """At the bound a mean and a ratio of means are refused in 1 % of draws, at what they catch in 99 %."""

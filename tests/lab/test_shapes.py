@@ -65,6 +65,7 @@ def test_the_score_of_a_learner_without_bounds_holds() -> None:
         assert held(case, 300) >= least(300), case.what
 
 
+@pytest.mark.long
 def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the interval holds the mean of the column itself is false for a heavy tail."""
     monkeypatch.setattr(MeanFound, "truth_of", lambda self, result, population: self.column_mean(population))

@@ -64,7 +64,7 @@ def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: A
     return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
 
 
-@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=40)], ids=lambda each: each.name)
+@pytest.mark.parametrize("protocol", [pytest.param(Survey(), marks=pytest.mark.long), Frequency(k=40)], ids=lambda each: each.name)
 def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: LocalProtocol[Any]) -> None:
     """Result, digests and counts are those of the tier alone, for many chunks and for less than one."""
     for clients in (3 * CHUNK + 5, 900):

@@ -80,7 +80,8 @@ def lost(finding: Finding) -> list[Check]:
     return [check for check in finding.checks if not check.shown]
 
 
-@pytest.mark.parametrize("name", short(LABELS, lambda name: name == ONE_ROUND))
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(LABELS))
 def test_verdict_follows_the_measurements(name: str) -> None:
     """Counts as the formulas say are "shown", 1 % more too; any one protocol that needs 1.3 times as many, or 1.3 times fewer, is "not shown"."""
     assert concluded().verdict == "shown", lost(concluded())

@@ -96,6 +96,7 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     assert widths < 100  # 100 intervals from 0 to 1 would cover as well
 
 
+@pytest.mark.long
 def test_missing_rows_do_not_move_the_estimates() -> None:
     """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows."""
     holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)  # the ill are missing more often
