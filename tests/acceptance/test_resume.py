@@ -98,7 +98,7 @@ class Watching(threading.Thread):
         return time.monotonic() - began
 
 
-@pytest.mark.parametrize("runs", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_server_that_dies_anywhere_goes_on(runs: int, tmp_path: Path) -> None:
     """Test 20 by search, in virtual time: killed before and after what it writes and says, up to twelve times in a run."""
     generator, kills, points = random.Random(20), 0, set[int]()
