@@ -22,12 +22,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite. `@pytest.mark.slow(only=("id", ...))`: these parameters are slow.
+
+    What is slow runs only where it is asked for, even if it is long as well.
+    """
     for item in items:
-        for mark in item.iter_markers("long"):
-            if "keep" in mark.kwargs and isinstance(item, pytest.Function) and item.callspec.id == mark.kwargs["keep"]:
+        for mark in list(item.own_markers):
+            name = item.callspec.id if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+            kept = mark.name == "long" and mark.kwargs.get("keep", "") == name
+            if kept or (mark.name == "slow" and name not in mark.kwargs.get("only", (name,))):
                 item.own_markers.remove(mark)
+    if config.option.markexpr and "slow" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -88,6 +89,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plugin_site(tmp_path_factory)
 
 
+@pytest.mark.long
 def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The class on docs/plugins.md is that of the example package, word for word, and the page's conformance test passes."""
     example, test = blocks(ROOT / "docs" / "plugins.md", "python")
@@ -104,7 +106,7 @@ def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pyt
 PAGES = {"plugins": 4, "learning": 3, "curator": 15, "longitudinal": 3, "price": 4, "shuffle": 3}  # pages and how many commands they have at least
 
 
-@pytest.mark.parametrize("page", short(list(PAGES), lambda page: page not in ("learning", "longitudinal")))
+@pytest.mark.parametrize("page", short(list(PAGES), lambda page: page == "price"))
 def test_a_page_works_as_written(page: str, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command of a page, in order and in one folder, ends well or in the refusal shown, and prints the lines shown."""
     monkeypatch.chdir(tmp_path)
@@ -163,6 +165,7 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
         assert line in outputs[1][1], f"the host does not say {line!r}"
 
 
+@cache
 def _options(command: str) -> set[str]:
     """The options of a command; of a role, those of its commands for all protocols."""
     ctx = click.Context(APP)

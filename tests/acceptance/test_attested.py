@@ -108,7 +108,7 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
     assert local_dp("keys", "enrol", str(roster), str(tmp_path / "server.key.pub"), "--index", "40").returncode == 0
 
 
-@pytest.mark.parametrize("members", [200, pytest.param(300_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("members", [200, pytest.param(300_000, marks=pytest.mark.slow)])
 def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(members: int, tmp_path: Path) -> None:
     """One command for a file of keys, each with the next place. The roster without its last lines, or without a part of a line, is refused."""
     keys, roster = tmp_path / "keys.pub", tmp_path / "roster"

@@ -48,6 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow(only=("1",))
 @pytest.mark.parametrize("step", short([1, 257], (257).__eq__))
 def test_every_character_is_shown_and_none_obeyed(step: int) -> None:
     """Of all 1,114,112 characters none is raw in any place; what is shown once stays as it is."""

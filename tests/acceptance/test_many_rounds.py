@@ -238,7 +238,7 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
     return server
 
 
-@pytest.mark.parametrize("seeds", [6, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [6, pytest.param(500, marks=pytest.mark.slow)])
 def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By search: counts, reconciliation and losses are the same whether one round is kept whole, or all of them."""
     for seed in range(seeds):

@@ -93,7 +93,7 @@ def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
         return type(error).__name__, str(error)
 
 
-@pytest.mark.parametrize("variants", [2, pytest.param(5, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("variants", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
     """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
     assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}

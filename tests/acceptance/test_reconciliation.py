@@ -105,7 +105,7 @@ def _check(seed: int) -> tuple[int, int]:
     return balance_sheet.charged_not_accepted, balance_sheet.silent
 
 
-@pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [12, pytest.param(1000, marks=pytest.mark.slow)])
 def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
     """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
     ran, lost, silent = 0, 0, 0

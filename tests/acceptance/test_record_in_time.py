@@ -134,7 +134,7 @@ def _seen_of(table: Records, request: Request) -> Seen:
     return shown, role.work.seconds, effort.steps, peak.bytes
 
 
-@pytest.mark.parametrize(("pairs", "labels"), [(50, 40), pytest.param(10_000, 4_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("pairs", "labels"), [(30, 40), pytest.param(10_000, 4_000, marks=pytest.mark.slow)])
 def test_no_pair_of_records_differs_in_work(pairs: int, labels: int) -> None:
     """Pairs of records of one declared type, by requests: the same bytes but the reports, the same slot, the same steps, memory within 1 MiB."""
     kinds_of_reply, worst, few, many = dict[str, int](), 0, _of_text(40), _of_text(labels)
@@ -295,7 +295,7 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
     figure("class 14", f"a table of {rows:,} rows with a text of 50,000 letters: opened with {most >> 20} MiB at most")
 
 
-@pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
     """Of a table with one cell of 50,000 letters, and of one without: a label of a list, and a string of heavy hitters, are answered by the same work."""
     tables = [records_of({"x": ["short"] * (rows - 1) + [last]}, notice=unsaid) for last in ("short", LONG)]

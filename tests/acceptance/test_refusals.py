@@ -80,7 +80,7 @@ def _said(records: Records, script: list[Request], allowed: frozenset[str] | Non
     return [(each.kind, *((each.code, each.text) if isinstance(each, Refusal) else ("", "")), len(encode(each))) for each in answers]
 
 
-@pytest.mark.parametrize("scripts", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scripts", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_refusals_are_the_same_for_every_record(scripts: int, tmp_path: Path) -> None:
     """Two of five records of one declared schema, by request scripts: identical answers' kinds, codes, texts and lengths."""
     tables = [_table(tmp_path, row) for row in ROWS]

@@ -190,7 +190,7 @@ class Doors:
             self.listener.close()
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [60, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_nobody_enters_without_the_password(examples: int, tmp_path: Path) -> None:
     """Any bytes, in any pieces, by search: only a greeting that ends with the login is handed on, whole; every other connection is closed, and forgotten."""
     entered = [0]

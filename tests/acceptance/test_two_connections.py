@@ -122,7 +122,7 @@ def _search(kind: type[Coordinator], seed: int) -> tuple[list[str], Told]:
     return faults, told
 
 
-@pytest.mark.parametrize("seeds", [300, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [300, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_overlapping_reports_count_once(seeds: int) -> None:
     """By search: replies that overlap on two connections, in any order, before and after the end of a round, against an account of single reports."""
     seen = Told()
@@ -296,7 +296,7 @@ def _twice(member: Member, second: str) -> tuple[Living, Living]:
     return Living(place, member.own, True, made=first), Living(place, member.own, True, "" if second == ONE_NAME else "-again", other)
 
 
-@pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=needs_mosquitto)])
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.long])])
 @pytest.mark.parametrize("second", [*SECONDS[1:], ONE_NAME])
 def test_a_member_is_twice_on_a_broker(second: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members with keys, each on two connections to a real broker: counted once, paid once; of two stores the first answer counts, and the other is flagged."""

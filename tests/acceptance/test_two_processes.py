@@ -54,7 +54,7 @@ def _at_once(folder: Path, times: int) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) -> None:
     """Four processes that open a store at the same moment: at most one has it, and the others end with a line each."""
     found = _at_once(tmp_path, times)
@@ -80,6 +80,7 @@ def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
         member(link)
 
 
+@pytest.mark.long
 def test_a_store_that_is_not_locked_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_HOLD", tuple(statement.replace("EXCLUSIVE", "NORMAL") for statement in log._HOLD))
     assert max(told.count("open") for told in _at_once(tmp_path, 6)) > 1

@@ -25,6 +25,7 @@ def path(tmp_path: Path) -> Path:
     return written(tmp_path, people())
 
 
+@pytest.mark.long
 def test_the_shell_says_what_the_attack_found(path: Path) -> None:
     """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon 1 does not; the stamp is that of a simulation."""
     arguments = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]

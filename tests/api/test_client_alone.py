@@ -92,7 +92,7 @@ print(json.dumps({each.name: sum(path.locate().stat().st_size for path in each.f
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_clients_environment_is_small(installed: Path) -> None:
     """All its distributions but the installer have at most 110 MB of files, and none of them is for servers or figures; another command is one line."""
     found = subprocess.run([installed / "python", "-c", SIZES], check=True, capture_output=True, text=True).stdout

@@ -97,6 +97,7 @@ def test_intervals_hold_the_law() -> None:
     assert np.abs(np.var(errors, axis=0) / expected - 1).max() < 4.5 * np.sqrt(2 / SEEDS)
 
 
+@pytest.mark.long
 def test_the_command_is_the_function() -> None:
     typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
     assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()

@@ -10,7 +10,7 @@ from tests.support.inputs.fresh_session import Case, Session, read_session
 from tests.support.inputs.fresh_tables import COPIES, SOURCES
 
 CASES = read_session()
-DEAR = ("heavy-hitters", "--tier hosts")
+DEAR = ("heavy-hitters", "--tier hosts", "runs=1000")
 
 
 @pytest.fixture(scope="module")

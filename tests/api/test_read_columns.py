@@ -20,6 +20,7 @@ from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
+from tests.support.long import short
 from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import written
@@ -42,7 +43,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", short(ASKED, lambda name: name != "heavy-hitters"))
 def test_the_named_columns_are_all_that_a_run_needs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run of every protocol gives the same result, truth and digests as on the whole table; its table has the named columns alone."""
     path = tmp_path / "t.parquet"

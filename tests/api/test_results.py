@@ -37,11 +37,11 @@ def test_every_name_has_an_example_that_runs() -> None:
     "result",
     [
         lambda: ldp.mean(TABLE, "age", bounds=(0, 60), **HOW),
-        lambda: ldp.marginals(TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW),
+        pytest.param(lambda: ldp.marginals(TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW), marks=pytest.mark.long),
         lambda: ldp.curate.mean(TABLE, "age", bounds=(0, 60), seed=1),
         lambda: ldp.curate.histogram(people(), "job", seed=1),
-        lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=64, seed=1),
-        lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=1024, seed=1),
+        pytest.param(lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=64, seed=1), marks=pytest.mark.long),
+        pytest.param(lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=1024, seed=1), marks=pytest.mark.long),
     ],
     ids=["clients, a number", "clients, a list", "curator, a number", "curator, counts", "curator, a tree", "curator, a factorization"],
 )

@@ -25,6 +25,7 @@ from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.records import Records
 from local_dp.storage.scanned import Scanned
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
+from tests.support.long import short
 
 COLUMNS: dict[str, Any] = {
     "small": polars.Series([1, -2, 3, 4, 5, 6, 7], dtype=polars.Int8),
@@ -93,7 +94,7 @@ def test_one_table_has_one_digest(parts: Path, monkeypatch: pytest.MonkeyPatch, 
     assert len(digests | {table_digest(tables.records_of(each, notice=unsaid)) for each in changed}) == 6
 
 
-@pytest.mark.parametrize("name", RUNNING)
+@pytest.mark.parametrize("name", short(RUNNING, lambda name: name != "heavy-hitters"))
 def test_every_protocol_gives_the_same_bits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Result, truth, digests and the table's own digest, or the refusal, whether the table is in memory or used in slices of seven rows."""
     polars.DataFrame(TABLE.columns).write_parquet(path := tmp_path / "t.parquet")
@@ -133,6 +134,7 @@ def _asked(protocol: LocalProtocol[Any], table: Path, **how: Any) -> Any:
     return data["result"], data["table"], [each["digest"] for each in data["rounds"]]
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("protocol", [pytest.param(SURVEY, id="in order"), pytest.param(SQ, id="dealt", marks=pytest.mark.long)])
 def test_hosts_read_the_files_themselves(protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hosts are sent no row, and give the digests of the tier population, also of a sample of the rows."""

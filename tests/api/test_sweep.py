@@ -33,7 +33,8 @@ k = [4, 9]
 WHOLE: dict[str, Any] = {"epsilon": [1, 4], "clients": [400], "runs": 20, "quantiles": {}, "parity": {"d": [4, 5]}}
 
 
-@pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("tier", ["aggregate", "population"])
 def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
     """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
     grid = Grid(epsilon=(1.0,), clients=(300, 1200), runs=2000 if tier == "aggregate" else 100, tier=tier)
@@ -55,7 +56,7 @@ def _grid(folder: Path) -> list[str]:
     return ["sweep", str(folder / "grid.toml"), "--out", str(folder / "out" / "sweep.parquet")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
     """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it ends with the files of one that was never stopped."""
     (tmp_path / "out").mkdir()
@@ -110,6 +111,7 @@ def test_whole_runs_are_measured_where_the_answer_is_no_mean() -> None:
         ldp.sweep({"epsilon": 1, "clients": 100, "runs": 20, "mean-vector": {}}, workers=2)
 
 
+@pytest.mark.long
 def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range; what is written is what is returned."""
     grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
@@ -151,7 +153,7 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_commands_measure(tmp_path: Path) -> None:
     """`compare` and `sweep` print the table and name its files; with --json they give the same rows again without measuring; bad words are one line."""
     arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "c.csv")]

@@ -94,6 +94,7 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
         assert abs(stats.norm.sf(np.sqrt(k) / (4 * sd)) - exact) > 1.5 / n
 
 
+@pytest.mark.long
 def test_one_attack_in_three_models() -> None:
     """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps = 1 (1e-6); more at 20 nats a query or eps = 3."""
     n, k = 128, 512

@@ -230,7 +230,7 @@ def shared(scores: list[Floats], n: int) -> float:
     return attacks.traced_share(np.concatenate([each[:n] for each in scores]), np.concatenate([each[n:] for each in scores]), RATE)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_tracer_in_three_models() -> None:
     """Members are found behind exact means, nobody behind a curator or clients at eps = 1 (20 tables, Hoeffding, 1e-6); the twin scores against 1/2."""
     n, d = 25, 625

@@ -103,7 +103,7 @@ def successes(d: int, epsilon: float, clients: int, trials: int) -> int:
     return exact
 
 
-@pytest.mark.long(keep="4-1.0")
+@pytest.mark.long
 @pytest.mark.parametrize(("d", "epsilon"), [(4, 1.0), (8, 1.0), (16, 1.0), (8, 0.5)])
 def test_masked_parity_succeeds_as_often_as_stated(d: int, epsilon: float) -> None:
     """At the count for 90 %, 600 runs in law succeed between 87.5 % and 92.5 % of the time, up to chance of ALPHA; at half of it they fail the same test."""

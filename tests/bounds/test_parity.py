@@ -184,7 +184,7 @@ def best_divergence(d: int, epsilon: float) -> float:
     return best_channel(epsilon, 2 << d, divergence).value
 
 
-@pytest.mark.long(keep="1.0")
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_no_channel_tells_more_than_the_proof_allows(epsilon: float) -> None:
     """The best of all channels has less than c G 2^-d. With c at +1/C it would have more, and at epsilon 3 with G = 1/C^2 too."""

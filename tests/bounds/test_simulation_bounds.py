@@ -25,6 +25,7 @@ from local_dp.bounds.simulations import (
 from local_dp.errors import InputError
 from local_dp.theorems.likelihood import acceptance, mean_ratio, query_value, total_variation, truncated_law
 from tests.support.inputs.refusals import refuse
+from tests.support.long import short
 
 # epsilon, tau, beta: RR by the central limit theorem, exact, Hoeffding; Laplace by the central limit theorem, best Chernoff, closed form (limits 1)
 COUNTS = [
@@ -72,7 +73,7 @@ def test_saw_tooth_has_successes_below_the_count() -> None:
     assert any(_failure(m, 1.0, 0.1) <= 0.05 for m in range(n - 40, n - 1))
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("epsilon", short([0.5, 1.0, 2.0, 4.0], lambda epsilon: epsilon == 1.0))
 def test_exact_count_holds_for_every_mean(epsilon: float) -> None:
     """At the exact count and the next 30, no mean on a grid of 301 fails with more than beta."""
     n = response.rr_clients_exact(epsilon, 0.1, 0.05)

@@ -24,6 +24,7 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import encode, topic
 from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
+from tests.support.long import short
 from tests.support.runs.virtual_time import VirtualLoop, beside, run_virtually
 
 
@@ -31,8 +32,12 @@ def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
     return Nonadaptive((survey_query(count, randomizer=BinaryRR(epsilon)),), lambda answers: answers[0].counts.tolist())
 
 
+LATE = (("heavy-hitters", 3), ("survey", 300), ("masked-parity", 300))  # what takes long
+
+
 @pytest.mark.parametrize(
-    ("name", "members"), [*((name, 3) for name in PROTOCOLS), ("survey", 1), ("survey", 300), pytest.param("masked-parity", 300, marks=pytest.mark.long)]
+    ("name", "members"),
+    short([*((name, 3) for name in PROTOCOLS), ("survey", 1), ("survey", 300), ("masked-parity", 300)], lambda each: each not in LATE, several=True),
 )
 def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
     """However many members share the clients, results and report digests equal the population tier's bit for bit."""

@@ -21,6 +21,7 @@ from local_dp.experiments.cli.fields import first_line
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.builders import with_law
+from tests.support.long import short
 from tests.support.runs.command import command, local_dp, outcome_of
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -154,7 +155,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SIZES = {"heavy-hitters": ("--clients", "20000", "--bits", "8", "--share", "0.09"), "mean-vector": ("--clients", "100")}
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name not in ("local-sgd", "heavy-hitters", "heavy-hitters-asked")))
 def test_every_protocol_prints_what_the_schema_says(name: str) -> None:
     """Each protocol runs by its name, its JSON fits the published schema, and its summary has the true error and the counts of clients."""
     data = outcome_of(name, "--tier", "aggregate" if name in with_law() else "population", "--seed", "2", *SIZES.get(name, ()))

@@ -34,7 +34,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-@pytest.mark.parametrize("way", ["python -c", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "python -c")])
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
 def test_names_of_ours_are_free_for_the_user(way: str, installed: Path, tmp_path: Path) -> None:
     """In a folder with an own server.py, clients and experiments, everything works, and these names are the user's modules."""
     (tmp_path / "server.py").write_text("MARK = 'own'\n")

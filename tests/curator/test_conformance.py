@@ -39,7 +39,10 @@ from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhe
 from tests.support.mechanisms.paths import Ask, asks_of, follows
 
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
-NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
+ONE = {type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))}.values()  # of each kind of mechanism, for the normal suite
+DEAR = ("Lowered", "Medians", "PerturbedMinimum", "ProposedMedian", "StableChoice")  # whose other cases take long
+IDS = [type(case.mechanism).__name__ for case in CASES]
+NAMED = [pytest.param(case, id=name, marks=() if place in ONE else pytest.mark.long) for place, (case, name) in enumerate(zip(CASES, IDS, strict=True))]
 FIRST = [pytest.param(case, id=name) for name, case in {type(case.mechanism).__name__: case for case in reversed(CASES)}.items() if name in KINDS]
 
 
@@ -51,7 +54,7 @@ def test_every_mechanism_has_a_case() -> None:
         assert name in (ROOT / file).read_text(), f"{file} does not name {name}"
 
 
-@pytest.mark.parametrize("case", NAMED)
+@pytest.mark.parametrize("case", [pytest.param(*each.values, id=each.id, marks=each.marks if each.id in DEAR else ()) for each in NAMED])
 def test_the_loss_holds_on_every_pair_of_neighbours(case: Case) -> None:
     """By enumeration in whole numbers: at its epsilon the mechanism has at most its delta; a stated share of its loss is too little."""
     loss = case.mechanism.loss

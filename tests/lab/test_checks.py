@@ -27,6 +27,7 @@ from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
+from tests.support.long import short
 
 OFTEN = 0.01  # a chance that a few thousand draws can see
 DRAWS = 4000
@@ -55,7 +56,8 @@ def test_a_certain_success_may_not_fail_once() -> None:
     assert Rate(49, 50).below(1.0, ALPHA)
 
 
-@pytest.mark.parametrize("runs", [12, 100])
+@pytest.mark.long
+@pytest.mark.parametrize("runs", short([12, 100], lambda runs: runs == 12))
 def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
     """At the bound a mean and a ratio of means are refused in 1 % of draws, at what they catch in 99 %."""
     generator = np.random.default_rng(5)
@@ -244,6 +246,7 @@ def test_wrong_programs_are_not_shown() -> None:
     assert not shown(majority(epsilon=2.0))[0]
 
 
+@pytest.mark.long
 def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
     """Reports at twice the epsilon charged, or records that do not follow the law, part the two rates."""
 

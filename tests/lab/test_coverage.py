@@ -32,12 +32,10 @@ from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
-from tests.support.long import short
 
-RUNS = 3000
-DEAR = (  # a second or more each
-    "learn", "mean-found", "quantiles", "frequency", "crosstab", "present", "histogram", "sq", "heavy-hitters", "heavy-hitters-asked",
-)  # fmt: skip
+RUNS, DRAWN = 3000, 1000
+QUICK = ("compare", "logistic")  # of which the normal suite measures the coverage
+DEAR = ("heavy-hitters", "heavy-hitters-asked", "present")
 FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
 
 
@@ -48,7 +46,10 @@ def case(name: str, epsilon: float, start: str, n: int | None = None) -> Case:
 
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    short([*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)], lambda each: each[0] not in DEAR, several=True),
+    [
+        pytest.param(name, epsilon, marks=() if name in QUICK else pytest.mark.slow if name in DEAR else pytest.mark.long)
+        for name, epsilon in [*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)]
+    ],
 )
 def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> None:
     """Measured coverage is within 5 standard errors of the exact one, or of the band; at the default counts it is in the band (at .25: one-bit Hadamard)."""
@@ -56,7 +57,7 @@ def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> Non
         if "k = 64" in found.what or "k = 256" in found.what or "rounds several" in found.what:
             continue  # the full command measures them
         simulated = found.tier == "population"
-        runs = RUNS // 20 if simulated else RUNS if found.binomial else max(10, RUNS // (4 * found.dear))
+        runs = DRAWN // 7 if simulated else DRAWN if found.binomial else max(10, DRAWN // (2 * found.dear))
         seen = measure(found, runs, np.random.default_rng([found.n, 5]))
         assert seen.agrees, seen.describe()
         if found.default and seen.exact is not None:
@@ -202,7 +203,7 @@ def test_drawn_and_simulated_runs_have_one_law() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It prints a row a case and the exact counts, as a table and as JSON; one seed gives one table; a protocol without intervals is refused."""
     monkeypatch.setenv("COLUMNS", "160")
-    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "runs": 100, "seed": 3}
+    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "runs": 40, "seed": 3}
     printed = []
     for _ in range(2):
         assert Coverage(**asked, as_json=True)() == 0
@@ -243,7 +244,7 @@ TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
 
 @pytest.mark.parametrize(
     ("name", "home", "attribute", "twin"),
-    short(TWINS, lambda twin: twin[0] == "interaction", several=True),
+    [pytest.param(*twin, marks=pytest.mark.slow if twin[0] == "survey" else pytest.mark.long) for twin in TWINS],
     ids=[f"{name}-{attribute}" for name, _, attribute, _ in TWINS],
 )
 def test_the_command_finds_intervals_that_are_too_narrow(
@@ -264,8 +265,9 @@ def test_the_command_finds_intervals_that_are_too_narrow(
     assert not json.loads(capsys.readouterr().out)["holds"]
 
 
+@pytest.mark.long
 def test_what_is_measured_of_a_search() -> None:
-    """Of 200 searches with 300 trials on a steep curve the coverage agrees with the band; that of nine tenths of the truth does not."""
+    """Of 400 searches with 300 trials on a steep curve the coverage agrees with the band; that of nine tenths of the truth does not."""
     found = next(found for found in least_count_cases("quick") if (found.what, found.trials) == ("slope 10", 300))
     assert measure_stated(found, 400, np.random.default_rng(1))["inside"]
     assert not measure_stated(replace(found, truth=0.9 * found.truth), 400, np.random.default_rng(1))["inside"]

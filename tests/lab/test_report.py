@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
-        run_experiments(["tests.support.inputs.toy_experiment", "tests.support.inputs.wrong_toy_experiment"], "quick", 1, out)
+        run_experiments(["tests.support.inputs.toy_experiment", "tests.support.inputs.wrong_toy_experiment"], "quick", 1, out, workers=1)
     write_report(out)
     return out
 

@@ -39,6 +39,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
     """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG, SVG and PDF."""
     for workers in (1, 2):
@@ -103,6 +104,7 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert stamps[0] == stamps[1] != stamps[2]
 
 
+@pytest.mark.long
 def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> None:
     """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept and the next run completes it."""
     program = f"""
@@ -181,7 +183,8 @@ def test_catalogue_names_modules() -> None:
         catalogue.chosen("theorm")
 
 
-def test_commands_refuse_bad_input(tmp_path: Path) -> None:
+def test_commands_refuse_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     with pytest.raises(InputError, match="no experiment named 'x'"):
         laboratory.RunExperiment("x", out=tmp_path)()
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
@@ -198,6 +201,7 @@ def test_commands_refuse_bad_input(tmp_path: Path) -> None:
         laboratory.Report(tmp_path)()
 
 
+@pytest.mark.long
 def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`experiment` prints each verdict and the page on standard output, and progress on standard error."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])
@@ -220,6 +224,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
     assert "the same command continues" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
     monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
@@ -241,6 +246,7 @@ def test_a_point_measured_apart_is_the_same() -> None:
     assert ENVIRONMENT["OPENBLAS_NUM_THREADS"] == "1"
 
 
+@pytest.mark.long
 def test_other_code_and_failures_are_one_line() -> None:
     """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
     with pytest.raises(LocalDPError, match="install the same version"):

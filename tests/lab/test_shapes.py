@@ -21,7 +21,7 @@ from tests.support.inputs.tables import real_columns
 from tests.support.long import short
 
 LEVEL, FAILURE = 0.94, 1e-4  # the coverage claimed, and the chance that any of all the tests here fails where it is true
-LOOKS = 2 * (len(SHAPES) + 10) + 2
+LOOKS = 2 * (len(SHAPES) + 11) + 2
 CAUGHT = 0.8  # a coverage that 300 runs reject with probability 0.99
 
 
@@ -39,14 +39,19 @@ def test_the_number_of_runs_is_enough() -> None:
     assert stats.binom.cdf(least(300) - 1, 300, CAUGHT) >= 0.99
 
 
-@pytest.mark.parametrize("name", short(SHAPES, lambda name: name == "yes and no, 1 % yes"))
-def test_a_mean_without_bounds_holds_on_any_shape(name: str) -> None:
+HARD = ("yes and no, 1 % yes", "Cauchy", "lognormal, sigma 1.5", "geometric counts", "5 for all")  # one of a kind
+
+
+@pytest.mark.parametrize(("name", "runs"), [
+    (HARD[0], 60), *(pytest.param(name, 300, marks=pytest.mark.long if name in HARD else pytest.mark.slow) for name in SHAPES),
+])  # fmt: skip
+def test_a_mean_without_bounds_holds_on_any_shape(name: str, runs: int) -> None:
     """The interval holds the mean of the clipped values, and the share outside is in its own."""
     (case,) = found_means(1.0, {name: SHAPES[name]})
-    assert held(case, 300) >= least(300)
+    assert held(case, runs) >= least(runs)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mean_without_bounds_holds_on_real_columns() -> None:
     columns = real_columns()
     assert len(columns) == 10
@@ -60,11 +65,12 @@ def test_the_score_of_a_learner_without_bounds_holds() -> None:
         assert held(case, 300) >= least(300), case.what
 
 
+@pytest.mark.long
 def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the interval holds the mean of the column itself is false for a heavy tail."""
     monkeypatch.setattr(MeanFound, "truth_of", lambda self, result, population: self.column_mean(population))
     (case,) = found_means(1.0, {"": SHAPES["lognormal, sigma 1.5"]})
-    assert held(case, 60) < 30
+    assert held(case, 30) < 15
 
 
 def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
@@ -74,7 +80,7 @@ def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
     return [(float(found.estimate.value), found.bounds) for found in results]
 
 
-@pytest.mark.parametrize(("name", "share"), [("yes and no, 12 % yes", 0.1235), ("yes and no, 1 % yes", 0.01)])
+@pytest.mark.parametrize(("name", "share"), [pytest.param("yes and no, 12 % yes", 0.1235, marks=pytest.mark.long), ("yes and no, 1 % yes", 0.01)])
 def test_a_column_of_yes_and_no_has_its_ends(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds hold 0 and 1 in every run, and the median answer is the share. Without the rule for zeros some runs clip the ones away."""
     found = _found(name)
@@ -91,7 +97,7 @@ TWINS: list[Callable[[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("place", range(len(TWINS)))
+@pytest.mark.parametrize("place", short(range(len(TWINS)), lambda place: place == 0))
 def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a column with a share outside: other bounds than those clipped to, a shifted estimate, half the share outside."""
     column: Floats = np.where(np.arange(2000) < 1700, np.linspace(2, 4, 2000), 1e5)

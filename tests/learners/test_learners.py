@@ -205,6 +205,7 @@ def variance(clients: int) -> float:
     return total / 15 / LEARNER.spread**2
 
 
+@pytest.mark.long
 def test_the_clients_it_asks_for_keep_the_spread() -> None:
     """With the clients that `clients` asks for, a weight's variance is at most spread^2, and more than a tenth of it; with a sixty-fourth it is above."""
     asked = LEARNER.clients(1.0, 0.05)

@@ -146,7 +146,7 @@ CHARGE = st.builds(Charge, st.integers(0, 30), st.integers(0, 30), st.integers(1
 ROUNDS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(CHARGE, max_size=4)), max_size=20)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rounds=ROUNDS, lifetime=st.integers(10, 25))
 def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Charge]]], lifetime: int) -> None:
     """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts and refuses what a plain per-client model does."""

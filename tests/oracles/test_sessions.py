@@ -301,7 +301,9 @@ def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: 
         assert same_law(first.counts, second.counts) > ALPHA
 
 
-@pytest.mark.parametrize("name", sorted({*with_law()} - {"parity-elimination"}))  # which ends after too few clients
+@pytest.mark.parametrize(
+    "name", short(sorted({*with_law()} - {"parity-elimination"}), lambda name: name in ("survey", "mean", "quantiles", "masked-parity", "learn"))
+)  # which ends after too few clients
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
     assert min(same_law(first.counts, second.counts) for first, second in pairs_of(name, 400_000, 2.0, 1.5)) < ALPHA

@@ -13,6 +13,7 @@ from local_dp.oracles.local.asked import LocalQuery, randomize
 from local_dp.protocols.search.quantiles import Located
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from tests.support.long import short
 
 PEOPLE = 1000
 COINS = bytes(16)
@@ -86,7 +87,7 @@ def _missed(polls: int, answered: int, epsilon: float, by_value: bool = False) -
     return missed
 
 
-@pytest.mark.parametrize(("answered", "epsilon"), [(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)])
+@pytest.mark.parametrize(("answered", "epsilon"), short([(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)], lambda each: each[1] == 1.0, several=True))
 def test_the_interval_covers_the_median(answered: int, epsilon: float) -> None:
     """In 100 polls at most 16 intervals are wrong: with coverage 95 % more are so once in 100,000 runs."""
     assert _missed(100, answered, epsilon) <= 16

@@ -18,6 +18,7 @@ from local_dp.experiments.poll.crowd import Crowd, source_of
 from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets, Visit
 from local_dp.experiments.poll.web import BODY, FRAME
 from local_dp.sealing import Envelopes
+from tests.support.long import short
 from tests.support.runs.polls import Person, Served, asked, plan, serving
 
 STRANGER = "127.0.0.9"  # another address of this machine
@@ -144,7 +145,7 @@ def test_oversized_messages_are_refused(tmp_path: Path) -> None:
     _played(tmp_path, attack)
 
 
-@pytest.mark.parametrize("source", [STRANGER, LOOPBACK])
+@pytest.mark.parametrize("source", short([STRANGER, LOOPBACK], lambda source: source == LOOPBACK))
 def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Path) -> None:
     """700 silent connections from one address, beyond what is allowed in all: twelve people still join and answer, also from the same address."""
 
@@ -161,6 +162,7 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
     _played(tmp_path, attack)
 
 
+@pytest.mark.long
 def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
     """Silent WebSockets never reach the broker; a connection that sends too many packets is closed; people answer meanwhile."""
 

@@ -141,6 +141,7 @@ def test_kill_and_resume(tmp_path: Path) -> None:
     assert json.loads(local_dp("show", run, *journal, "--json").stdout)["joined"] == 11
 
 
+@pytest.mark.long
 def test_an_interrupted_poll_names_the_command_that_continues_it(tmp_path: Path) -> None:
     async def play() -> tuple[int | None, str, str]:
         async with _started("Did you ever cheat?", "--journal", str(tmp_path)) as poll:

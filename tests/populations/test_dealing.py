@@ -17,8 +17,8 @@ FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_each_row_has_one_client(seed: int) -> None:
-    """For each number of rows up to 400, and around powers, the clients have all rows, each once; the inverse returns; parts agree with the whole."""
-    for size in (*range(1, 400), 1023, 1024, 1025, 99_999, 100_000):
+    """For each number of rows below 130, and around powers, the clients have all rows, each once; the inverse returns; parts agree with the whole."""
+    for size in (*range(1, 130), 399, 1023, 1024, 1025, 99_999, 100_000):
         dealing = Dealing(size, seed)
         rows = dealing.rows(0, size)
         assert np.array_equal(np.sort(rows), np.arange(size))
@@ -75,8 +75,8 @@ def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count:
 
 
 def test_two_clients_have_any_two_rows() -> None:
-    """The chain is within 1 / min(a, b)^(r / 2 - 1) of uniform for every grid up to 7 x 7 and r up to 10, so within 2^-32 with the rounds of a dealing."""
-    for grid in product(range(2, 8), range(2, 8)):
+    """The chain is within 1 / min(a, b)^(r / 2 - 1) of uniform for every grid up to 5 x 5 and r up to 10, so within 2^-32 with the rounds of a dealing."""
+    for grid in product(range(2, 6), range(2, 6)):
         uniform = Fraction(1, grid[0] * grid[1] - 1)
         starts: list[tuple[int, int]] = [(1, 0), (0, 1), (1, 1)]
         for start in starts:
@@ -92,8 +92,8 @@ def test_two_clients_have_any_two_rows() -> None:
 
 
 def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
-    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally often over 2,000 seeds: chi-square, fails once in 10^6."""
-    size, seeds = 12, 2_000
+    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally often over 1,000 seeds: chi-square, fails once in 10^6."""
+    size, seeds = 12, 1_000
     pairs = np.array([Dealing(size, seed).rows(0, 4)[[0, 3]] for seed in range(seeds)])
     counts = np.bincount(pairs[:, 0] * size + pairs[:, 1], minlength=size * size)
     kept = np.flatnonzero(np.arange(size * size) // size != np.arange(size * size) % size)

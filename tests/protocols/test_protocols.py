@@ -59,23 +59,23 @@ def oracle_over(protocol: LocalProtocol[Any], population: Population, seed: int,
 
 @pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: LocalProtocol[Any]) -> None:
-    """With the default number of clients, the result is within its tolerance or exact: at most 8 of 30 runs fail (each fails with probability 1/20: 2e-5)."""
+    """With the default number of clients, the result is within its tolerance or exact: at most 6 of 15 runs fail (each fails with probability 1/20: 4e-6)."""
     if isinstance(protocol, MeanFound):
         protocol = MeanFound()  # the small one may miss bounds, as it says
     clients, failures = protocol.clients(1.0), 0
     tolerance = getattr(protocol, "tolerance", getattr(protocol, "alpha", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0))
     if isinstance(protocol, Mean):
         tolerance *= protocol.bounded.high - protocol.bounded.low
-    for seed in range(30):
+    for seed in range(15):
         population = protocol.synthetic(clients, seed)
         result = run(protocol.algorithm(1.0, clients), oracle_over(protocol, population, seed))
         width = result.bounds.high - result.bounds.low if isinstance(protocol, MeanFound) else 1.0
         failures += protocol.true_error(result, population) > tolerance * width
-    assert failures <= 8
-    assert stats.binom.sf(8, 30, 0.05) < 2e-5
+    assert failures <= 6
+    assert stats.binom.sf(6, 15, 0.05) < 4e-6
 
 
-@pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
+@pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: LocalProtocol[Any]) -> None:
     """A run asks each client once (FI: in every round; some may leave clients over), spends epsilon, is of its type's kind, describes its result."""
     clients = 3000
@@ -109,7 +109,9 @@ class Silenced:
         return tuple(tallies)
 
 
-@pytest.mark.parametrize("protocol", [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], ids=repr)
+@pytest.mark.parametrize(
+    "protocol", short([*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], lambda each: each.name != "heavy-hitters"), ids=repr
+)
 def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: LocalProtocol[Any]) -> None:
     """If any of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
     population = protocol.synthetic(3000, 5)
@@ -180,10 +182,10 @@ def test_protocols_on_tables_check_what_they_read() -> None:
     assert mean.true_error(estimate, Rows(records)) == pytest.approx(abs(float(estimate.value) - 40), abs=1e-3)  # the lattice rounds by 100 / 2^17
 
 
-@pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
+@pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """200,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose rounds do not depend on them; vectors apart."""
-    n = 200_000
+    """60,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose rounds do not depend on them; vectors apart."""
+    n = 60_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):
         if isinstance(query.domain, Vectors):

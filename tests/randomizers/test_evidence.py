@@ -112,6 +112,7 @@ def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         meetings(np.eye(4, dtype=np.int64), ((0, 1), (1, 0)))
 
 
+@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("randomizer", [OptimisedUnary, LocalHash], ids=["product", "per coin"])
 @pytest.mark.parametrize("k", [2, 9])

@@ -59,7 +59,7 @@ def test_tables_have_their_closed_forms(kind: type[NumberTable], epsilon: float,
     np.testing.assert_allclose(randomizer.variances, NUMBERS[randomizer.name](randomizer), rtol=rounding)
 
 
-@pytest.mark.long(keep="4.0")
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_fine_lattices_come_to_the_limits(epsilon: float) -> None:
     """On 255 steps the paper's window has its limit's variance within .2 %, and the staircase's noise within 1 %; what is chosen here is never worse."""

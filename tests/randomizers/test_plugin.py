@@ -229,6 +229,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow(only=("frequency",))
 @pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize("protocol", short(RUNS, lambda protocol: protocol == "coin-multiples"))
 def test_it_runs_in_every_per_client_tier(protocol: str) -> None:

@@ -239,7 +239,7 @@ def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bo
     return False
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @needs_mosquitto
 def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
     """SIGKILL at random moments, by two and by four receivers in turn: the digests are the population tier's, and every report is counted and charged once.

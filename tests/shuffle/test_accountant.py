@@ -321,7 +321,8 @@ def test_crowds_are_checked_before_anybody_answers() -> None:
         Behind(1)
 
 
-@pytest.mark.parametrize("tier", ["hosts", "aggregate"])
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("tier", short(["hosts", "aggregate"], lambda tier: tier == "aggregate"))
 def test_a_run_says_both_epsilons(tier: str) -> None:
     """Local and central, on every tier, with the same estimate where clients are simulated."""
     arguments = ("run", "survey", "--clients", "1000", "--seed", "1", "--tier", tier)

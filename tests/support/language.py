@@ -54,9 +54,9 @@ def complaints(text: str, most: int | None = MOST_WORDS) -> Iterator[tuple[int, 
             yield line, f"{words(sentence)} words: {sentence}"
 
 
-def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
+def docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each docstring of a module, and the line on which it begins."""
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
             yield node.body[0].lineno, ast.get_docstring(node) or ""
 
@@ -66,9 +66,9 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
         yield from ((token.start[0], token.string.lstrip("# ")) for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT)
 
 
-def messages(module: ast.Module) -> Iterator[tuple[int, str]]:
+def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """The text of each error that is raised; a value that is filled in counts as one word."""
-    for node in ast.walk(module):
+    for node in nodes:
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for part in node.exc.args:
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -83,10 +83,10 @@ def in_file(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".md":
         yield from complaints(text)
         return
-    module = ast.parse(text)
-    for line, prose in docstrings(module):
+    nodes = [*ast.walk(ast.parse(text))]
+    for line, prose in docstrings(nodes):
         yield from ((line + at - 1, why) for at, why in complaints(prose))
-    for line, prose in messages(module):
+    for line, prose in messages(nodes):
         yield from ((line, why) for _, why in complaints(prose))
     if any("#" in line and BANNED.search(line) for line in text.splitlines()):  # tokens take long
         for line, prose in comments(path):

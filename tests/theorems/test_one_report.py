@@ -103,11 +103,11 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
 
 
 def test_one_sign_each_is_unbiased() -> None:
-    """Three clients, two bits: over 600 draws the answers average to the table's; counted twice, they do not (normal test at 1e-6). It costs epsilon."""
+    """Three clients, two bits: over 300 draws the answers average to the table's; counted twice, they do not (normal test at 1e-6). It costs epsilon."""
     held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
     plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
-    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(600)]
+    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
     told: Floats = np.array([run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
     truth = np.array(ExactOracle(Rows(held)).answer(asked))
     reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
@@ -135,6 +135,7 @@ def told(bits: int) -> OneWay[int, int]:
     return OneWay((1 << bits) + 1, lambda a: a, lambda message, b: int(b >= message))
 
 
+@pytest.mark.long
 def test_a_learner_makes_a_protocol() -> None:
     """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
     n, problem = 8, NEEDLE

@@ -64,7 +64,7 @@ def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: A
     return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
 
 
-@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=40)], ids=lambda each: each.name)
+@pytest.mark.parametrize("protocol", [pytest.param(Survey(), marks=pytest.mark.long), Frequency(k=40)], ids=lambda each: each.name)
 def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: LocalProtocol[Any]) -> None:
     """Result, digests and counts are those of the tier alone, for many chunks and for less than one."""
     for clients in (3 * CHUNK + 5, 900):
@@ -81,6 +81,7 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
     assert chunks == 0 or sizes[-1] <= max(1, most // 16)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_MOST", 1)
     killed: list[int] = []
@@ -159,7 +160,7 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
         _run(Survey(), 1000, empty.scheduler_address)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_comparisons_sweeps_and_coverage_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
     """The tables of `compare` and `coverage` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
     grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
@@ -194,6 +195,7 @@ def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: 
     assert (_run(Survey(), 900, two_workers.scheduler_address), len(asked)) == (results[0], 3)
 
 
+@pytest.mark.long
 def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The packages of the classes of the work, at any depth; a package of one file or of several, by its text."""
     (tmp_path / "coins").mkdir()
@@ -278,7 +280,7 @@ def test_a_real_worker_that_differs_is_refused_by_name(other: str, tmp_path: Pat
     assert not [each for each in counted if not isinstance(each, RoundProgress) or each.answered]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
     """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""
     for moment in range(10):

@@ -79,6 +79,7 @@ def test_too_little_to_estimate_is_no_error() -> None:
     assert (scene.state["phase"], scene.state["rows"]) == ("asking", [])
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""
@@ -117,6 +118,7 @@ def test_a_private_run_shows_no_truth() -> None:
     assert "seed" not in scene.state["stamp"]
 
 
+@pytest.mark.long
 def test_a_state_stays_small() -> None:
     """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed out does not change."""
     scene, _ = _played(_settings(LocalSGD(), 4000))
@@ -192,7 +194,7 @@ def test_an_open_interval_is_said_to_be_open() -> None:
     assert "(open to open)" in row["text"]
 
 
-@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME))
+@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME and name != "heavy-hitters"))
 def test_every_protocol_can_be_watched(name: str) -> None:
     scene, _ = _played(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"

@@ -58,6 +58,7 @@ def comparisons() -> int:
     return sum(least_chance(case, [0] * len(case["values"]))[1] for case in CASES)
 
 
+@pytest.mark.slow
 def test_reports_follow_the_exact_channel(comparisons: int) -> None:
     """100,000 respondents for each randomizer and each of three epsilons."""
     for case, reports in zip(CASES, node("draws.mjs", given=CASES), strict=True):
@@ -67,6 +68,7 @@ def test_reports_follow_the_exact_channel(comparisons: int) -> None:
         assert least > FAILURE / comparisons, case
 
 
+@pytest.mark.slow(only=("modulo",))
 @pytest.mark.parametrize("source", ["constant", "modulo"])
 def test_a_wrong_source_of_words_is_found(source: str, comparisons: int) -> None:
     """A constant word, and a byte modulo 100 as a percentage: each shows in every randomizer, at one epsilon at least."""

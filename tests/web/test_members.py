@@ -127,6 +127,7 @@ def test_pages_of_one_browser_share_one_truth() -> None:
         assert tab.errors == []
 
 
+@pytest.mark.long
 @needs_chromium
 def test_one_page_of_a_browser_is_connected() -> None:
     """A second page with the same member waits until the first is closed, and takes its place."""

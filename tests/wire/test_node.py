@@ -188,6 +188,7 @@ async def _play(name: str, members: list[NodeMember], url: str, folder: Path, ro
 RUNS = [(kind, signed, rounds) for kind in ("embedded", "mosquitto") for signed in (False, True) for rounds in (1, 3)]
 
 
+@pytest.mark.slow(only=("mosquitto-True-3", "embedded-False-3", "embedded-True-1", "mosquitto-False-3", "mosquitto-True-1"))
 @pytest.mark.long
 @needs_mosquitto
 @pytest.mark.parametrize(("kind", "signed", "rounds"), RUNS)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from local_dp.arrays import Bools
 from local_dp.attacks import STRATEGIES, Signer, Traced, traced, traitor_tracing
@@ -13,6 +14,7 @@ from local_dp.experiments.claims.attacks.tracing.signed import Signed
 from local_dp.loss import Pure
 from tests.support.runs.quick import Quick, Twin
 
+pytestmark = pytest.mark.slow  # its points take half a minute; one is in test_in_short.py
 QUICK = Quick(EXPERIMENT)
 
 

@@ -40,6 +40,7 @@ def test_shown() -> None:
         QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, kind)))
 
 
+@pytest.mark.slow(only=("published constants for exact", "a quarter more noise"))
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,16 @@ def test_right_releases_are_shown() -> None:
     assert "All thresholds take 2.5 times as many records" in lost(finding(scale="full", sparse=8000))
 
 
+@pytest.mark.slow(
+    only=(
+        "trees at half the epsilon",
+        "trees at four fifths of the epsilon",
+        "a seventieth of the records",
+        "a hypothesis that ignores the release",
+        "a histogram with half the noise",
+        "enough records at half",
+    )
+)
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     twin.apply(monkeypatch)

@@ -39,7 +39,6 @@ def test_shown() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    ONE.all_right()
     ONE.loses(twin, monkeypatch)
 
 

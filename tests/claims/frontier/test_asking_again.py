@@ -25,4 +25,6 @@ TWINS = [
     Twin("0.85 of the bound", asking_again, {"parity_interactive_bound": lambda *point: 0.85 * parity_interactive_bound(*point)}, (), ("from d = 8 on",)),
     Twin("a tenth of the people too few", channels, {"two_laws_clients": lambda *point: int(0.9 * two_laws_clients(*point))}, (Laws,), ("likelier law",)),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
+    TWINS, slow=("halving at half the epsilon with the formula's clients at all of it", "a curator in the protocol")
+)

@@ -25,7 +25,7 @@ TWINS = [
     Twin("a tenth more noise", coins, {"response_gain": lambda epsilon: 1.1 * response_gain(epsilon)}, (TEN, PRIVATE), ("closed forms", "stated thresholds")),
     Twin("a threshold of half the degrees", interaction, HALVED, (PUBLIC,), ("uniform law",)),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, slow=("a tenth more noise",))
 
 
 def test_a_threshold_at_the_whole_shift_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

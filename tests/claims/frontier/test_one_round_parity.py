@@ -109,6 +109,7 @@ def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
     return right(label, named) ^ np.uint8(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("target", "name", "wrong"), [
     (characters, "ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip

@@ -58,4 +58,4 @@ TWINS = [
     Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), ("no fewer clients",)),
     Twin("scores of the other sign", elimination, {"changes": lambda *round: -changes(*round)}, (Eliminated,), ("finds the parity",)),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, slow=("twice the fall", "a quarter of the fall"))

@@ -11,10 +11,13 @@ from local_dp.experiments.lab.store import plain
 from tests.support.long import short
 from tests.support.mutation import load as load_mutants
 
-DEAR = ("interaction", "planning", "map", "randomized-response")  # whose points take long
+DEAR = (  # whose points take long
+    "interaction", "planning", "map", "randomized-response", "sq-to-local", "reconstruction", "pairs", "stability", "oracles",
+)  # fmt: skip
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 
 
+@pytest.mark.slow(only=("map",))
 @pytest.mark.parametrize("name", short(NAMES, lambda name: name not in DEAR))
 def test_a_point_is_a_function_of_its_seed(name: str) -> None:
     """A point and its measurement come back from a file unchanged, and the point gives the same measurement again."""
@@ -28,7 +31,7 @@ def test_a_point_is_a_function_of_its_seed(name: str) -> None:
     assert plain(experiment.measure(again, 1)) == first
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WHOLE])
+@pytest.mark.parametrize("name", short([name for name in NAMES if name not in WHOLE], lambda name: name not in ("asking-again", "parity-any-rounds")))
 def test_nothing_measured_shows_nothing(name: str) -> None:
     finding = load(module_of(name)).conclude([], "quick")
     assert finding.verdict == "not shown"

@@ -58,6 +58,7 @@ def _changed(measured: Measured, kind: str, **values: Any) -> Finding:
     return _replaced(measured, kind, lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}))
 
 
+@pytest.mark.slow
 def test_quick_run_places_every_class(measured: Measured) -> None:
     """The quick run shows the claim: simple rules in LNI, masked parity in LI, parity in CI."""
     finding = EXPERIMENT.conclude(measured, "quick")

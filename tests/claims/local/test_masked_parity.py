@@ -36,6 +36,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers import finite
 from local_dp.tallies import Tally
+from tests.support.long import short
 
 SURE = 3.9  # standard errors
 README = Path(__file__).parents[3] / "README.md"
@@ -79,6 +80,7 @@ def lost(finding: Finding) -> list[Check]:
     return [check for check in finding.checks if not check.shown]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(LABELS))
 def test_verdict_follows_the_measurements(name: str) -> None:
     """Counts as the formulas say are "shown", 1 % more too; any one protocol that needs 1.3 times as many, or 1.3 times fewer, is "not shown"."""
@@ -107,6 +109,7 @@ def test_a_failed_search_and_a_refused_run_are_not_shown() -> None:
     assert [check.evidence for check in lost(refused)] == ["refused: budget"]
 
 
+@pytest.mark.long
 def test_points_are_reproducible_and_drawn() -> None:
     """A quick point is near the published count; the first figure has five curves over a linear d, and the first two have every protocol."""
     count = Count(ONE_ROUND, 4, 1200).measure(3)
@@ -120,6 +123,7 @@ def test_points_are_reproducible_and_drawn() -> None:
     assert [curve.style for curve in by_epsilon.curves] == ["measured", "measured", "bound"]
 
 
+@pytest.mark.long
 def test_the_counts_by_epsilon_follow_the_measurements() -> None:
     """A count above the goal at epsilon 4, best reports that need more clients than one-bit ones, or a search without an end is "not shown"."""
 
@@ -270,7 +274,7 @@ def rate(name: str, n: int, trials: int) -> tuple[float, float]:
     return wilson(success(n, trials), trials, SURE)
 
 
-@pytest.mark.parametrize(("name", "trials"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)])
+@pytest.mark.parametrize(("name", "trials"), short([(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)], lambda each: each[0] == ONE_ROUND, several=True))
 def test_readme_counts_succeed_as_often_as_they_say(name: str, trials: int) -> None:
     """Each count of README's sentence succeeds in 90 % of the runs, within 99.99 %; the closed form once printed for the curator, 65, does not."""
     n = readme_counts()[name]

@@ -34,7 +34,7 @@ def _exact_clients(epsilon: float, share: float, tau: float) -> float:
     return high
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", short(EPSILONS, lambda epsilon: epsilon == 4.0))
 def test_a_survey_takes_the_planned_clients_by_its_exact_law(epsilon: float) -> None:
     """Survey, and so the mean, whose reports have the same law: the plan is within 2 % of the exact count; that for a fair coin is not at epsilon 4."""
     exact = _exact_clients(epsilon, 0.3, 0.05)
@@ -44,6 +44,7 @@ def test_a_survey_takes_the_planned_clients_by_its_exact_law(epsilon: float) -> 
         assert plan_of(Survey(), epsilon).clients(0.05) > 1.1 * exact
 
 
+@pytest.mark.slow(only=("frequency",))
 @pytest.mark.long
 @pytest.mark.parametrize("task", short(sorted({*TASKS} - {*IN_ROUNDS}), lambda task: task == "survey"))
 def test_a_quick_measurement_agrees(task: str) -> None:

@@ -44,6 +44,7 @@ def quick(once: Once) -> Quick:
     return measured
 
 
+@pytest.mark.slow(only=("sq-to-local",))
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_shown(name: str, quick: Quick) -> None:
     """Every check of the quick run is shown, with finite figures in every table and every curve as long as its axis."""

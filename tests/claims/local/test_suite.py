@@ -21,6 +21,7 @@ from local_dp.interaction import run
 from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
 from tests.support.adversaries.twins import LaxConjunctions, LaxLists
+from tests.support.long import short
 from tests.support.runs.quick import well_formed
 
 Measured = list[tuple[Any, Any]]
@@ -91,7 +92,8 @@ def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float
     assert not shown(with_runs(lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess))[lost]
 
 
-@pytest.mark.parametrize("name", ["conjunctions", pytest.param("decision-lists", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["conjunctions", "decision-lists"])
 def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real runs of one learner put among measurements as promised, the right one is shown, and its lax twin is not."""
     twins: dict[str, Learner[Any]] = {"conjunctions": LaxConjunctions(d=5), "decision-lists": LaxLists(d=4)}
@@ -166,7 +168,7 @@ def test_too_many_queries_lose_the_suite() -> None:
     assert not shown([(point, ErrorRate(0.0) if isinstance(point, Control) else each) for point, each in suite_as_promised()])[6]
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", short(TASKS, lambda name: name not in ("perceptron", "trees", "decision-lists")))
 def test_learners_keep_their_promise_in_the_suite(name: str) -> None:
     """In the worst case, of a sample and of local clients, at the proven tolerance, the error is at most alpha."""
     task = TASKS[name]
@@ -182,7 +184,9 @@ def test_the_curator_answers_learners() -> None:
         assert run.queries == TASKS[name].learner.queries
 
 
-@pytest.mark.parametrize("name", ["conjunctions", "stumps", "thresholds", "low-degree", "naive-bayes", "decision-lists"])
+@pytest.mark.parametrize(
+    "name", short(["conjunctions", "stumps", "thresholds", "low-degree", "naive-bayes", "decision-lists"], lambda name: name != "decision-lists")
+)
 def test_the_worst_case_defeats_beyond_the_tolerance(name: str) -> None:
     """At 16 times the proven tolerance the worst case defeats the learner, and says what it ranged over."""
     defeat = outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))

@@ -320,6 +320,7 @@ def test_the_printed_stable_choice_is_not_private() -> None:
     assert worst > 0.035
 
 
+@pytest.mark.long
 def test_the_code_draws_from_its_law() -> None:
     """All paths of three levels add up to the law by recursion; not to the law of a final choice 1 % beyond its epsilon."""
     mechanism = rec_concave(Promise(0, 12), Parts(0.4, 0.9, 1e-2, 0.4), 3)

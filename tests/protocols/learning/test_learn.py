@@ -77,7 +77,8 @@ def test_the_rule_is_in_the_tables_units() -> None:
     assert clear.mean() > 0.9
 
 
-@pytest.mark.parametrize("make", [fair, pytest.param(cars, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("make", [fair, cars])
 def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     """With 100 clients, as many as there may be processes, the true accuracy lies within the stated 95 % interval in at least 93 of 100 seeds."""
     table = make()
@@ -95,6 +96,7 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     assert widths < 100  # 100 intervals from 0 to 1 would cover as well
 
 
+@pytest.mark.long
 def test_missing_rows_do_not_move_the_estimates() -> None:
     """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows."""
     holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)  # the ill are missing more often
@@ -172,7 +174,8 @@ def without_privacy(table: Records, features: tuple[str, ...], label: str) -> fl
     return float(make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(x[kept], y[kept]).score(x[kept], y[kept]))
 
 
-@pytest.mark.parametrize("learner", ["local-sgd", pytest.param("logistic-regression", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("learner", ["local-sgd", "logistic-regression"])
 def test_cars_with_missing_values(learner: str) -> None:
     """One run on the smallest table: within 3 points of exact expectations and 12 of scikit-learn, and better than the commoner label."""
     table, label = cars(), "Origin == 'USA'"

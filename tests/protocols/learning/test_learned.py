@@ -137,7 +137,7 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize("name", ["one-bit-mean", "sampled-signs", "nearest-direction"])
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", short([1.0, 4.0], lambda epsilon: epsilon == 1.0))
 @pytest.mark.parametrize("scale", short([0.5, 1.0], lambda scale: scale == 0.5))
 def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: float) -> None:
     """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the squared error at most its moment, and near it."""

@@ -71,38 +71,39 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n
 
 @pytest.mark.parametrize(("d", "fall"), [(3, 2.0), pytest.param(5, 1.0, marks=pytest.mark.long)])
 def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(d: int, fall: float) -> None:
-    """In 300 drawn runs it errs with probability e^-fall at most (1e-6), of 60 client by client as often; with a third of the clients it errs more."""
+    """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as often; with a third of the clients it errs more."""
     protocol = ParityElimination(d=d, fall=fall)
     n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
-    found, chance = recovery(n, 300), math.exp(-fall)
-    assert found > 300 * (1 - chance) - Z_TAIL * math.sqrt(300 * chance * (1 - chance))
-    users = user_level(protocol, n, 60)
-    assert abs(users / 60 - found / 300) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 60 + 1 / 300))
-    assert recovery(n // 12, 300) < found - Z_TAIL * math.sqrt(300 / 4)
+    found, chance = recovery(n, 50), math.exp(-fall)
+    assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
+    users = user_level(protocol, n, 10)
+    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 10 + 1 / 50))
+    assert recovery(n // 12, 50) < found - Z_TAIL * math.sqrt(50 / 4)
 
 
 def test_bounds_have_the_published_values() -> None:
     """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 1.335 d less the entropy term; counts within 10 %."""
     unit = response_gain(1.0) ** 2
     assert parity.parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
-    counts = [parity.parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
-    assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4, 4.4e5], rel=0.1)
-    assert all(parity.parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4, 12: 1.2e5}.items())
+    counts = [parity.parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10)]
+    assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4], rel=0.1)
+    assert all(parity.parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4}.items())
 
 
-@pytest.mark.parametrize("epsilon", [3.0, pytest.param(0.5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", [3.0, 0.5])
 def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
-    """At d = 6 and near 80 % the formulas are within 3 hundredths, and 4.9 deviations of chance, of 1,000 drawn runs."""
+    """At d = 6 and near 80 % the formulas are within 3 hundredths, and 4.9 deviations of chance, of 400 drawn runs."""
     for protocol in (ParityDeny(d=6), ParityRounds(d=6), ParityRounds(d=6, rounds=4)):
         n = round(0.62 * protocol.clients(epsilon))
         if isinstance(protocol, ParityRounds):
             told = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
             told = parity.parity_deny_success(6, epsilon, n)
-        assert abs(exact_recovery(protocol, epsilon, 3)(n, 1000) / 1000 - told) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 1000)
+        assert abs(exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - told) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 400)
 
 
-@pytest.mark.parametrize(("d", "rounds"), [(7, 3), pytest.param(9, 2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("d", "rounds"), [pytest.param(7, 3, marks=pytest.mark.long), pytest.param(9, 2, marks=pytest.mark.slow)])
 def test_a_few_rounds_beat_any_one_round(d: int, rounds: int) -> None:
     """With as many clients as the bound asks of every one-round protocol at 90 %, two rounds succeed more often at d = 9 (1e-6), three at d = 7."""
     n = round(parity.parity_one_round_bound(d, 1.0, 0.9))

@@ -22,7 +22,6 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.strings import HashedPrefix, KeptPrefix, Prefix, chunks_of, ends_of, first_bits, numbers_of, readable, split_mix, strings_of
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from tests.support.long import short
 
 N = 1_250_000
 TWO_PERCENT = HeavyHitters()
@@ -45,7 +44,8 @@ def test_ten_strings_of_two_percent_are_found() -> None:
     assert not exact(TWO_PERCENT, N // 2, 0)
 
 
-@pytest.mark.parametrize(("share", "runs", "least"), short([(0.22, 1, 1), (0.09, 5, 4)], lambda each: each[1] == 1, several=True))
+@pytest.mark.long
+@pytest.mark.parametrize(("share", "runs", "least"), [(0.22, 1, 1), (0.09, 5, 4)])
 def test_four_levels_find_what_they_promise(share: float, runs: int, least: int) -> None:
     """Strings of 56 bits, by four levels: with the promised clients, in so many runs exactly the frequent ones (at 95 %: fails with .003 and .02)."""
     protocol = HeavyHitters(bits=56, share=share)
@@ -133,7 +133,8 @@ def test_words_of_a_table_are_found() -> None:
         replace(protocol, column="x").for_table(Launch(Records({"x": np.array([0.5])}), False))
 
 
-@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [pytest.param(1.0, 3, 2, 3, marks=pytest.mark.long), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
+@pytest.mark.long
+@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [(1.0, 3, 2, 3), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
 def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least: int, part: int) -> None:
     """With the clients asked for, all ten strings of 2^32 and no other in nearly every run (below 32 of 40 at 95 %: 5e-4); with a part, in fewer."""
     protocol = HeavyHittersAsked()
@@ -191,7 +192,7 @@ def listed_of(protocol: FrequentStrings, population: Population, epsilon: float,
 
 @pytest.mark.parametrize(
     ("kind", "size", "runs"),
-    [(HeavyHitters, 8, 1), (HeavyHittersAsked, 16, 2), pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.long)],
+    [(HeavyHitters, 8, 1), pytest.param(HeavyHittersAsked, 16, 2, marks=pytest.mark.long), pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.slow)],
 )
 def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[FrequentStrings], size: int, runs: int) -> None:
     """AIRBUS stays apart from AIRBUS INDUSTRIE, names merged by the cut have an ellipsis, and no ghost is listed. The mean errors of the five are within 5

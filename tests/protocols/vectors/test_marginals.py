@@ -60,6 +60,7 @@ def test_the_variance_is_near_the_factorization_bound(k: int) -> None:
     assert 1 - 1e-9 <= excess(k) / prefix_gamma(k) ** 2 <= 1.13
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("protocol", "part"), [(PrefixSums(k=32, tolerance=0.05), 4), (Workload(k=8, queries=("ranges",), tolerance=0.05), 6)])
 def test_the_protocol_meets_its_tolerance(protocol: Workload, part: int) -> None:
     """With the default number of clients all answers are within the tolerance in 87 of 100 runs (below that: 5e-4 at 95 %); with a part of them, not."""
@@ -221,7 +222,7 @@ def test_marginals_agree_and_laws_cost_bias() -> None:
         return agree([(chosen, part.reshape(3, 3).copy()) for chosen, part in zip(task.sets, np.split(values, len(task.sets)), strict=True)], shared)
 
     raw, laws = [], []
-    for _ in range(30):
+    for _ in range(15):
         estimate = run(protocol.algorithm(2.0, n), AggregateOracle(population, generator, 2.0)).estimate
         raw.append(estimate.value)
         laws.append(protocol.agreeing_laws(estimate))

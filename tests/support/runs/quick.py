@@ -11,6 +11,7 @@ import pytest
 from local_dp.experiments.lab.claim import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
 from local_dp.experiments.lab.style import PALETTE, looks
+from tests.support.runs.shared import Once
 
 SEED = 100
 
@@ -65,10 +66,12 @@ class Quick:
             self._right[place] = self.measure(place)
         return self._right[place]
 
-    def all_right(self) -> None:
-        """Measures all points: before the first test of a file breaks anything."""
-        for place in range(len(self.points)):
-            self.right(place)
+    def all_right(self, once: Once, name: str) -> None:
+        """Measures all points, as `name`: before the first test of a file breaks anything."""
+        if len(self._right) < len(self.points):
+            places = {id(point): place for place, point in enumerate(self.points)}
+            measured = once.measured(name, self.experiment, self.points, lambda point: self.measure(places[id(point)]))
+            self._right = {place: measurement for place, (_, measurement) in enumerate(measured)}
 
     def found(self, again: Callable[[Any], bool] = lambda point: False) -> Finding:
         """The finding, where the points of which `again` is true are measured now."""
@@ -93,8 +96,8 @@ class Quick:
         sure(finding)
         assert plain(self.measure(place)) == plain(self.right(place))
 
-    def tests(self, twins: list[Twin], place: int = 0) -> tuple[Callable[[], None], Callable[..., None]]:
-        """Two long tests: the claim is shown, and each twin loses its checks."""
+    def tests(self, twins: list[Twin], place: int = 0, *, slow: tuple[str, ...] = ()) -> tuple[Callable[[], None], Callable[..., None]]:
+        """Two long tests: the claim is shown, and each twin loses its checks. The twins named in `slow` are slow."""
 
         @pytest.mark.long
         def shown() -> None:
@@ -102,6 +105,7 @@ class Quick:
             self.shows(place)
 
         @pytest.mark.long
+        @pytest.mark.slow(only=slow)
         @pytest.mark.parametrize("twin", twins, ids=str)
         def wrong_twins(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
             """Each loses the checks that are about it."""
