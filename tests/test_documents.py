@@ -137,7 +137,9 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
     page, port = ROOT / "docs" / "deployment.md", free_port()
-    *first, broker, server, host, client = (each.command.replace("broker.example:8883", f"localhost:{port}") for each in typed(page))
+    *first, broker, server, host, client = (
+        each.command.replace("broker.example:8883", f"localhost:{port}") for each in typed(page) if "openssl" not in each.command
+    )
     assert {command.split()[1] for command in first} == {"keys"}
     assert [command.split()[1] for command in (broker, server, host, client)] == ["broker-config", "server", "host", "client"]
     for command in (*first, broker.replace("broker.example", f"localhost --port {port} --bind 127.0.0.1")):
