@@ -64,6 +64,7 @@ def test_a_member_joins_by_its_own_key(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def _damaged(folder: Path) -> None:
+    folder.mkdir()
     (folder / "host-0.csr").write_text("-----BEGIN CERTIFICATE REQUEST-----\nnone\n-----END CERTIFICATE REQUEST-----\n")
 
 
@@ -80,7 +81,7 @@ def _signed_by_another(folder: Path) -> None:
     (lambda folder: [request(folder, "host-0"), request(folder, "client-9")], "client-9.csr' is the request of no member"),
     (lambda folder: request(folder, "host-0", common="server"), "asks for the name 'CN=server'; it must be 'CN=host-0'"),
     (lambda folder: request(folder, "host-0", curve=""), "is not signed by an elliptic-curve key of its own"),
-    (lambda folder: [folder.mkdir(), _damaged(folder)], "it is no certificate request"),
+    (_damaged, "it is no certificate request"),
     (_signed_by_another, "is not signed by an elliptic-curve key of its own"),
 ])  # fmt: skip
 def test_wrong_requests_are_refused(tmp_path: Path, make: Callable[[Path], object], line: str) -> None:
