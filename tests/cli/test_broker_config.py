@@ -77,7 +77,7 @@ def _signed_by_another(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "line"), [
-    (lambda folder: folder.mkdir(), "such as 'host-0.csr'"),
+    (lambda folder: folder.mkdir(), "lacks 'host-0.csr' (missing in all: 1)"),
     (lambda folder: [request(folder, "host-0"), request(folder, "client-9")], "client-9.csr' is the request of no member"),
     (lambda folder: request(folder, "host-0", common="server"), "asks for the name 'CN=server'; it must be 'CN=host-0'"),
     (lambda folder: request(folder, "host-0", curve=""), "is not signed by an elliptic-curve key of its own"),

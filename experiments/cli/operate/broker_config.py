@@ -193,7 +193,7 @@ def read_requests(folder: Path, members: list[str]) -> dict[str, ec.EllipticCurv
     """The public key that each member asks a certificate for, by MEMBER.csr in the folder. Raises InputError unless there is one for each, and no other."""
     files = {file.stem: file for file in sorted(folder.glob("*.csr"))}
     if lacking := [name for name in members if name not in files]:
-        raise InputError(f"{len(lacking):,} of the members have no request in {str(folder)!r:.80}, such as {lacking[0] + '.csr'!r}; `openssl req` makes one")
+        raise InputError(f"{str(folder)!r:.80} lacks {lacking[0] + '.csr'!r} (missing in all: {len(lacking):,}); `openssl req` makes a request")
     if strange := sorted(files.keys() - set(members)):
         raise InputError(f"{files[strange[0]].name!r:.80} is the request of no member; enrol it, or name it with --member")
     return {name: _requested(name, files[name]) for name in members}
