@@ -121,7 +121,7 @@ class Bench:
 
     Randomizers, the curator, attacks, the population tier, hosts, client processes and messages.
 
-    Takes about three minutes.
+    Takes five to ten minutes.
     """
 
     processes: int = option(1000, "The larger number of client processes; 0 leaves processes out", metavar="N")
