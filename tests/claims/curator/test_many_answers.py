@@ -19,7 +19,7 @@ from local_dp.experiments.claims.curator.many_answers.claim import EXPERIMENT
 from local_dp.experiments.claims.curator.many_answers.runs import BUDGET, FOURIER, NEAREST, PRODUCT, RECORDS, AllMarginals, Privacy, Queries
 from tests.support.runs.quick import Quick, Twin, lost
 
-pytestmark = pytest.mark.slow  # its points take a minute; one is in test_in_short.py
+pytestmark = pytest.mark.long
 QUICK, WITHIN = Quick(EXPERIMENT), ConcentratedRounds.within
 AWAY = {"moved": lambda weights, counted, share, step: moved(weights, counted, 1.0 - (share > weights[counted].sum()), step)}
 BOLD = {"_terms": lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100)}

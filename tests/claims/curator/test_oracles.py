@@ -55,7 +55,7 @@ TWINS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_shown() -> None:
     """At the quick scale; a point measured twice is identical; four figures of at most six curves, with the losing methods; the run's own figures in words."""
     QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables)))
@@ -78,7 +78,8 @@ def test_an_error_is_that_of_the_population() -> None:
         assert oracles.excess(mask) == pytest.approx(0.8 * float(weights[differ].sum()), abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.slow(only=("a queries' player that hardly sees the data",))
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     QUICK.loses(twin, monkeypatch)
@@ -88,7 +89,7 @@ def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, l
     return lambda errors: errors | {one: errors[other], other: errors[one]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "change", "falls"),
     [
@@ -109,7 +110,7 @@ def test_methods_in_the_place_of_others_are_not_shown(
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "means"), [
     (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
-    pytest.param(100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+    (100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}),
 ])  # fmt: skip
 def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
     """Means of ten runs on eight columns, as documented: nearer than the product, not than the histogram; with one draw a round farther than either."""

@@ -15,7 +15,7 @@ from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner
 from local_dp.experiments.lab.claim import Finding, Regions
 from tests.support.runs.quick import Quick, Twin, lost
 
-pytestmark = pytest.mark.slow  # some points take seconds; one is in test_in_short.py
+pytestmark = pytest.mark.long
 BITS = {"buckets": 1024, "labels": 1024}
 FEW = {"pure": 8, "stable": 8, "dyadic": 16, "labels": 60, "semi-private": 40, "buckets": 60}  # samples
 CHEAP = [point for point in EXPERIMENT.points("quick") if isinstance(point, Proven) and point.bits <= 256]
@@ -67,7 +67,6 @@ TWINS = [
 ]
 
 
-@pytest.mark.slow
 def test_right_learners_are_shown() -> None:
     """All checks, and the exact sums to a record: 302 to 3,790 pure, 345 and 192 with a delta."""
     found = finding()
