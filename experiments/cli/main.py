@@ -79,6 +79,9 @@ def _of_the_machine(error: Exception) -> str:
     return "a number is too large or too small to be computed with; give another"
 
 
+MEANT = {"--bounds": "'--low' and '--high'", "--n": "'--clients'", **dict.fromkeys(("--table", "--data", "--file", "--input"), "'--records'")}  # what others call them
+
+
 def _run() -> int:
     """Runs the typed command and gives its exit code. Errors of click become InputErrors."""
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption, UsageError
@@ -94,7 +97,8 @@ def _run() -> int:
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
         options = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
-        nearest = "--low and --high" if error.option_name == "--bounds" and "--low" in options else repr(error.possibilities[0]) if error.possibilities else ""
+        meant = MEANT.get(error.option_name, "")
+        nearest = meant if meant.split(" ")[0].strip("'") in options else repr(error.possibilities[0]) if error.possibilities else ""
         near = f"did you mean {nearest}? " if nearest else f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
         called = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None

@@ -201,6 +201,7 @@ _REWRITTEN = (  # of languages that say a comparison in another order
     (rf"{_ATOM}\s*([<>]=?)\s*{_ATOM}\s*([<>]=?)\s*{_ATOM}", r"\1 \2 \3 and \3 \4 \5"),
     (r"(?i)\bis\s+(not\s+)?(?:nan|na|none|missing)\b", r"is \1null"),
     (r"^((?!not )[^\W\d]\w*(?: +\(?(?!(?:is|in|not|and|or) )[^\W\d][^<>=!`'\"\s]*)+)\s*([<>=!]|is |in |not )", r"`\1` \2"),
+    (r"(?<!\S)([^\s`\"'<>=!()\[\],]*[^\w\s`\"'<>=!()\[\],+*/-][^\s`\"'<>=!()\[\],]*)(?=\s*(?:[<>=!]|is |in |not ))", r"`\1`"),
 )
 
 

@@ -49,6 +49,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survy": "did you mean 'survey'?",
         "host frequencey": "did you mean 'frequency'?",
         "run survey --qestion x": "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`",
+        "curate mean --table x.csv": "no option '--table'; did you mean '--records'?",
         "run survey --tolerence 1": "no option '--tolerence'; did you mean '--tolerance'?",
         "experiment masked-party": "did you mean 'masked-parity'?",
         "describe hadamrd": "did you mean 'hadamard'?",

@@ -252,6 +252,7 @@ FOREIGN = {
     "a ≥ 1 and b ≠ −2": "a >= 1 and b != - 2", "city == “Rome” or city == ‘a\"b’": "city == \"Rome\" or city == 'a\"b'",
     "a IN [1] or b IS NULL": "a in [1] or b is null", "ok == True or b is None": "ok == true or b is null",
     "a > 1 AND NOT b == 'x && y'": "a > 1 and not b == 'x && y'", "`a = b` = 'c | d'": "`a = b` == 'c | d'",
+    "rate/100 > 3 and smokes? == 1": "rate/100 > 3 and `smokes?` == 1", "not a.b in [1] or c# is null": "not `a.b` in [1] or `c#` is null",
 }  # fmt: skip
 
 
