@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, cast
 
+from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.curating.labelled import Point, Rectangles, Threshold
 from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals, Mean
@@ -27,11 +28,19 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
     """Registers a question, and gives its function: a table, then the fields of the question."""
     declared = cast(type[Question[Any, Any]], kind)
 
+    signature = inspect.signature(kind)
+
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
         with python_errors():
+            for name in options:
+                if name not in signature.parameters:
+                    raise InputError(unknown(f"{declared.name} has no option", name, signature.parameters))
+            try:
+                signature.bind(*values, **options)
+            except TypeError as error:
+                raise InputError(f"{declared.name}: {error}; give options by name") from None
             return release(kind(*values, **options), table)
 
-    signature = inspect.signature(kind)
     parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]
     ask.__name__ = ask.__qualname__ = declared.name
     ask.__doc__ = f"{inspect.getdoc(declared)}\n\nKeywords:\n{keywords(declared)}"
