@@ -79,7 +79,8 @@ def _of_the_machine(error: Exception) -> str:
     return "a number is too large or too small to be computed with; give another"
 
 
-MEANT = {"--bounds": "'--low' and '--high'", "--n": "'--clients'", **dict.fromkeys(("--table", "--data", "--file", "--input"), "'--records'")}  # what others call them
+TABLES = dict.fromkeys(("--table", "--data", "--file", "--input"), "'--records'")
+MEANT = {**TABLES, "--bounds": "'--low' and '--high'", "--n": "'--clients'"}  # what others call them
 
 
 def _run() -> int:
