@@ -142,6 +142,19 @@ def test_a_graph_is_simple(pairs: dict[str, list[str]], words: str) -> None:
         ldp.curate.triangles(pairs, "a", "b", nodes=10)
 
 
+def test_a_column_of_whole_numbers_has_whole_quantiles() -> None:
+    """They are those of the same column in floats rounded down, also below zero: as many records are at most each. Rounded to the nearest, some have more."""
+    numbers = np.random.default_rng(1).integers(-9, 9, 2001)
+    for seed in range(3):
+        whole, floats = (ldp.curate.quantiles({"x": numbers.astype(kind)}, "x", seed=seed).value for kind in (np.int64, np.float64))
+        assert whole == [math.floor(each) for each in floats]
+        assert any(round(each) != math.floor(each) for each in floats)
+        assert [np.sum(numbers <= each) for each in whole] == [np.sum(numbers <= each) for each in floats]
+        median, real = (ldp.curate.median({"x": numbers.astype(kind)}, "x", seed=seed) for kind in (np.int64, np.float64))
+        assert median.value == math.floor(real.value)
+        assert median.truth["records_between"] <= real.truth["records_between"]
+
+
 def test_rows_are_written(tmp_path: Path) -> None:
     """--out has every row under the names of the columns; without a folder for it nothing is released."""
     path = written(tmp_path)

@@ -143,6 +143,11 @@ class OfNumbers(ByMechanism[Multiset, R]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of(points_of(self.numbers(records)), BITS)
 
+    def answer(self, point: int, records: Records) -> float | int | None:
+        """The number of a point. In a column of whole numbers it is rounded down: as many records are at most that."""
+        value = plain(point)
+        return math.floor(value) if value is not None and records[self.column].dtype.kind in "biu" else value
+
 
 @dataclass(frozen=True)
 class Quantiles(OfNumbers[Steps]):
@@ -165,7 +170,7 @@ class Quantiles(OfNumbers[Steps]):
         return Medians(self.epsilon, self.levels)
 
     def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
-        values, size = [plain(result.quantile(share) - 1) for share in self.shares], len(records)
+        values, size = [self.answer(result.quantile(share) - 1, records) for share in self.shares], len(records)
         most = self._tree.rank_error(BITS, size)
         return {
             "columns": ["share at most", self.column],
@@ -206,20 +211,22 @@ class Median(OfNumbers[int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         most = ExponentialMedian(self.epsilon).choice.shortfall(1 << BITS)
-        explanation = f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if plain(result) is None else ''}"
+        value = self.answer(result, records)
+        explanation = f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if value is None else ''}"
         return {
             "columns": ["column", "median"],
-            "rows": [[self.column, plain(result)]],
+            "rows": [[self.column, value]],
             "explanation": explanation,
             "drawn": {"axis": self.column, "rows": ""},
-            **measured(plain(result)),
+            **measured(value),
             **bounded(most if most < len(records) // 2 else None, f"at most {most:,} records lie between this answer and the true median, for any table."),
         }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
-        numbers, median = np.sort(self.numbers(records)), value_of(result)
+        numbers, value = np.sort(self.numbers(records)), self.answer(result, records)
         if not len(numbers):
             return {}
+        median = value_of(result) if value is None else value
         middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, median))
         through = int(np.searchsorted(numbers, median, "right"))
         return {"median": numbers[middle].item(), "records_between": max(0, below - middle - 1, middle - through)}
