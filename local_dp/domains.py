@@ -34,6 +34,9 @@ class Domain:
     low: int
     high: int
 
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.low} to {self.high}"
+
     @property
     def size(self) -> int:
         return self.high - self.low + 1

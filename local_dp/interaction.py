@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
+from local_dp.errors import InputError
+
 Q = TypeVar("Q")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -60,6 +62,8 @@ class Game(Generic[Q, A, R]):
             self.queries = next(self._play) if answers is None else self._play.send(answers)
         except StopIteration as finished:
             self.queries, self.result = None, finished.value
+        if not isinstance(self.queries, tuple | None):
+            raise InputError(f"a round is a tuple of queries, and this one is a {type(self.queries).__name__}; write (query,) for one query")
 
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:

@@ -80,8 +80,10 @@ class Registry(Mapping[str, type[T]]):
         except BaseException as error:  # the code is somebody else's, and may raise anything while it is imported
             cause = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
             raise self._unknown(f"the package that offers {name!r} cannot be imported: {cause}; reinstall or remove it") from error
-        if not (isinstance(kind, type) and issubclass(kind, self.base) and getattr(kind, "name", None) == name):
-            raise self._unknown(f"{point.value} is not a {self.base.__name__} named {name!r}; correct that package's entry point")
+        if not (isinstance(kind, type) and issubclass(kind, self.base)):
+            raise self._unknown(f"{point.value} is no class derived from {self.base.__name__}; correct that package's entry point {name!r}")
+        if (own := getattr(kind, "name", None)) != name:
+            raise self._unknown(f"{point.value} is named {own!r}, and its entry point {name!r}; make them equal")
         try:
             self.check(kind)
         except InputError as error:
@@ -94,7 +96,7 @@ class Registry(Mapping[str, type[T]]):
         try:
             return kind(**params)
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, InputError) as error:
-            raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
+            raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {str(error).removeprefix(f'{name}: ')}") from error
 
     def usable(self) -> list[str]:
         """The names whose class can be imported and used."""

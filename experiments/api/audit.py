@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from local_dp.domains import Parameter
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.experiments.api.declare import WIDTH, Printable, settings_of
 from local_dp.experiments.text.layout import definitions, paragraph
 from local_dp.randomizers.evidence import PROVEN
@@ -57,11 +57,14 @@ def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Paramet
 def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
     """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError for an unknown name."""
     kind = _class_of(name) if ":" in name else RANDOMIZERS[name]
+    known = [each.name for each in fields(kind)]
+    if wrong := parameters.keys() - set(known):
+        raise InputError(unknown(f"{name} has no parameter", min(wrong), known))
     try:
         made = kind(epsilon, **parameters)  # type: ignore[arg-type]
         named = (made.name, made.evidence, made.domain, made.report_dtype)
     except InputError as error:
-        raise InputError(f"{name} cannot be made: {error}") from None
+        raise InputError(f"{name} cannot be made: {str(error).removeprefix(f'{name}: ')}") from None
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}") from None
     if not all(isinstance(each, str) for each in named[:2]):

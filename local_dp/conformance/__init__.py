@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Repeated, run
+from local_dp.interaction import Adaptive, Nonadaptive, Repeated, Watched, run
 from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.queries.query import Query
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.verification.audit import audit
 from local_dp.verification.findings import MAX_VALUES
@@ -88,7 +90,10 @@ def conform_query(query: Query, records: Records) -> None:
     values, n = query.values(records), len(records)
     assert values.shape == query.domain.shape(n), f"{query.name}: {n} records gave values of shape {values.shape}"
     assert values.dtype.kind in "iu", f"{query.name}: values are {values.dtype}; give whole numbers"
-    assert np.array_equal(query.domain.clip(values), values), f"{query.name}: a value is not in {query.domain}"
+    with np.errstate(all="ignore"):
+        written = np.asarray(query(records))  # before it is clipped
+    outside = [*np.nonzero(query.domain.clip(written) != written)[0], n][0]
+    assert outside == n, f"{query.name}: the value of record {outside} is {written[outside]}, which is not in {query.domain}"
     assert np.array_equal(query.values(records), values), f"{query.name}: asked again, it answers otherwise"
     for row in range(min(n, MAX_VALUES)):
         assert np.array_equal(query.values(records.take(slice(row, row + 1)))[0], values[row]), f"{query.name}: the value of record {row} depends on others"
@@ -103,7 +108,14 @@ def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients
     assert type(algorithm) is _MODELS[model], f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
     population = protocol.synthetic(clients, 1)
     oracle = PopulationOracle(population, KeyedNoise(1), 1, epsilon)
-    result = run(algorithm, oracle)
+
+    def known(queries: tuple[LocalQuery, ...]) -> None:
+        for asked in queries:
+            assert asked.cohort.stop <= clients, f"{name}: it asks client {asked.cohort.stop - 1}, and its {clients} clients are 0 to {clients - 1}"
+            for registry, made in ((QUERIES, asked.query.name), (RANDOMIZERS, asked.randomizer.name)):
+                assert made in registry, f"{name}: clients know no {registry.noun} {made!r}; install it with an entry point under {registry.group}"
+
+    result = run(algorithm, Watched(oracle, known))
     assert oracle.ledger.max_spent <= epsilon, f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)

@@ -115,7 +115,7 @@ class LocalProtocol(ABC, Generic[R]):
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
         truth = self.truth_of(result, population)
-        assert isinstance(truth, np.ndarray)
+        assert isinstance(truth, np.ndarray), f"the truth of {self.name} is a {type(truth).__name__}; give an array, such as np.asarray(0.5)"
         return largest_error(self.values(result), truth)
 
     def aim(self) -> Aim | None:

@@ -167,14 +167,19 @@ def _check_law(randomizer: TableChannel, law: Law) -> None:
     if not hasattr(law, "__len__") or len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
         raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
-    wrong = (abs(shares.sum(axis=1) - 1) > _ROUNDING) | (shares < 0).any(axis=1)
+    sums, low = shares.sum(axis=1), randomizer.domain.low
+    wrong = (abs(sums - 1) > _ROUNDING) | (shares < 0).any(axis=1)
     if wrong.any():
-        raise InputError(f"{randomizer.name}: the probabilities of value {randomizer.domain.low + int(wrong.argmax())} do not sum to 1")
+        row = int(wrong.argmax())
+        fault = "include a negative one" if (shares[row] < 0).any() else f"sum to {sums[row]:.12g}, not to 1"
+        raise InputError(f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its row of `law`")
     if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
         raise InputError(f"{randomizer.name}: all values have the same law, so nothing can be estimated; make it depend on the value")
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
-        raise InputError(f"{randomizer.name}: report {above.argmax()} is more than e^epsilon times as likely for one value as for another")
+        column = shares[:, (report := int(above.argmax()))]
+        likely = f"report {report} is more than e^epsilon times as likely for value {low + int(column.argmax())} as for value {low + int(column.argmin())}"
+        raise InputError(f"{randomizer.name}: {likely}: {column.max():.6g} to {column.min():.6g}")
 
 
 def precise() -> AbstractContextManager[Context]:

@@ -21,6 +21,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run frequency --k 1": "k is 1",
         "run masked-parity --d 65": "d is 65",
         "run masked-parity --d 0": "d is 0",
+        "run survey --randomizer one-bit-mean": "takes the levels 0 to 65536; give a query and a randomizer of one domain",
         "run survey --q 1": "no option '--q'",
         "audit grr --set k": "NAME=VALUE",
         "run survey --p many": "p is 'many'",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.arrays import Floats
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.experiments.claims.local import occam, randomized_response
@@ -23,6 +24,7 @@ from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, bi
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
 from local_dp.experiments.lab.statistics import Positive, ratio
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.protocols.parity.ladder import LadderInTurn
 from local_dp.protocols.search.heavy_hitters import HeavyHitters
@@ -65,7 +67,7 @@ def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> Non
 
 
 def test_a_new_protocol_is_measured_unless_it_opts_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its type alone; its intervals are held to the band, and those of z = 1 fall out of it. A reason leaves it out, as a hypothesis does."""
+    """By its type alone; its intervals meet the band, those of z = 1 do not. A reason leaves it out, as a hypothesis does. A result may decide the truth."""
 
     class Fresh(Survey):
         name = "fresh"
@@ -74,8 +76,20 @@ def test_a_new_protocol_is_measured_unless_it_opts_out(monkeypatch: pytest.Monke
         uncovered = "a reason"
 
     assert [measurable(kind) for kind in (Fresh, MeanFound, Excused, LadderInTurn)] == [True, True, False, False]
-    (found,) = of_itself(Fresh, 1.0)
-    assert [measure(found, 200, np.random.default_rng(3), z=z).agrees for z in (Z95, 1.0)] == [True, False]
+
+    class Lost(Fresh):
+        def truth(self, population: Population) -> None:  # type: ignore[override]
+            return None
+
+    class Decided(Lost):
+        def truth_of(self, result: Estimate, population: Population) -> Floats:
+            return Survey.truth(self, population)
+
+    for kind in (Fresh, Decided):
+        (found,) = of_itself(kind, 1.0)
+        assert [measure(found, 200, np.random.default_rng(3), z=z).agrees for z in (Z95, 1.0)] == [True, False]
+    with pytest.raises(InputError, match="fresh states no truth"):
+        next(of_itself(Lost, 1.0))
     assert not [name for name in PROTOCOLS if PROTOCOLS[name].uncovered]
     monkeypatch.setattr(HeavyHitters, "uncovered", "another reason")
     monkeypatch.delitem(CASES, "heavy-hitters")

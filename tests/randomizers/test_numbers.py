@@ -222,8 +222,9 @@ def test_a_law_is_all_that_a_table_needs(epsilon: float) -> None:
 
 
 WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
-    ({"truth": Fraction(2)}, "as likely for one value as for another"),
-    ({"certain": Fraction(9, 10)}, "do not sum to 1"),
+    ({"truth": Fraction(2)}, "report 0 is .* as likely for value 0 as for value 1: "),
+    ({"certain": Fraction(9, 10)}, "value 0 sum to 0.9, not to 1"),
+    ({"truth": Fraction(-1)}, "value 0 include a negative one"),
     ({"given": 2}, "does not have 3 rows"),
     ({"truth": 1 / exp_epsilon(NANO)}, "all values have the same law"),
     ({"epsilon": 0.001, "word_bits": 2}, "too narrow"),

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from functools import wraps
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,9 +17,10 @@ from local_dp.clients import role as client
 from local_dp.clients.fleet import packed
 from local_dp.clients.role import reason
 from local_dp.conformance import conform_protocol, conform_query
-from local_dp.errors import RefusedError
+from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.tiers import execute as verified
 from local_dp.experiments.tiers.execute import Verified
+from local_dp.interaction import Game, Nonadaptive
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.evidence import PROVEN, entries
@@ -199,6 +201,13 @@ def test_a_protocol_without_a_return_annotation_is_refused_by_name(tmp_path: Pat
     assert local_dp("run", "--help").returncode == 0
 
 
+@pytest.mark.parametrize(("home", "words"), [("tests.randomizers.test_plugin:Teller", "is named 'teller'"), ("math:pi", "is no class derived from Randomizer")])
+def test_an_entry_point_and_its_class_have_one_name(home: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RANDOMIZERS._points, "other-key", EntryPoint("other-key", home, RANDOMIZERS.group))
+    with pytest.raises(RefusedError, match=f"{words}.*entry point 'other-key'"):
+        RANDOMIZERS["other-key"]
+
+
 @pytest.mark.usefixtures("installed")
 def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     multiple, records = QUERIES.build("multiple", {"column": "die", "of": 3}), Records({"die": np.arange(-5, 40)})
@@ -209,6 +218,21 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
     with pytest.raises(AssertionError, match="depends on others"):
         conform_query(neighbours("die", 3), records)
+    with pytest.raises(AssertionError, match="the value of record 2 is 2, which is not in the symbols 0 to 1"):
+        conform_query(type("Twice", (kind,), {"__call__": lambda self, records: 2 * kind.__call__(self, records)})("die", 3), records)
+    with monkeypatch.context() as patch:
+        patch.setattr(protocol, "truth", lambda self, population: 0.5)
+        with pytest.raises(AssertionError, match="is a float; give an array"):
+            conform_protocol(protocol(), clients=500)
+        patch.delitem(RANDOMIZERS._points, "coin-rr")
+        with pytest.raises(AssertionError, match="clients know no randomizer 'coin-rr'; install it"):
+            conform_protocol(protocol(), clients=500)
+        algorithm = protocol.algorithm
+        patch.setattr(protocol, "algorithm", wraps(algorithm)(lambda self, epsilon, clients: algorithm(self, epsilon, clients + 1)))
+        with pytest.raises(AssertionError, match="asks client 500, and its 500 clients are 0 to 499"):
+            conform_protocol(protocol(), clients=500)
+    with pytest.raises(InputError, match=r"this one is a Multiple; write \(query,\)"):
+        Game(Nonadaptive(multiple, len))  # type: ignore[arg-type]
     with monkeypatch.context() as patch:
         patch.delattr(protocol, "describe")
         conform_protocol(protocol(), clients=500)

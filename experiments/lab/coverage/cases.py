@@ -11,7 +11,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_quantile, normal_tail
-from local_dp.errors import RefusedError
+from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.lab.catalogue import ALL, chosen, load
 from local_dp.experiments.lab.claim import Experiment, Scale
 from local_dp.experiments.lab.coverage.listed import LISTED
@@ -206,14 +206,24 @@ def of_itself(kind: type[LocalProtocol[Any]], epsilon: float) -> Iterator[Case]:
     """A protocol of several rounds, or without cases of its own, as it stands: its default parameters, clients and population."""
     protocol = kind()
     population = protocol.synthetic(protocol.clients(epsilon), 0)
-    truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
+    stated = protocol.truth(population)
+    truth = np.zeros(1) if stated is None else np.atleast_1d(np.asarray(stated, dtype=np.float64))
     case = partial(Case, kind.name, "its synthetic population", epsilon, population.size, truth, binomial=False, default=True)
-    drawn = Played(protocol, population, epsilon, lambda result: (getattr(result, "estimate", result),))
+
+    def estimates(result: Any) -> tuple[Estimate]:
+        estimate: Estimate = getattr(result, "estimate", result)
+        if stated is not None:
+            return (estimate,)
+        if (truth := protocol.truth_of(result, population)) is None:  # else the run decides the question: the distance from its truth
+            raise InputError(f"{kind.name} states no truth; give it `truth`, of one number `truth_of`, or a reason in `uncovered`")
+        return (estimate.on_scale(-truth, 1 - truth),)
+
+    drawn = Played(protocol, population, epsilon, estimates)
     try:
         next(iter(drawn(np.random.default_rng(0), 1)))
     except RefusedError:  # a tally has no closed law: every client is simulated, each time with a record of its own drawn afresh
         size = population.size
-        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon), dear=100)
+        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon, estimates), dear=100)
     else:
         yield case(draw=drawn, dear=10)
 

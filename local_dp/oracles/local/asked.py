@@ -36,7 +36,7 @@ class Cohort:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.stop:
-            raise InputError(f"the cohort {self.start}..{self.stop} is empty; give 0 <= start < stop")
+            raise InputError(f"the cohort {self.start}..{self.stop} is empty; ask more clients, or give 0 <= start < stop")
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -103,7 +103,8 @@ class LocalQuery:
     def __post_init__(self) -> None:
         if self.query.domain != self.randomizer.domain:
             raise InputError(
-                f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
+                f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}; "
+                "give a query and a randomizer of one domain"
             )
         if not _ONCE.match(self.memo):
             raise InputError(f"the label of a memoised answer is {self.memo!r}; give at most 64 letters, digits, '.', '_' or '-'")
