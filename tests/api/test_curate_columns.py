@@ -1,6 +1,5 @@
 """A trusted curator's marginals and synthetic records of a user's table."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -80,13 +79,6 @@ def test_synthetic_records_are_like_the_tables(tmp_path: Path) -> None:
     typed = local_dp("curate", "synthetic", *TYPED, "--records", str(written(tmp_path)), "--seed", "2", "--out", str(out))
     assert typed.returncode == 0, typed.stderr
     assert [tuple(line.split(",")) for line in out.read_text().splitlines()[1:]] == rows
-
-
-def test_marginals_in_python_and_in_the_shell_are_the_same(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    typed = local_dp("curate", "marginals", *TYPED, "--records", str(path), "--seed", "3", "--json")
-    shell, data = json.loads(typed.stdout), ldp.curate.marginals(str(path), **COLUMNS, seed=3).to_dict()
-    assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
 
 
 def test_values_are_coded_and_back() -> None:
