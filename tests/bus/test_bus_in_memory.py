@@ -11,7 +11,7 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.clients.role import ClientRole
-from local_dp.errors import QuorumError, RefusedError
+from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run_async
 from local_dp.populations.finite import Rows
 from local_dp.protocols.local_protocol import PROTOCOLS
@@ -48,12 +48,6 @@ def test_every_protocol_gives_the_populations_result(name: str, members: int) ->
     expected, digests = in_population(algorithm, population)
     assert protocol.describe(result) == protocol.describe(expected)
     assert [summary.digest for summary in oracle.rounds] == digests
-
-
-def test_a_round_under_quorum_says_so() -> None:
-    broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
-    with pytest.raises(QuorumError, match="0 of 50 replies"):
-        play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.3, 1.0))
 
 
 def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progress: None) -> Coordinator:

@@ -112,7 +112,7 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert data["clients"]["answered"] == 91
         alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
         assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert "epsilon spent 1" in ended[0].stderr
+        assert all(part in ended[0].stderr for part in ("simulation: not private", "epsilon spent 1"))
 
 
 @pytest.mark.long
@@ -188,7 +188,9 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
             done = local_dp("server", *served, "--run", run)
             assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
             assert host.stderr is not None
-            assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in host.stderr.read()
+            said = host.stderr.read()
+            assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in said
+            assert "answering in private" in said
         again = local_dp("server", *served, "--run", "first")
         assert (again.returncode, "resume first" in again.stderr) == (2, True)
     assert "Budgets match: all 40 reports are accounted for." in " ".join(local_dp("show", "first").stdout.split())

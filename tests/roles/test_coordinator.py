@@ -14,7 +14,7 @@ from local_dp.server import phases
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import RoundProgress
-from local_dp.server.quorum import GRACE, Terms
+from local_dp.server.quorum import Terms
 from local_dp.server.rolls import pause
 from local_dp.server.round import Part
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, Roll, topic
@@ -109,17 +109,6 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     assert stirred == 2
     assert coordinator.phase.is_settled(0.1)
     assert coordinator.close(0.1)[0].n == 1000
-
-
-def test_a_member_that_goes_and_comes_back() -> None:
-    """A member that is gone is waited for two seconds, and as long as it takes once it is back."""
-    coordinator = _closed(Terms(10.0, 0.5), (0, 10))
-    coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
-    assert not coordinator.phase.is_settled(2.9)
-    assert coordinator.phase.is_settled(1.0 + GRACE)
-    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
-    assert not coordinator.phase.is_settled(9.9)
-    assert coordinator.phase.is_settled(10.0)
 
 
 def test_a_member_that_joins_late_is_asked_alone() -> None:
