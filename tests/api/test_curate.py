@@ -142,18 +142,6 @@ def test_a_graph_is_simple(pairs: dict[str, list[str]], words: str) -> None:
         ldp.curate.triangles(pairs, "a", "b", nodes=10)
 
 
-def test_rows_are_written(tmp_path: Path) -> None:
-    """--out has every row under the names of the columns; without a folder for it nothing is released."""
-    path = written(tmp_path)
-    arguments = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
-    done = local_dp(*arguments, "--out", str(tmp_path / "told.csv"))
-    assert done.returncode == 0
-    lines = (tmp_path / "told.csv").read_text().splitlines()
-    assert (lines[0], len(lines)) == ("share at most,age", 4)
-    lost = local_dp(*arguments, "--out", str(tmp_path / "none" / "told.csv"))
-    assert (lost.returncode, "create it first" in lost.stderr, lost.stdout) == (2, True, "")
-
-
 PURE: dict[str, Asked] = {
     **{name: question for name, (question, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
     "histogram": asked("histogram", "age"),

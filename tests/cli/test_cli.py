@@ -139,19 +139,6 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
     assert "the run is over" in ended[0].stderr
 
 
-@pytest.mark.long
-@needs_mosquitto
-def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
-    with mosquitto(tmp_path) as broker:
-        common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
-        host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)
-        served = local_dp("server", *common, "--clients", "500", "--json")
-        assert host.wait(timeout=30) == 0
-        assert served.returncode == 0, served.stderr
-        assert json.loads(served.stdout)["result"]["true_error"] is None
-        assert json.loads(served.stdout)["clients"]["answered"] == 500
-
-
 def test_what_there_is_can_be_listed() -> None:
     """Each list has one line an entry under the name of its theme, and every entry is described by itself."""
     for listing, names, row in (

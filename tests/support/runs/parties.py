@@ -44,12 +44,11 @@ PEOPLE = Survey().synthetic(CLIENTS, SEED)
 
 @dataclass(frozen=True)
 class Member:
-    """A host of some clients, with its key; `line` tells its connections apart at the broker, if there are several."""
+    """A host of some clients, with its key."""
 
     place: Place
     own: bytes
     private: bool = False
-    line: str = ""
 
     def role(self) -> ClientRole:
         records = PEOPLE.batch(self.place.start, self.place.stop)
@@ -75,7 +74,7 @@ class Cast:
 
     @property
     def keys(self) -> Keys | None:
-        return Keys(self.server, Roster(dict.fromkeys(member.place for member in self.members))) if self.signed else None
+        return Keys(self.server, Roster(member.place for member in self.members)) if self.signed else None
 
     def at_the_server(self) -> Envelopes:
         return Party.server(RUN, self.server, self.keys.roster.speaker) if self.keys else UNSIGNED
@@ -111,7 +110,7 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
 
     def live(member: Member, url: str) -> None:
         place, envelopes = member.place, cast.of_a(member)
-        name, last_words = f"{RUN}-{place.member}{member.line}", will(RUN, HOSTS, place.member, envelopes)
+        name, last_words = f"{RUN}-{place.member}", will(RUN, HOSTS, place.member, envelopes)
         bus = BlockingBus(Address.parse(url), name, filters(RUN, HOSTS), last_words, theirs, over)
         with suppress(_OverError):
             finish(cast.serve(member, bus))
