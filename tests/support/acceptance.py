@@ -1,16 +1,13 @@
 """The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which it writes.
 
-A test belongs to number N if it, or a function of its file that it calls, tells `figure(N, ...)` or prints "test N: ...". Where a slow test has
-its name and some words more, as in `..._for_long`, that one is run instead.
+The tests of a number are those that its row names; each tells `figure(N, ...)` or prints "test N: ...".
 """
 
 import argparse
-import ast
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,54 +88,15 @@ class Row:
         return f"| {self.number} | {self.promises} | {self.claim} | {self.tests} | {self.figure} |"
 
 
-def found_in(root: Path = ROOT) -> dict[str, list[str]]:
-    """The node ids of each number, from the sources: the long form of a test where there is one."""
-    found: dict[str, list[tuple[str, bool]]] = {}
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        text = path.read_text()
-        if re.search(r"figure\(|(test|class) \d+: ", text):
-            for number, name, slow in _numbered(ast.parse(text)):
-                found.setdefault(number, []).append((f"{path.relative_to(root).as_posix()}::{name}", slow))
-    longer = [test for tests in found.values() for test, slow in tests if slow]
-    return {number: [test for test, slow in tests if slow or not any(each.startswith(test) for each in longer)] for number, tests in found.items()}
+def named_in(where: str) -> list[str]:
+    """The node ids of the tests that a row names."""
+    return [f"tests/{file}::{name}" for file, names in re.findall(r"`(\S+): ([^`]*)`", where) for name in names.split(", ")]
 
 
-def _numbered(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
-    """Each test of a file with each number whose figure it tells, itself or by a function of the file, and whether it is slow."""
-    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-    for name, function in functions.items():
-        if name.startswith("test_"):
-            slow = any(re.search(r"mark\.(slow|long)$", ast.unparse(decorator)) for decorator in function.decorator_list)
-            yield from ((number, name, slow) for number in sorted(_told(name, functions, set())))
-
-
-def _told(name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef], seen: set[str]) -> set[str]:
-    """The numbers whose figures a function tells."""
-    seen.add(name)
-    numbers: set[str] = set()
-    for node in ast.walk(functions[name]):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("figure", "print") and node.args:
-            numbers |= _named(node.func.id, node.args[0])
-        elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
-            numbers |= _told(node.id, functions, seen)
-    return numbers
-
-
-def _named(by: str, told: ast.expr) -> set[str]:
-    """The number whose figure the first argument of a call tells, if it tells one."""
-    if isinstance(told, ast.JoinedStr) and told.values:
-        told = told.values[0]
-    if not isinstance(told, ast.Constant):
-        return set()
-    value = told.value
-    found = TOLD.match(f"test {value}: " if isinstance(value, int) else f"{value!s}: " if by == "figure" else str(value))
-    return {found[2] or found[1]} if found else set()
-
-
-def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
-    """Runs the tests of a number: its row if they passed, and what is to be told."""
+def run(number: str, where: str) -> tuple[Row | None, str]:
+    """Runs the tests of a number, which its row names: the row with their figures if they passed, and what is to be told."""
     started = time.monotonic()
-    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *tests]
+    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *named_in(where)]
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
@@ -150,16 +108,7 @@ def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
     if done.returncode != 0 or not figures:
         said = done.stdout.strip().splitlines()
         return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
-    return Row(number, *CLAIMS[number], named(tests), brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
-
-
-def named(tests: Sequence[str]) -> str:
-    """The tests of a number as a row of the page names them: by file, below the folder of tests."""
-    files: dict[str, list[str]] = {}
-    for test in dict.fromkeys(tests):
-        file, _, name = test.partition("::")
-        files.setdefault(file.removeprefix("tests/"), []).append(name)
-    return "<br>".join(f"`{file}: {', '.join(names)}`" for file, names in files.items())
+    return Row(number, *CLAIMS[number], where, brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
 
 
 def brief(figures: str) -> str:
@@ -193,9 +142,9 @@ def main() -> int:
     unknown = [number for number in asked if number not in CLAIMS]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(CLAIMS)}")
-    there, passed, whole = found_in(), dict[str, Row](), True
+    there, passed, whole = rows(), dict[str, Row](), True
     for number in asked:
-        row, told = run(number, there[number]) if number in there else (None, f"{number}: MISSING: no test tells its figure")
+        row, told = run(number, there[number].tests) if number in there else (None, f"{number}: MISSING: the page has no row")
         print(told, flush=True)
         whole &= row is not None
         if row is not None:
