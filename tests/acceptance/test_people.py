@@ -27,6 +27,7 @@ from local_dp.storage.log import Entry
 from local_dp.wire import Reply
 from tests.support.figures import figure
 from tests.support.inputs.builders import request
+from tests.support.runs.command import local_dp
 from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
 
 PEOPLE = 40
@@ -247,3 +248,34 @@ def test_a_store_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match="of an earlier version"):
             SqliteStore(path, 1.0)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("warm")
+def test_the_budgets_of_a_launchers_people_last(tmp_path: Path) -> None:
+    """By the command line: a table's second run under new rows finds its people's budgets spent, people who are new have theirs, and without a person column
+    the changed table is refused in one line."""
+    stores = str(tmp_path / "stores")
+
+    def run(people: Ints, *more: str) -> tuple[int, str]:
+        rows = "".join(f"{person},{person % 7 > 2}\n".lower() for person in people.tolist())
+        (tmp_path / "table.csv").write_text(f"id,yes\n{rows}")
+        options = ("--records", str(tmp_path / "table.csv"), "--stores", stores, "--private", "--question", "yes == 'true'", "--missing", "no", *more)
+        done = local_dp("run", "survey", *options, "--schema", str(tmp_path / "schema.json"))
+        return done.returncode, done.stdout + done.stderr
+
+    (tmp_path / "schema.json").write_text('{"id": "whole", "yes": "text"}')
+    people = np.arange(4_000, 4_060)
+    expected = [
+        (people, ("--person", "id"), 0, "60 answered"),
+        (people[::-1], ("--person", "id"), 4, "budget has left"),
+        (people + 100, ("--person", "id"), 0, "60 answered"),
+        (people[1:], (), 5, "give --person id"),
+        (people, ("--person", "id", "--hosts", "3"), 2, "--hosts 1"),
+        (people, ("--person", "yes"), 2, "no column 'yes'"),
+    ]
+    for rows, options, exit_code, words in expected:
+        ended, said = run(rows, *options)
+        assert ended == exit_code, said
+        assert words in said
+        assert not any(str(person) in said for person in people.tolist())

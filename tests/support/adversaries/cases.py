@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.unary import SUE
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from tests.support.adversaries import hostile, zoo
 from tests.support.adversaries.zoo import Delta, Opaque, OpaqueNoise
-from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash
+from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary
 
 
 class Case(NamedTuple):
@@ -51,7 +50,7 @@ BROKEN = tuple(Case(randomizer, check) for check, randomizers in _BROKEN.items()
 CORRECT = (
     *(GRR(epsilon, k=k) for epsilon, k in ((0.01, 3), (1.0, 8), (20.0, 64))),
     *(BinaryRR(epsilon) for epsilon in (0.1, 1.0, 24.0)),
-    *(SUE(epsilon, k=5) for epsilon in (0.5, 2.0, 8.0)),
+    *(OptimisedUnary(epsilon, k=5) for epsilon in (0.5, 2.0, 8.0)),
     *(LocalHash(epsilon, k=6) for epsilon in (0.5, 2.0, 8.0)),
     *(Opaque(epsilon) for epsilon in (0.1, 1.0, 4.0)),
     *(OpaqueNoise(epsilon, k=2) for epsilon in (0.5, 2.0)),

@@ -13,12 +13,11 @@ from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
 from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.unary import SUE
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from tests.support.plugin_package.frequency_oracles import LocalHash
+from tests.support.plugin_package.frequency_oracles import LocalHash, OptimisedUnary
 
 
 def either(first: Bools, one: Words | Ints, other: Words) -> Words:
@@ -112,7 +111,7 @@ class Unsummed(GRR):  # declares weights that are no probabilities
         return np.minimum(super().weight(reports, values, cells), np.uint64(self.total // 4))
 
 
-class SharedWord(SUE):  # one word decides every bit
+class SharedWord(OptimisedUnary):  # one word decides every bit
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
 
