@@ -75,28 +75,6 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @needs_mosquitto
-@pytest.mark.usefixtures("impatient")
-def test_tls_with_a_private_authority(tmp_path: Path) -> None:
-    """Over mqtts:// a run trusts the authority it is given, and without it refuses the broker: exit code 5, one line."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    made += ["-keyout", str(key), "-out", str(certificate), *subject]
-    subprocess.run(made, check=True, capture_output=True)
-    with mosquitto(tmp_path, "allow_anonymous true", f"certfile {certificate}", f"keyfile {key}", "user root") as broker:
-        url = broker.url.replace("mqtt://", "mqtts://")
-        trusted = local_dp("run", "survey", "--clients", "20", "--tier", "processes", "--broker", f"{url}?ca={certificate}", "--json")
-        assert trusted.returncode == 0, trusted.stderr
-        assert json.loads(trusted.stdout)["clients"]["answered"] == 20
-        stranger = local_dp("run", "survey", "--clients", "50", "--broker", url)
-        assert (stranger.returncode, len(lines_of(stranger.stderr))) == (5, 1), stranger.stderr
-        assert "certificate" in stranger.stderr
-        missing = local_dp("run", "survey", "--clients", "50", "--broker", f"{url}?ca=nowhere.pem")
-        assert (missing.returncode, len(lines_of(missing.stderr))) == (2, 1), missing.stderr
-
-
-@pytest.mark.long
-@needs_mosquitto
 def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
     """A server, a host with 90 clients and a client of its own, started as three commands, meet at a broker and finish the run."""
     with mosquitto(tmp_path) as broker:

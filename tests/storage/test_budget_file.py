@@ -24,14 +24,9 @@ from pathlib import Path
 from local_dp.storage.budget_file import KeptBudget
 from local_dp.loss import Pure
 while True:
-    KeptBudget(Path(sys.argv[1])).charge(Pure(int(sys.argv[2])), "replace", "a test")
+    KeptBudget(Path(sys.argv[1])).charge(Pure(1), "replace", "a test")
     print("paid", flush=True)
 """
-
-
-def payer(path: Path, nano: int) -> "subprocess.Popen[str]":
-    """A process that charges again and again, and says so after each charge."""
-    return subprocess.Popen([sys.executable, "-c", PAYS, str(path), str(nano)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
@@ -96,7 +91,8 @@ def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: py
 def test_many_at_once_share_one_budget(tmp_path: Path) -> None:
     path = tmp_path / "budget"
     KeptBudget.create(path, Pure(50))
-    payers = [payer(path, 1) for _ in range(4)]
+    words = [sys.executable, "-c", PAYS, str(path)]
+    payers = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     outputs = [each.communicate(timeout=60) for each in payers]
     assert sum(out.count("paid") for out, _ in outputs) == 50
     assert all("exceeds the budget" in error for _, error in outputs)
