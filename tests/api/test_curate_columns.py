@@ -98,23 +98,3 @@ def test_values_are_coded_and_back() -> None:
             read_listed(wrong)
     with pytest.raises(ldp.InputError, match="are no numbers"):
         Attribute.cut_at("age", ["young"])
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ({}, "the columns are none"),
-        ({"columns": ["old", "old"]}, "each once"),
-        ({"columns": ["age"]}, "other than 0 and 1"),
-        ({"columns": ["old", "jbo == 'baker'"]}, "did you mean 'job'"),
-        ({"cuts": {"age": [50, 30]}}, "not in order"),
-        ({"cuts": {"job": [1]}}, "is text"),
-        ({"labels": {"job": ["baker", "baker"]}}, "not distinct"),
-        ({"columns": ["old"], "ways": 2}, "ways is 2"),
-        ({"columns": ["old"], "ways": 0}, "ways is 0"),
-        ({"cuts": {"age": list(range(2000))}}, "2001 values"),
-    ],
-)
-def test_bad_marginals_get_a_line(question: dict[str, Any], words: str) -> None:
-    with pytest.raises(ldp.InputError, match=words):
-        ldp.curate.marginals(people(), **{"ways": 1, **question})
