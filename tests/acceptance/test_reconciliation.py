@@ -12,13 +12,15 @@ import pytest
 
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.clients.member import HOSTS, client_group, filters, serve
+from local_dp.clients.member import HOSTS, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import BusRecord, as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
+from local_dp.interaction import Nonadaptive
+from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
@@ -27,10 +29,9 @@ from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Balance, Reconciliation
-from local_dp.tallies import Tally
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, play_in_memory, role, survey_query, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
 
 MEMBERS, EACH, ROUNDS = 6, 5, 4
@@ -205,37 +206,19 @@ class _Slow(MemoryBroker):
 
     def route(self, delivery: Delivery) -> None:
         _, _, _, leaf, *others = delivery.topic.split("/")
-        client = int(others[-1].removeprefix("client-")) if leaf == "rep" else -1
+        client = int(others[-1].removeprefix("member-")) if leaf == "rep" else -1
         if client in LATE:
             asyncio.get_running_loop().call_later(DEADLINE + 3.0, super().route, delivery)
         elif client not in SILENT:
             super().route(delivery)
 
 
-def _partial() -> tuple[Tally, Coordinator, float]:
-    """A round of which 30 % are never heard and 20 % too late: its tally, the server, and how long it took."""
-
-    async def play() -> tuple[Tally, Coordinator, float]:
-        broker, records, loop = _Slow(), yes_records(PEOPLE), asyncio.get_running_loop()
-        shuffled = records.take(np.random.default_rng(SEED).permutation(PEOPLE))
-        coordinator = Coordinator(RUN, PEOPLE, SEED, 4.0, Terms(DEADLINE, 0.4))
-        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator)
-        members = [(role(shuffled.take(slice(at, at + 1)), at, 4.0, f"client-{at}"), client_group(at)) for at in range(PEOPLE)]
-        living = (serve(member, broker.join(filters(RUN, group)), RUN, group) for member, group in members)
-        async with beside(oracle.serve(1.0), *living):
-            await oracle.ready(5.0)
-            began = loop.time()
-            (tally,) = await oracle.answer((survey_query(PEOPLE),))
-            took = loop.time() - began
-            await asyncio.sleep(2 * DEADLINE)  # in which the late ones come
-        return tally, coordinator, took
-
-    return run_virtually(play())
-
-
 def test_a_round_ends_without_the_silent_and_the_late() -> None:
     """It closes at its deadline, within a second; counts the late ones and does not use them; and its error is that of the reports that it used."""
-    tally, coordinator, took = _partial()
+    shuffled = yes_records(PEOPLE).take(np.random.default_rng(SEED).permutation(PEOPLE))
+    algorithm: Nonadaptive[Any, Any, Any] = Nonadaptive((survey_query(PEOPLE),), lambda tallies: tallies[0])
+    tally, coordinator = play_in_memory(algorithm, Rows(shuffled), PEOPLE, _Slow(), Terms(DEADLINE, 0.4), as_processes=True, after=2 * DEADLINE)
+    (took,) = coordinator.seconds
     counts, used = coordinator.counts, PEOPLE - len(SILENT) - len(LATE)
     estimate = survey_query(PEOPLE).randomizer.estimate(tally)
     error, sigma = abs(float(estimate.value) - 0.3), float(estimate.standard_error)

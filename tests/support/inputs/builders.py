@@ -1,5 +1,6 @@
 """What several tests build: a small table, requests, and runs over a bus in memory."""
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -100,8 +101,9 @@ def play_in_memory(
     broker: MemoryBroker,
     terms: Terms = PATIENT,
     as_processes: bool = False,
+    after: float = 0.0,
 ) -> tuple[Any, Coordinator]:
-    """A whole run over a bus in memory and in virtual time, the population shared out among `members`."""
+    """A whole run over a bus in memory and in virtual time, the population shared out among `members`, and so many seconds in which late messages come."""
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
@@ -113,7 +115,9 @@ def play_in_memory(
             living.append(serve(member, broker.join(filters(RUN, group)), RUN, group))
         async with beside(oracle.serve(1.0), *living):
             await oracle.ready(20.0)
-            return await run_async(algorithm, oracle), coordinator
+            result = await run_async(algorithm, oracle)
+            await asyncio.sleep(after)
+            return result, coordinator
 
     return run_virtually(play())
 
