@@ -1,6 +1,7 @@
 """What several tests build: a small table, requests, and runs over a bus in memory."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
+from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
@@ -102,12 +104,13 @@ def play_in_memory(
     terms: Terms = PATIENT,
     as_processes: bool = False,
     after: float = 0.0,
+    look: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[Any, Coordinator]:
     """A whole run over a bus in memory and in virtual time, the population shared out among `members`, and so many seconds in which late messages come."""
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
-        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator, look)
         ends, living = [population.size * index // members for index in range(members + 1)], []
         for index, (start, stop) in enumerate(pairwise(ends)):
             group = client_group(index) if as_processes else HOSTS
