@@ -33,7 +33,7 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import Journal
 from local_dp.tallies import Tally
 from local_dp.wire import Account, AnyMessage, End, Hello, Receipt, Refusal, Reply, Request, Roll, decode, encode, topic
-from tests.support.inputs.builders import RUN, SEED, yes_records
+from tests.support.inputs.builders import RUN, SEED, arrive, yes_records
 from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
 from tests.support.runs.command import command, enrolled
 from tests.support.runs.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
@@ -137,8 +137,7 @@ class Server:
         self.coordinator = Coordinator(RUN, self.clients, SEED, 24.0, Terms(10.0, 0.5))
         self.coordinator.fresh = []
         for client in range(self.clients):
-            name = f"client-{client}"
-            self.coordinator.receive(topic(RUN, "hello", "g0", name), Hello(run=RUN, member=name, start=client, stop=client + 1, private=False), 0.0)
+            arrive(self.coordinator, f"client-{client}", client, client + 1, 0.0, "g0")
         while (past := self.journal.past(len(self.coordinator.rounds) + 1)) is not None and past.closing is not None:
             self.coordinator.repeat((query,), past)
         self.number = len(self.coordinator.rounds) + 1

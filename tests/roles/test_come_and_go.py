@@ -16,13 +16,9 @@ from local_dp.server.pace import ASK_AGAIN, LATEST, LEAST_DEADLINE, MOST, WINDOW
 from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.rolls import Rolls, for_everybody, gaps, pause
 from local_dp.wire import CLIENT, MAX_MISSING, Gone, Hello, Roll, decode, encode, topic
-from tests.support.inputs.builders import RUN, SEED, reply_of, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, arrive, reply_of, role, survey_query, yes_records
 from tests.support.runs.light import play_light
 from tests.support.runs.virtual_time import run_virtually
-
-
-def _arrive(coordinator: Coordinator, name: str, start: int, stop: int, now: float) -> None:
-    coordinator.receive(topic(RUN, "hello", HOSTS, name), Hello(run=RUN, member=name, start=start, stop=stop, private=False), now)
 
 
 def _go(coordinator: Coordinator, name: str, now: float) -> None:
@@ -138,13 +134,13 @@ def test_a_given_deadline_holds() -> None:
 def test_a_lost_member_is_waited_for(grace: float, until: float) -> None:
     """A member whose connection falls 4 seconds after the beginning is waited for as long as the grace, by default of a server to the end of the round."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.5, grace))
-    _arrive(coordinator, "host", 0, 20, 0.0)
+    arrive(coordinator, "host", 0, 20, 0.0)
     coordinator.open((survey_query(20),), 0.0)
     coordinator.due(0.0)
     _go(coordinator, "host", 4.0)
     assert not coordinator.phase.is_settled(until - 0.1)
     assert coordinator.phase.is_settled(until)
-    _arrive(coordinator, "host", 0, 20, 5.0)
+    arrive(coordinator, "host", 0, 20, 5.0)
     assert not coordinator.phase.is_settled(149.9)
 
 
@@ -152,7 +148,7 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
     """A host is cut off for 60 seconds in a round of 150: with a server's default grace its reports count, with two seconds the round is lost."""
     for grace, counts in ((math.inf, True), (GRACE, False)):
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.9, grace))
-        _arrive(coordinator, "host", 0, 20, 0.0)
+        arrive(coordinator, "host", 0, 20, 0.0)
         coordinator.open((survey_query(20),), 0.0)
         now, settled = 0.0, False
         while now < 70.0 and not settled:
@@ -160,7 +156,7 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
             if now == 10.0:
                 _go(coordinator, "host", now)
             if now == 70.0 - 0.5:
-                _arrive(coordinator, "host", 0, 20, now)
+                arrive(coordinator, "host", 0, 20, now)
                 coordinator.receive(topic(RUN, "rep", HOSTS, "host"), reply_of(1, "host", 0, bytes(20)), now)
             now, settled = now + 0.5, coordinator.phase.is_settled(now)
         assert coordinator.counts.answered == 20 * counts
@@ -175,7 +171,7 @@ def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
     """With the longest grace, the rounds after the one in which a member went do not wait for it, and one that it left just now does."""
     for gone, settled in ((90.0, True), (99.0, False)):
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.5, math.inf))
-        _arrive(coordinator, "host", 0, 20, 0.0)
+        arrive(coordinator, "host", 0, 20, 0.0)
         _go(coordinator, "host", gone)
         coordinator.open((survey_query(20),), 100.0)
         coordinator.due(100.0)

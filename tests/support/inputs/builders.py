@@ -27,7 +27,7 @@ from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.wire import Reply, Request
+from local_dp.wire import Hello, Reply, Request, topic
 from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
@@ -86,6 +86,11 @@ def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
 def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
     """A member's reports of one byte each."""
     return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
+
+
+def arrive(coordinator: Coordinator, member: str, start: int, stop: int, now: float = 0.0, group: str = HOSTS) -> None:
+    """A member of a simulation says hello."""
+    coordinator.receive(topic(RUN, "hello", group, member), Hello(run=RUN, member=member, start=start, stop=stop, private=False), now)
 
 
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
