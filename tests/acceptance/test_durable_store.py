@@ -6,8 +6,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -198,19 +196,6 @@ def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
         codes = _answers_after(path, FAULTS[fault], while_open)
         assert set(codes) == {b"store"}, codes
         print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
-
-
-def test_a_store_that_another_process_holds_gets_no_reply(tmp_path: Path) -> None:
-    """Test 10: a second process that opens the store, and a second time the same one, end with one line; the first goes on."""
-    path = tmp_path / "a.store"
-    role = member(path)
-    with pytest.raises(InputError, match="another process has it open"):
-        member(path)
-    words = [sys.executable, "-c", "import sys, pathlib; from tests.support.runs.stores import member; member(pathlib.Path(sys.argv[1]))", str(path)]
-    second = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert "another process has it open" in second.stderr
-    assert code(role.handle(asked(1))) == "reply"
-    print("test 10: opened by a second process: no reply")
 
 
 def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
