@@ -18,8 +18,8 @@ from local_dp.experiments.watch.events import Scene
 from local_dp.sealing import KEY
 from local_dp.server.members import Members, Roster
 from local_dp.wire import Hello
-from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.runs.command import enrolled, local_dp, together
+from tests.support.runs.brokers import embedded
+from tests.support.runs.command import enrolled, local_dp
 from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
@@ -59,27 +59,6 @@ def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool
     assert ("unattested" in text) == (not data["private"])
     assert ("private: operating-system entropy" in text, "unsigned" in text) == (bool(data["private"]), not signed)
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
-    """The attack, as commands: a host that has a seed says so on its own line, and the server does not say private."""
-    enrolled(tmp_path, 0, 20)
-    with mosquitto(tmp_path) as broker:
-        meeting = ("--broker", broker.url, "--run", "first")
-        known = {name: ("--key", str(tmp_path / f"{name}.key")) for name in ("server", "host-0", "host-20")}
-        server = ("--server-key", str(tmp_path / "server.key.pub"))
-        ended = together(
-            ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
-            ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
-            ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
-        )
-    assert [each.returncode for each in ended] == [0, 0, 0], ended
-    data = json.loads(ended[0].stdout)
-    assert (data["private"], data["stamp"], data["clients"]["answered"]) == (None, outcomes.UNATTESTED, 40)
-    assert "answering in private" in ended[1].stderr
-    assert "simulation: not private" in ended[2].stderr
 
 
 def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:

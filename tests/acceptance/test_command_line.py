@@ -19,7 +19,6 @@ from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.experiments.cli.commands import APP
 from local_dp.experiments.cli.main import INTERRUPTED
-from local_dp.experiments.text.screen import Screen
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.figures import figure
 from tests.support.long import short
@@ -145,29 +144,6 @@ def test_no_command_line_makes_a_traceback(lines: int) -> None:
     figure("class 12", f"{lines:,} command lines by exit code: {_fuzzed(lines, 1)}; 0 tracebacks, 0 of code 1")
 
 
-ATTACKS = {
-    "beyond 64 bits": (["run", "survey", "--records", "big.csv", "--question", "a > 1", "--tier", "population"], "beyond 64 bits"),
-    "a long name": (["run", "survey", "--records", f"{LONG}.csv", "--question", "a > 1", "--tier", "population"], "File name too long"),
-    "a tiny tolerance": (["run", "survey", "--tolerance", "1e-300", "--tier", "population"], "tolerance is '1e-300'"),
-    "no host": (["run", "survey", "--clients", "9", "--broker", "mqtt://a..b"], "no host name"),
-    "nan": (["run", "survey", "--clients", "9", "--deadline", "nan"], "give a number"),
-    "twins": (["run", "survey", "--records", "twins.csv", "--question", "a > 1", "--tier", "population"], "two columns of 'twins.csv' are called 'a'"),
-    "certificate": (["certify", LONG], "File name too long"),
-    "matrix": (["dimension", f"{LONG}.csv"], "File name too long"),
-    "authority": (["run", "survey", "--clients", "9", "--broker", f"mqtts://localhost?ca={LONG}"], "certificate file"),
-}
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", ATTACKS)
-def test_what_made_tracebacks_is_a_line(name: str) -> None:
-    line, words = ATTACKS[name]
-    done = local_dp(*line)
-    _check(done, line)
-    assert done.returncode == 2
-    assert words in done.stderr
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(
     "line",
@@ -218,9 +194,3 @@ def test_a_pipe_that_closes_is_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-m", "local_dp", "randomizers"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
-
-
-def test_a_complaint_holds_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Words of somebody else, with escape sequences and line breaks, are written out."""
-    Screen().complain("the broker says \x1b[2Jhello\nworld")
-    assert capsys.readouterr().err == "local-dp: the broker says \\x1b[2Jhello\\nworld\n"

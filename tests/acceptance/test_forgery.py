@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import TypeAlias
 
 import pytest
@@ -138,8 +139,8 @@ def _replay(forger: Forger, heard: Delivery) -> Iterator[Delivery]:
     yield from (Delivery(heard.topic, _flipped(heard.payload, place)) for place in range(0, len(heard.payload), 7))
 
 
-def _flipped(payload: bytes, place: int) -> bytes:
-    return payload[:place] + bytes([payload[place] ^ 1]) + payload[place + 1 :]
+def _flipped(payload: bytes, place: int, bit: int = 0) -> bytes:
+    return payload[:place] + bytes([payload[place] ^ 1 << bit]) + payload[place + 1 :]
 
 
 ATTACKS: dict[str, Callable[[Forger, Delivery], Iterator[Delivery]]] = {
@@ -183,6 +184,34 @@ def test_the_forger_gets_nothing(attack: str) -> None:
     assert coordinator.rejected == 0
     assert forger.said
     figure("class 6", f"{attack}: {len(forger.said)} messages forged, {forged} of them counted by the server, 0 accepted")
+
+
+class Rewriting(MemoryBroker):
+    """Changes one bit of the share `of_all` of the replies and requests, and counts them."""
+
+    def __init__(self, of_all: float, seed: int) -> None:
+        super().__init__()
+        self.of_all, self.chance, self.passed, self.altered = of_all, Random(seed), 0, {"rep": 0, "req": 0}
+
+    def route(self, delivery: Delivery) -> None:
+        leaf, payload = delivery.topic.split("/")[3], delivery.payload
+        self.passed += leaf in self.altered
+        if leaf in self.altered and self.chance.random() < self.of_all:
+            self.altered[leaf] += 1
+            payload = _flipped(payload, self.chance.randrange(len(payload)), self.chance.randrange(8))
+        super().route(Delivery(delivery.topic, payload))
+
+
+@pytest.mark.parametrize(("share", "rounds"), [(0.1, 6), pytest.param(0.01, 100, marks=pytest.mark.slow)])
+def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int) -> None:
+    """Test 25: some replies of 40 members and requests to them are changed; the reports are those of an undisturbed run, and each change is noticed."""
+    cast, between = Cast.of(members=CLIENTS, rounds=rounds), Rewriting(share, seed=5)
+    coordinator, forged = play_in_memory(cast, between)
+    assert digests(coordinator.rounds) == undisturbed(rounds)
+    assert (coordinator.counts.answered, coordinator.counts.conflicting, coordinator.rejected) == (rounds * CLIENTS, 0, 0)
+    assert forged == between.altered["rep"]
+    assert sum(bus.forged for bus in cast.heard) == CLIENTS * between.altered["req"] > 0
+    figure(25, f"of {between.passed:,} replies and requests {sum(between.altered.values())} altered, all rejected by signature")
 
 
 def _spoiled(attack: str) -> bool:

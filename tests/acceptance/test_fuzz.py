@@ -30,7 +30,7 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import CLIENT, MAX_BYTES, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, arrive, request, role, survey_query, yes_records
 from tests.support.runs.virtual_time import run_virtually
 
 MEGABYTE = 1 << 20
@@ -100,7 +100,7 @@ def _open() -> Coordinator:
     """A server with its members in a round."""
     coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(20.0))
     for index in range(CLIENTS):
-        coordinator.receive(topic(RUN, "hello", "g0", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1, private=False), 0.0)
+        arrive(coordinator, f"m{index}", index, index + 1, 0.0, "g0")
     coordinator.open((ASKED,), 0.0)
     return coordinator
 
@@ -201,7 +201,7 @@ BOMBS = {
 
 def _server() -> RemoteOracle:
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms(20.0))
-    coordinator.receive(topic(RUN, "hello", "g0", "m"), Hello(run=RUN, member="m", start=0, stop=2, private=False), 0.0)
+    arrive(coordinator, "m", 0, 2, 0.0, "g0")
     coordinator.open((survey_query(2),), 0.0)
     return RemoteOracle(MemoryBroker().join([]), coordinator)
 

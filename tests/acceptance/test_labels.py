@@ -209,20 +209,6 @@ def report(role: ClientRole, asked: Request) -> int:
     return reply.reports[0]
 
 
-@pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.long)])
-def test_a_birthday_is_not_told(times: int, tmp_path: Path) -> None:
-    """The attack: plain GRR, k = 64, epsilon .001, age 23 then 52 told the change exactly, uncharged. Now the first report is repeated, and charged once."""
-    for turn in range(times):
-        path, reports = tmp_path / f"{turn}.store", []
-        for number, age in enumerate((FIRST, LATER), 1):
-            role = device(path, age)
-            reports.append(report(role, age_asked(number)))
-            assert role.store.ledger.max_spent == 0.001
-            close(role)
-        assert reports[0] == reports[1]
-    figure("class 13", "age 23 then 52, GRR of 64 ages at epsilon .001: the first report again each time, charged once")
-
-
 def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: Path) -> None:
     """Two copies answer one request about one record by the same bytes, whether labelled or not; about another record by words that have nothing in common."""
     close(device(tmp_path / "a.store", FIRST))

@@ -31,7 +31,7 @@ from local_dp.storage.log import Entry, Log
 from local_dp.wire import Account, End, Hello, Reply, Request, Roll, checksum, decode, encode, topic
 from tests.support.effort import Effort, Peak
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, SEED, survey_query
+from tests.support.inputs.builders import RUN, SEED, arrive, survey_query
 from tests.support.runs.virtual_time import beside, run_virtually
 
 MEMBERS, EACH = 5, 200
@@ -219,8 +219,7 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
     """Rounds of four members, each of which loses some replies and repeats others, with other bytes or the same; at the end all give their accounts."""
     server = Coordinator(RUN, 4, SEED, 1.0, Terms(20.0, 0.1))
     for member in range(4):
-        hello = Hello(run=RUN, member=f"m{member}", start=member, stop=member + 1, private=False)
-        server.receive(topic(RUN, "hello", HOSTS, f"m{member}"), hello, 0.0)
+        arrive(server, f"m{member}", member, member + 1)
     for number in range(1, rounds + 1):
         server.open((CANARY,), 0.0)
         server.due(0.0)
@@ -255,8 +254,7 @@ def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
     """It has a counter of its own. Its member counts as late in that round; nobody else's name does, and nothing else changes."""
     server = Coordinator(RUN, 4, SEED, 20.0, Terms(20.0, 0.1))
     for member in range(4):
-        hello = Hello(run=RUN, member=f"m{member}", start=member, stop=member + 1, private=False)
-        server.receive(topic(RUN, "hello", HOSTS, f"m{member}"), hello, 0.0)
+        arrive(server, f"m{member}", member, member + 1)
     for number in range(1, RECENT + 3):
         server.open((CANARY,), 0.0)
         server.due(0.0)

@@ -1,17 +1,15 @@
-"""Reliability 24 and 25: what the shipped configuration of a broker keeps out, and what signatures do where nothing does. Each test prints its figure."""
+"""Reliability 24: what the shipped configuration of a broker keeps out. Each test prints its figure."""
 
 import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
@@ -25,114 +23,12 @@ from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of
-from tests.support.runs.brokers import a_broker, by_way_of, configured, free_port, joins, line_to, needs_mosquitto
+from tests.support.runs.brokers import configured, free_port, joins, needs_mosquitto
 from tests.support.runs.command import local_dp
-from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
-
-_PUBLISH = 3
-
-
-@dataclass
-class Rewriter:
-    """Changes the share `of_all` of the messages whose topic has a leaf in `altered`, and counts them there."""
-
-    broker: Address
-    of_all: float
-    generator: np.random.Generator
-    altered: dict[str, int] = field(default_factory=lambda: {"rep": 0, "req": 0})
-    passed: int = 0
-    port: int = 0
-
-    def rewritten(self, packet: bytes, body: int) -> bytes:
-        """An MQTT packet whose variable part begins at `body`; of a published message one byte behind the topic may be another."""
-        if packet[0] >> 4 != _PUBLISH:
-            return packet
-        end = body + 2 + int.from_bytes(packet[body : body + 2], "big")
-        leaf = packet[body + 2 : end].decode().split("/")[3]
-        if leaf not in self.altered:
-            return packet
-        self.passed += 1
-        if self.generator.random() >= self.of_all:
-            return packet
-        self.altered[leaf] += 1
-        at = int(self.generator.integers(end, len(packet)))
-        return packet[:at] + bytes([packet[at] ^ (1 << int(self.generator.integers(8)))]) + packet[at + 1 :]
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_broker, to_broker = await asyncio.open_connection(sock=line_to(self.broker))
-        with suppress(ConnectionError, asyncio.CancelledError):
-            await asyncio.gather(self._pass(reader, to_broker), self._pass(from_broker, writer))
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async for packet, body in _packets(reader):
-            writer.write(self.rewritten(packet, body))
-            await writer.drain()
-        writer.close()
-
-
-async def _packets(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, int]]:
-    """Each packet, and where its variable part begins."""
-    with suppress(asyncio.IncompleteReadError, ConnectionError):
-        while True:
-            head, size, more = await reader.readexactly(1), 0, 0x80
-            while more & 0x80:
-                head += await reader.readexactly(1)
-                more = head[-1]
-                size |= (more & 0x7F) << 7 * (len(head) - 2)
-            yield head + await reader.readexactly(size), len(head)
-
-
-@contextmanager
-def rewriting(broker: Address, of_all: float, seed: int) -> Iterator[Rewriter]:
-    """The proxy before the broker at this address, for as long as the block lasts; it listens at `port`."""
-    rewriter, loop = Rewriter(broker, of_all, np.random.default_rng(seed)), asyncio.new_event_loop()
-
-    async def listen() -> None:
-        server = await asyncio.start_server(rewriter._connected, "127.0.0.1", 0, backlog=200)
-        rewriter.port = server.sockets[0].getsockname()[1]
-
-    loop.run_until_complete(listen())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield rewriter
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(_end())
-        loop.close()
-
-
-async def _end() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
+from tests.support.runs.parties import CLIENTS, Cast, play_on
 
 pytestmark = needs_mosquitto
 LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time
-
-
-@pytest.mark.parametrize(
-    ("share", "rounds", "kind"),
-    [
-        *((0.05, ROUNDS, "mosquitto"), pytest.param(0.05, ROUNDS, "embedded", marks=pytest.mark.long)),
-        *(pytest.param(0.01, 40, kind, marks=pytest.mark.slow) for kind in ("mosquitto", "embedded")),
-    ],
-)
-def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
-    """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
-    cast = Cast.of(members=CLIENTS, rounds=rounds)
-    with a_broker(kind, tmp_path) as url, rewriting(Address.parse(url), share, seed=5) as between:
-        outcome = play_on(cast, url, by_way_of(between.port, url), joining=30.0)  # rolls that are lost come more and more seldom
-    assert digests(outcome.rounds) == undisturbed(rounds)
-    assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)
-    assert outcome.bus is not None
-    altered, ignored = between.altered, sum(bus.forged for bus in cast.heard)
-    assert outcome.bus.forged == altered["rep"]
-    assert 0 < ignored <= altered["req"], "what is altered at the very end finds its member gone"
-    figure(25, f"on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.bus.forged + ignored} rejected by signature")
 
 
 @pytest.fixture(scope="module")

@@ -42,11 +42,6 @@ def _peak(call: Any, *arguments: Any) -> tuple[Any, int, float]:
     return result, most, took
 
 
-def _packed(data: Any) -> bytes:
-    packed: bytes = msgpack.packb(data, use_bin_type=True)
-    return packed
-
-
 def _asking(**changes: Any) -> dict[str, Any]:
     data = request(survey_query(9)).model_dump()
     data["asks"] = [{**data["asks"][0], **changes}]
@@ -54,10 +49,10 @@ def _asking(**changes: Any) -> dict[str, Any]:
 
 
 BOMBS = {
-    "a million asks of nothing": _packed({**_asking(), "asks": [None] * 1_000_000}),
-    "as many asks as may be, all wrong": _packed({**_asking(), "asks": _asking(start=-1, stop="x", coins=1)["asks"] * MAX_ASKS}),
-    "lists of which the last item is wrong": _packed(_asking(query_params={f"a{place}": ["x"] * 60_000 + [None] for place in range(8)})),
-    "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)}] * 40_000}),
+    "a million asks of nothing": msgpack.packb({**_asking(), "asks": [None] * 1_000_000}),
+    "as many asks as may be, all wrong": msgpack.packb({**_asking(), "asks": _asking(start=-1, stop="x", coins=1)["asks"] * MAX_ASKS}),
+    "lists of which the last item is wrong": msgpack.packb(_asking(query_params={f"a{place}": ["x"] * 60_000 + [None] for place in range(8)})),
+    "maps in maps": msgpack.packb({"kind": "reply", "a": [{str(key): {} for key in range(9)}] * 40_000}),
     "maps of nothing": b"\xdc\xff\xff" + b"\x80" * 65_535,
     "a million maps of nothing": b"\xdc\x00\x0f" + 15 * (b"\xdc\xff\xff" + b"\x80" * 65_535),
     "arrays of one": b"\xdc\xff\xff" + b"\x91\xc0" * 65_535,
@@ -102,20 +97,20 @@ def _junk(draw: st.DrawFn) -> bytes:
     data = draw(st.sampled_from(MESSAGES)).model_dump()
     part, key = draw(SHAPES), draw(st.sampled_from(sorted(data)))
     times = draw(st.sampled_from([1, 100, 4096, 65_535, 200_000]))
-    times = max(1, min(times, (MAX_BYTES - 2000) // max(1, len(_packed(part)))))
+    times = max(1, min(times, (MAX_BYTES - 2000) // max(1, len(msgpack.packb(part)))))
     data[key] = [part] * times if draw(st.booleans()) else part
     if "asks" in data and draw(st.booleans()):
         data["asks"] = [{**request(survey_query(2)).model_dump()["asks"][0], draw(st.sampled_from(["query_params", "start", "coins"])): part}] * min(
             times, 3000
         )
-    return _packed(data)
+    return bytes(msgpack.packb(data))
 
 
 @pytest.mark.parametrize("examples", [25, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
     """Its generalisation by search: memory in proportion to the bytes, and processor time at most 20 times that of the largest honest request."""
     worst = [0.0, 0.0]
-    honest = _packed({**_asking(), "asks": _asking()["asks"] * MAX_ASKS})
+    honest = msgpack.packb({**_asking(), "asks": _asking()["asks"] * MAX_ASKS})
     reference = max(_peak(decode, honest, CLIENT)[2], 1e-3)
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
@@ -273,7 +268,7 @@ def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes:
     def search(query: tuple[str, dict[str, Any]], by: tuple[str, dict[str, Any]], fit: bool) -> None:
         base, question = _ask("question", {"text": "yes == 1"}).model_dump(), _fitting(*by) if fit else {"query": query[0], "query_params": query[1]}
         ask = {**base, **question, "randomizer": by[0], "randomizer_params": {"epsilon": 0.5, **by[1]}}
-        payload = _packed({"run": RUN, "kind": "request", "round": 1, "asks": [ask], "missing": ()})
+        payload = msgpack.packb({"run": RUN, "kind": "request", "round": 1, "asks": [ask], "missing": ()})
         try:
             asking = decode(payload, CLIENT)
         except WireError:

@@ -279,25 +279,19 @@ def _nothing_lost(outcome: Any, clients: int) -> None:
     assert [each.digest for each in outcome.rounds] == [each.digest for each in alone.rounds]
 
 
-def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedded broker is killed in two rounds as they begin: every report counts once, as in an undisturbed run, bit for bit."""
-    monkeypatch.setattr(over_bus, "EmbeddedBroker", Kept)
-    outcome, longest = _survives(2, "processes", 24, None)
-    print(f"test 21: 2 kills of the embedded broker: 0 of {outcome.counts.answered} reports lost, the longest round took {longest:.1f} s")
-    _nothing_lost(outcome, 24)
-
-
-@needs_mosquitto
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["embedded", "Mosquitto"])
-def test_a_broker_killed_over_and_over_loses_nothing(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Test 21 in full: 10 SIGTERM and 10 SIGKILL of the broker, over two runs of 40 clients; back within 10 s each time."""
+@pytest.mark.parametrize(
+    ("kills", "clients", "kind"),
+    [(2, 24, "embedded"), *(pytest.param(20, 40, kind, marks=(needs_mosquitto, pytest.mark.slow)) for kind in ("embedded", "Mosquitto"))],
+)
+def test_a_killed_broker_loses_nothing(kills: int, clients: int, kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Killed in each of the first rounds as they begin, ten of twelve: every report counts once, as in an undisturbed run, bit for bit; many times, it is
+    back within 10 s each time."""
     monkeypatch.setattr(over_bus, "EmbeddedBroker", Kept)
     longest = 0.0
     with nullcontext() if kind == "embedded" else mosquitto(tmp_path) as broker:
-        for _ in range(2):
-            outcome, took = _survives(10, "processes", 40, broker)
-            _nothing_lost(outcome, 40)
+        for at in range(0, kills, 10):
+            outcome, took = _survives(min(10, kills - at), "processes", clients, broker)
+            _nothing_lost(outcome, clients)
             longest = max(longest, took)
-    print(f"test 21: 20 kills of the {kind} broker: 0 reports lost, the longest round took {longest:.1f} s")
-    assert longest < 10
+    print(f"test 21: {kills} kills of the {kind} broker: 0 reports lost, the longest round took {longest:.1f} s")
+    assert kills < 20 or longest < 10

@@ -1,34 +1,31 @@
 """Class 22: a client on two connections at once, or a copy of it. Each report counts once and is paid once; of two that differ the first counts."""
 
 import asyncio
-import os
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from threading import Lock
 
 import numpy as np
 import pytest
 
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.clients.journal import MemoryStore, SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.member import HOSTS, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.clients.role import ClientRole
-from local_dp.noise import StoreNoise, SystemNoise
+from local_dp.noise import StoreNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Past, Round
-from local_dp.wire import AnyMessage, Hello, Refusal, Reply, Request, topic
+from local_dp.wire import AnyMessage, Hello, Reply, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, reply_of, survey_query, yes_records
-from tests.support.runs.brokers import a_broker, needs_mosquitto
-from tests.support.runs.parties import BUDGET, PEOPLE, Cast, Member, digests, play_on
+from tests.support.runs.parties import digests
 from tests.support.runs.virtual_time import beside, run_virtually
 
 EPSILON = 0.1
@@ -256,74 +253,3 @@ def test_a_host_on_two_connections_counts_once(seeds: int, second: str, tmp_path
     )
     assert total.duplicate > seeds * CLIENTS
     assert (total.conflicting > 0) == (second == "another store")
-
-
-@dataclass(frozen=True)
-class Living(Member):
-    """A host that has this role on one of its connections."""
-
-    made: ClientRole | None = None
-
-    def role(self) -> ClientRole:
-        assert self.made is not None
-        return self.made
-
-
-class Shared(ClientRole):
-    """A role that several threads use in turn."""
-
-    turn = Lock()
-
-    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
-        with self.turn:
-            return super().handle(request)
-
-
-ONE_NAME = "one name at the broker"
-ON_BROKERS = 6  # rounds
-
-
-def _twice(member: Member, second: str) -> tuple[Living, Living]:
-    """A member of a cast on two connections."""
-    place, secret = member.place, os.urandom(32)
-
-    def made() -> ClientRole:
-        noise = StoreNoise(secret) if second == "a copy of its store" else SystemNoise()
-        return Shared(place.member, place.start, PEOPLE.batch(place.start, place.stop), noise, MemoryStore(BUDGET))
-
-    first = made()
-    other = first if second in ("two connections", ONE_NAME) else made()
-    return Living(place, member.own, True, made=first), Living(place, member.own, True, "" if second == ONE_NAME else "-again", other)
-
-
-@pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.long])])
-@pytest.mark.parametrize("second", [*SECONDS[1:], ONE_NAME])
-def test_a_member_is_twice_on_a_broker(second: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members with keys, each on two connections to a real broker: counted once, paid once; of two stores the first answer counts, and the other is flagged."""
-    told, servers, receive = Told(), list[Coordinator](), Coordinator.receive
-
-    def noting(server: Coordinator, where: str, message: AnyMessage, now: float) -> None:
-        servers[:] = [server]
-        if isinstance(message, Reply):
-            told.add(message, server._history[message.round].closed)
-        receive(server, where, message, now)
-
-    monkeypatch.setattr(Coordinator, "receive", noting)
-    cast = Cast.of(rounds=ON_BROKERS)
-    lives = [each for member in cast.members for each in _twice(member, second)]
-    with a_broker(kind, tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as url:
-        outcome = play_on(replace(cast, members=lives), url, url, private=True)
-    assert told.faults(servers[0]) == []
-    paid = [round(each.made.store.ledger.max_spent, 6) for each in lives if each.made is not None]
-    figure(
-        "class 22",
-        f"on {kind}, {second}: {outcome.counts.answered} reports counted once, {told.duplicate} repeated, {told.conflicting} of them differ; "
-        f"each store paid {min(paid):g} to {max(paid):g} of {BUDGET:g} nats",
-    )
-    assert outcome.bus is not None
-    assert outcome.bus.reconciliation is not None
-    assert (outcome.counts.answered, outcome.counts.missing, outcome.bus.forged) == (ON_BROKERS * PEOPLE.size, 0, 0)
-    assert max(paid) == BUDGET
-    assert (told.conflicting > 0) == (second == "another store")
-    if second in ("two connections", ONE_NAME):
-        assert (min(paid), outcome.bus.reconciliation.accepted_not_charged) == (BUDGET, 0)

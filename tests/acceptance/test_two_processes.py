@@ -60,6 +60,7 @@ def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) 
     found = _at_once(tmp_path, times)
     opened = [told.count("open") for told in found]
     figure("class 22", f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by one; {sum(map(len, found)) - sum(opened)} refusals")
+    figure(10, f"opened by {TRIES} processes at once: no reply of more than one")
     assert max(opened) == 1
     assert all(line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED)) for told in found for line in told)
 

@@ -129,19 +129,6 @@ def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     assert (few.returncode, "the 59 nodes that are declared" in few.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "words"),
-    [
-        ({"a": ["x", "x"], "b": ["y", "x"]}, "joins a node with itself"),
-        ({"a": ["x", "y"], "b": ["y", "x"]}, "given twice"),
-        ({"a": ["x", None], "b": ["y", "x"]}, "lacks a node"),
-    ],
-)
-def test_a_graph_is_simple(pairs: dict[str, list[str]], words: str) -> None:
-    with pytest.raises(ldp.InputError, match=words):
-        ldp.curate.triangles(pairs, "a", "b", nodes=10)
-
-
 def test_a_column_of_whole_numbers_has_whole_quantiles() -> None:
     """They are those of the same column in floats rounded down, also below zero: as many records are at most each. Rounded to the nearest, some have more."""
     numbers = np.random.default_rng(1).integers(-9, 9, 2001)
@@ -153,18 +140,6 @@ def test_a_column_of_whole_numbers_has_whole_quantiles() -> None:
         median, real = (ldp.curate.median({"x": numbers.astype(kind)}, "x", seed=seed) for kind in (np.int64, np.float64))
         assert median.value == math.floor(real.value)
         assert median.truth["records_between"] <= real.truth["records_between"]
-
-
-def test_rows_are_written(tmp_path: Path) -> None:
-    """--out has every row under the names of the columns; without a folder for it nothing is released."""
-    path = written(tmp_path)
-    arguments = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
-    done = local_dp(*arguments, "--out", str(tmp_path / "told.csv"))
-    assert done.returncode == 0
-    lines = (tmp_path / "told.csv").read_text().splitlines()
-    assert (lines[0], len(lines)) == ("share at most,age", 4)
-    lost = local_dp(*arguments, "--out", str(tmp_path / "none" / "told.csv"))
-    assert (lost.returncode, "create it first" in lost.stderr, lost.stdout) == (2, True, "")
 
 
 PURE: dict[str, Asked] = {
@@ -247,6 +222,19 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.learn(rows, "old"), "declare those of age, income"),
         (lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}), "low < high"),
         (lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"), "no figure of a threshold"),
+        (lambda rows: ldp.curate.triangles({"a": ["x", "x"], "b": ["y", "x"]}, "a", "b", nodes=10), "joins a node with itself"),
+        (lambda rows: ldp.curate.triangles({"a": ["x", "y"], "b": ["y", "x"]}, "a", "b", nodes=10), "given twice"),
+        (lambda rows: ldp.curate.triangles({"a": ["x", None], "b": ["y", "x"]}, "a", "b", nodes=10), "lacks a node"),
+        (lambda rows: ldp.curate.marginals(rows, ways=1), "the columns are none"),
+        (lambda rows: ldp.curate.marginals(rows, ["old", "old"], ways=1), "each once"),
+        (lambda rows: ldp.curate.marginals(rows, ["age"], ways=1), "other than 0 and 1"),
+        (lambda rows: ldp.curate.marginals(rows, ["old", "jbo == 'baker'"], ways=1), "did you mean 'job'"),
+        (lambda rows: ldp.curate.marginals(rows, cuts={"age": [50, 30]}, ways=1), "not in order"),
+        (lambda rows: ldp.curate.marginals(rows, cuts={"job": [1]}, ways=1), "is text"),
+        (lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "baker"]}, ways=1), "not distinct"),
+        (lambda rows: ldp.curate.marginals(rows, ["old"], ways=2), "ways is 2"),
+        (lambda rows: ldp.curate.marginals(rows, ["old"], ways=0), "ways is 0"),
+        (lambda rows: ldp.curate.marginals(rows, cuts={"age": list(range(2000))}, ways=1), "2001 values"),
     ],
 )
 def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -> None:

@@ -1,6 +1,5 @@
 """A trusted curator's marginals and synthetic records of a user's table."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -82,13 +81,6 @@ def test_synthetic_records_are_like_the_tables(tmp_path: Path) -> None:
     assert [tuple(line.split(",")) for line in out.read_text().splitlines()[1:]] == rows
 
 
-def test_marginals_in_python_and_in_the_shell_are_the_same(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    typed = local_dp("curate", "marginals", *TYPED, "--records", str(path), "--seed", "3", "--json")
-    shell, data = json.loads(typed.stdout), ldp.curate.marginals(str(path), **COLUMNS, seed=3).to_dict()
-    assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
-
-
 def test_values_are_coded_and_back() -> None:
     """Six values take three bits: every value has its word, and the two words left over are no record."""
     every = Attributes((Attribute("x", cuts=(1.0, 2.0, 3.0, 4.0, 5.0)), Attribute("y")))
@@ -106,23 +98,3 @@ def test_values_are_coded_and_back() -> None:
             read_listed(wrong)
     with pytest.raises(ldp.InputError, match="are no numbers"):
         Attribute.cut_at("age", ["young"])
-
-
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ({}, "the columns are none"),
-        ({"columns": ["old", "old"]}, "each once"),
-        ({"columns": ["age"]}, "other than 0 and 1"),
-        ({"columns": ["old", "jbo == 'baker'"]}, "did you mean 'job'"),
-        ({"cuts": {"age": [50, 30]}}, "not in order"),
-        ({"cuts": {"job": [1]}}, "is text"),
-        ({"labels": {"job": ["baker", "baker"]}}, "not distinct"),
-        ({"columns": ["old"], "ways": 2}, "ways is 2"),
-        ({"columns": ["old"], "ways": 0}, "ways is 0"),
-        ({"cuts": {"age": list(range(2000))}}, "2001 values"),
-    ],
-)
-def test_bad_marginals_get_a_line(question: dict[str, Any], words: str) -> None:
-    with pytest.raises(ldp.InputError, match=words):
-        ldp.curate.marginals(people(), **{"ways": 1, **question})

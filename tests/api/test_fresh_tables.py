@@ -1,13 +1,11 @@
 """A session about twelve tables that the program was not written for: each line is answered rightly, or refused in one line that names what to type."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.inputs.fresh_session import Case, Session, read_session
-from tests.support.inputs.fresh_tables import COPIES, SOURCES
 
 CASES = read_session()
 DEAR = ("heavy-hitters", "--tier hosts", "runs=1000")
@@ -45,13 +43,6 @@ def test_a_wrong_answer_is_found(right: str, changed: dict[str, Any], session: S
 def test_a_refusal_of_another_kind_is_found(session: Session) -> None:
     for case in (Case("ldp.survey(heart, 'age > 50', seed=1)", refused="no"), Case("ldp.survey(heart, 'old', seed=1)", refused="missing values")):
         assert session.faults(case, session.ask(case))
-
-
-def test_the_session_has_a_hundred_and_twenty_lines_about_all_tables() -> None:
-    """Of each table two or more; the copies take less than 150 kB."""
-    assert len(CASES) >= 120
-    assert all(sum(name.replace("_", "-") in case.typed or name in case.typed for case in CASES) >= 2 for name in SOURCES)
-    assert sum(path.stat().st_size for path in Path(COPIES).iterdir()) < 150_000
 
 
 SILENT = {  # with the rows themselves, a constant guess is as good; `many` people and more epsilon make the answer better

@@ -15,7 +15,7 @@ import local_dp as ldp
 from local_dp.records import Records
 from tests.support.inputs.tables import breast_cancer, cars, diabetes, fair
 from tests.support.long import short
-from tests.support.runs.command import local_dp, outcome_of
+from tests.support.runs.command import local_dp
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -122,34 +122,3 @@ def test_the_shell_the_hosts_and_real_processes_say_the_same(question: Asked, se
         assert [each["digest"] for each in one["rounds"]] == [each["digest"] for each in other["rounds"]]
         assert json.loads(json.dumps(one["result"])) == json.loads(json.dumps(other["result"]))
         assert other["clients"]["answered"] == one["clients"]["answered"]
-
-
-@pytest.fixture(scope="module")
-def fair_csv(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The table as CSV, exported by the documented command."""
-    path = tmp_path_factory.mktemp("fair") / "fair.csv"
-    assert local_dp("export", "fair", str(path)).returncode == 0
-    return str(path)
-
-
-@pytest.mark.parametrize("tier", ["hosts", "population"])
-def test_the_true_share_lies_within_four_standard_errors(fair_csv: str, tier: str) -> None:
-    """`affairs > 0` at epsilon 1: every client is counted, and the true share, .3225, lies within 4 standard errors of the estimate."""
-    arguments = ["survey", "--records", fair_csv, "--question", "affairs > 0", "--epsilon", "1", "--tier", tier, "--seed", "1978"]
-    data = outcome_of(*arguments)
-    assert data["clients"]["asked"] == data["clients"]["answered"] == 6366
-    assert abs(data["result"]["estimate"] - 2053 / 6366) <= 4 * data["result"]["standard_error"]
-    assert data["result"]["true_error"] == pytest.approx(abs(data["result"]["estimate"] - 2053 / 6366))
-
-
-def test_a_rule_is_learnt_over_a_broker(fair_csv: str) -> None:
-    """Logistic regression on eight columns by hosts: everybody is asked at most once, and the true accuracy lies within the interval."""
-    bounds = "rate_marriage=1..5;age=17..42;yrs_married=0..23;children=0..6;religious=1..4;educ=9..20;occupation=1..6;occupation_husb=1..6"
-    question = ["--label", "affairs > 0", "--bounds", bounds, "--missing", "exclude"]
-    data = outcome_of("learn", "--records", fair_csv, "--tier", "hosts", "--seed", "1978", *question)
-    assert data["interaction"] == "sequentially interactive"
-    assert 0.7 * 6366 < data["clients"]["answered"] <= 6366
-    assert data["max_epsilon_spent"] == 1
-    low, high = data["result"]["score"]["interval"]
-    assert low <= data["result"]["true_score"] <= high
-    assert "rate_marriage" in data["result"]["hypothesis"]["rule"]

@@ -1,31 +1,22 @@
 """Whole runs over a bus in memory that loses, repeats and reorders messages."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.clients.member import HOSTS, serve
-from local_dp.clients.member import filters as member_filters
-from local_dp.clients.role import ClientRole
-from local_dp.errors import QuorumError, RefusedError
-from local_dp.interaction import Nonadaptive, run_async
+from local_dp.interaction import Nonadaptive
 from local_dp.populations.finite import Rows
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server.coordinator import Coordinator
-from local_dp.server.members import filters
 from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.server.quorum import Terms
-from local_dp.server.remote import RemoteOracle
 from local_dp.wire import encode, topic
-from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, small, survey_query, yes_records
 from tests.support.long import short
-from tests.support.runs.virtual_time import VirtualLoop, beside, run_virtually
+from tests.support.runs.virtual_time import VirtualLoop
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -50,31 +41,6 @@ def test_every_protocol_gives_the_populations_result(name: str, members: int) ->
     assert [summary.digest for summary in oracle.rounds] == digests
 
 
-def test_a_round_under_quorum_says_so() -> None:
-    broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
-    with pytest.raises(QuorumError, match="0 of 50 replies"):
-        play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.3, 1.0))
-
-
-def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progress: None) -> Coordinator:
-    """A survey of one host with five clients."""
-
-    async def play() -> Coordinator:
-        broker, coordinator = MemoryBroker(), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0))
-        oracle = RemoteOracle(broker.join(filters(RUN)), coordinator, look)
-        async with beside(oracle.serve(1.0), serve(member, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS)):
-            await oracle.ready(5.0)
-            await asyncio.wait_for(run_async(_tally_of(5), oracle), 5000.0)
-            return coordinator
-
-    return run_virtually(play())
-
-
-def test_refusals_end_the_round_at_once() -> None:
-    with pytest.raises(RefusedError, match="not on this client's list"):
-        _played(role(yes_records(5), allowed=frozenset({"grr"})))
-
-
 def test_a_round_ends_before_its_end_is_shown() -> None:
 
     def look(progress: Progress) -> None:
@@ -83,7 +49,8 @@ def test_a_round_ends_before_its_end_is_shown() -> None:
         if isinstance(progress, RoundProgress):
             loop.work(100.0 if progress.answered == progress.asked else 1.0)
 
-    assert _played(role(yes_records(5)), look).seconds == [1.0]
+    _, coordinator = play_in_memory(_tally_of(5), Rows(yes_records(5)), 1, MemoryBroker(), look=look)
+    assert coordinator.seconds == [1.0]
 
 
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:

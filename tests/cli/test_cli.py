@@ -75,28 +75,6 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @needs_mosquitto
-@pytest.mark.usefixtures("impatient")
-def test_tls_with_a_private_authority(tmp_path: Path) -> None:
-    """Over mqtts:// a run trusts the authority it is given, and without it refuses the broker: exit code 5, one line."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    made += ["-keyout", str(key), "-out", str(certificate), *subject]
-    subprocess.run(made, check=True, capture_output=True)
-    with mosquitto(tmp_path, "allow_anonymous true", f"certfile {certificate}", f"keyfile {key}", "user root") as broker:
-        url = broker.url.replace("mqtt://", "mqtts://")
-        trusted = local_dp("run", "survey", "--clients", "20", "--tier", "processes", "--broker", f"{url}?ca={certificate}", "--json")
-        assert trusted.returncode == 0, trusted.stderr
-        assert json.loads(trusted.stdout)["clients"]["answered"] == 20
-        stranger = local_dp("run", "survey", "--clients", "50", "--broker", url)
-        assert (stranger.returncode, len(lines_of(stranger.stderr))) == (5, 1), stranger.stderr
-        assert "certificate" in stranger.stderr
-        missing = local_dp("run", "survey", "--clients", "50", "--broker", f"{url}?ca=nowhere.pem")
-        assert (missing.returncode, len(lines_of(missing.stderr))) == (2, 1), missing.stderr
-
-
-@pytest.mark.long
-@needs_mosquitto
 def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
     """A server, a host with 90 clients and a client of its own, started as three commands, meet at a broker and finish the run."""
     with mosquitto(tmp_path) as broker:
@@ -112,7 +90,7 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert data["clients"]["answered"] == 91
         alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
         assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert "epsilon spent 1" in ended[0].stderr
+        assert all(part in ended[0].stderr for part in ("simulation: not private", "epsilon spent 1"))
 
 
 @pytest.mark.long
@@ -137,19 +115,6 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
     assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
     assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
     assert "the run is over" in ended[0].stderr
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
-    with mosquitto(tmp_path) as broker:
-        common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
-        host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)
-        served = local_dp("server", *common, "--clients", "500", "--json")
-        assert host.wait(timeout=30) == 0
-        assert served.returncode == 0, served.stderr
-        assert json.loads(served.stdout)["result"]["true_error"] is None
-        assert json.loads(served.stdout)["clients"]["answered"] == 500
 
 
 def test_what_there_is_can_be_listed() -> None:
@@ -188,7 +153,9 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
             done = local_dp("server", *served, "--run", run)
             assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
             assert host.stderr is not None
-            assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in host.stderr.read()
+            said = host.stderr.read()
+            assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in said
+            assert "answering in private" in said
         again = local_dp("server", *served, "--run", "first")
         assert (again.returncode, "resume first" in again.stderr) == (2, True)
     assert "Budgets match: all 40 reports are accounted for." in " ".join(local_dp("show", "first").stdout.split())

@@ -9,6 +9,7 @@ from tests.support.runs.command import local_dp
 
 pytestmark = pytest.mark.usefixtures("warm", "impatient")
 
+LONG = "x" * 300
 REFUSED = {  # by the exit code: the command, and what its line says
     2: {
         "run telepathy": "telepathy",
@@ -82,6 +83,15 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "shuffle grr --clients 1": "clients is 1",
         "shuffle wide-hashing": "no finite channel",
         "run survey --records empty.csv --question 'a > 1'": "0 rows",
+        "run survey --records big.csv --question 'a > 1'": "beyond 64 bits",
+        "run survey --records twins.csv --question 'a > 1'": "two columns of 'twins.csv' are called 'a'",
+        f"run survey --records {LONG}.csv --question 'a > 1'": "File name too long",
+        f"certify {LONG}": "File name too long",
+        f"dimension {LONG}.csv": "File name too long",
+        f"run survey --clients 9 --broker 'mqtts://localhost?ca={LONG}'": "certificate file",
+        "run survey --clients 9 --broker mqtt://a..b": "no host name",
+        "run survey --clients 9 --deadline nan": "give a number",
+        "run survey --tolerance 1e-300": "tolerance is '1e-300'",
         "run survey --records table.xlsx --question 'a > 1'": "cannot read 'table.xlsx'",
         "run survey --records people.csv --csv 'sep=x' --question 'age > 1'": "decimal is . or ,",
         "run survey --records people.csv --seed -1 --question 'age > 1'": "seed is -1",
@@ -120,7 +130,8 @@ REFUSED = {  # by the exit code: the command, and what its line says
 def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the notice that the clients are few; no traceback, and nothing on standard output."""
     monkeypatch.chdir(table.parent)
-    table.with_name("empty.csv").write_text("a,b\n")
+    for name, text in {"empty": "a,b\n", "big": f"a,b\n{10**22},2\n1,2\n", "twins": "a,a\n1,2\n"}.items():
+        table.with_name(f"{name}.csv").write_text(text)
     table.with_name("table.xlsx").write_text("x")
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))

@@ -262,12 +262,6 @@ def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
     assert not shown(majority(), lambda seed: Lying(people(seed).kinds, [0.44, 0.56], N, seed), least=0.0)[0]
 
 
-@pytest.mark.parametrize(("first", "second", "same"), [((360, 400), (1440, 1600), True), ((360, 400), (1250, 1600), False), ((0, 400), (0, 1600), True)])
-def test_rates_are_compared(first: tuple[int, int], second: tuple[int, int], same: bool) -> None:
-    """Equal rates agree, ones 12 points apart do not, and rates of 0 are no trouble."""
-    assert alike(Rate(*first), Rate(*second), ALPHA)[0] == same
-
-
 @pytest.mark.parametrize("guess", [20, 1_640, 300_000])
 def test_search_finds_a_known_count_from_any_guess(guess: int) -> None:
     """From guesses 80 times too low and 180 times too high the answer is within 12 % of the truth: 4.9 standard errors, failure probability 1e-6 each."""

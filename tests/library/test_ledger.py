@@ -103,21 +103,6 @@ def test_split_epsilon_refuses_no_parts() -> None:
         BinaryRR(split_epsilon(1e-9, 2))
 
 
-def test_new_runs_do_not_refill_the_lifetime() -> None:
-    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven; without one, the run's limit holds for life."""
-    ledger = Ledger(1.0, lifetime=7.5)
-    accepted = 0
-    for run in range(1000):
-        with suppress(RefusedError):
-            pay(ledger, f"run {run}", 0, 4, NANO)
-            accepted += 1
-    assert (accepted, ledger.max_spent, len(ledger._runs)) == (7, 7.0, 7)
-    ledger = Ledger(1.0)
-    pay(ledger, "a", 0, 1, NANO)
-    with pytest.raises(RefusedError, match="lifetime"):
-        pay(ledger, "b", 0, 1, 1)
-
-
 class PlainLedger:  # the model: one dictionary entry a client, checked client by client
     def __init__(self, limit: int, lifetime: int) -> None:
         self.limit, self.lifetime = limit, lifetime

@@ -2,13 +2,8 @@
 
 import asyncio
 import json
-import re
 import signal
-import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -16,7 +11,8 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.experiments.tiers.over_bus import end
 from local_dp.server.remote import Journal
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import local_dp
+from tests.support.runs.poll_pages import Running, result, running
 from tests.support.runs.polls import PATIENCE, Person, asked
 
 FILE = """
@@ -32,60 +28,23 @@ high = 10
 """
 
 
-class Command:
-    """`local-dp poll` in a process of its own."""
-
-    def __init__(self, process: "asyncio.subprocess.Process", said: str) -> None:
-        self.process = process
-        self.link, self.presenter, self.run = (re.search(pattern, said)[1] for pattern in (r"answer at +(\S+)", r"presenter has +(\S+)", r"poll (\S+)"))  # type: ignore[index]
-
-    async def counted(self) -> list[dict[int, str]]:
-        found = [(await asked(self.presenter, f"reports?question={place}")).data for place in range(3)]
-        return [dict(zip(each["places"], each["reports"], strict=True)) for each in found]
-
-    async def until(self, answered: int) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while [len(each) for each in await self.counted()] != [answered] * 3:
-                await asyncio.sleep(0.1)
-
-    async def present(self, people: int) -> None:
-        """Waits until so many are connected: who is away at the end does not learn of it."""
-
-        def here() -> int:
-            with urlopen(f"{self.presenter}state", timeout=PATIENCE) as states:
-                state: dict[str, int] = json.loads(states.readline().removeprefix(b"data: "))
-            return state["here"]
-
-        async with asyncio.timeout(PATIENCE):
-            while await asyncio.to_thread(here) != people:
-                await asyncio.sleep(0.2)
-
-    async def close(self) -> dict[str, Any]:
-        """Its result, once the presenter has closed it."""
-        origin = self.presenter[: self.presenter.index("/", 8)]
-        assert (await asked(self.presenter, "close", b"", Origin=origin)).status == 200
-        out, _ = await asyncio.wait_for(self.process.communicate(), PATIENCE)
-        data: dict[str, Any] = json.loads(out)
-        return data
+async def _until(poll: Running, answered: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while [len(await asyncio.to_thread(poll.counted, place)) for place in range(3)] != [answered] * 3:
+            await asyncio.sleep(0.1)
 
 
-@asynccontextmanager
-async def _started(*arguments: str) -> AsyncIterator[Command]:
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = await asyncio.create_subprocess_exec(*command("poll", *arguments, "--json"), **pipes)  # type: ignore[arg-type]
-    assert process.stderr is not None
-    said = ""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while "after a crash" not in said:
-                line = (await process.stderr.readline()).decode()
-                assert line, said
-                said += line
-        yield Command(process, said)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+async def _present(poll: Running, people: int) -> None:
+    """Waits until so many are connected: who is away at the end does not learn of it."""
+
+    def here() -> int:
+        with urlopen(f"{poll.presenter}state", timeout=PATIENCE) as states:
+            state: dict[str, int] = json.loads(states.readline().removeprefix(b"data: "))
+        return state["here"]
+
+    async with asyncio.timeout(PATIENCE):
+        while await asyncio.to_thread(here) != people:
+            await asyncio.sleep(0.2)
 
 
 def _of(person: Person, question: int) -> str:
@@ -95,32 +54,30 @@ def _of(person: Person, question: int) -> str:
 @pytest.mark.long
 def test_kill_and_resume(tmp_path: Path) -> None:
     """Killed after five answers and again after nine: the people stay, connect again by themselves, and each counts once with the bits that it sent."""
-    (tmp_path / "three.toml").write_text(FILE)
-    journal = ("--journal", str(tmp_path))
+    journal = ("--journal", str(tmp_path / "journal"))
 
     async def play() -> None:
         people = [Person.of(place % 2, "blue", place) for place in range(10)]
-        async with _started(str(tmp_path / "three.toml"), *journal) as first:
+        with running(tmp_path, questions=FILE) as first:
             tasks = [asyncio.create_task(person.answer(first.link)) for person in people[:5]]
-            await first.until(5)
-            first.process.send_signal(signal.SIGKILL)
-            await first.process.wait()
-        async with _started("--resume", first.run, *journal) as second:
+            await _until(first, 5)
+            first.kill()
+        with running(tmp_path, "--resume", first.name) as second:
             assert (second.link, second.presenter) == (first.link, first.presenter)
             tasks += [asyncio.create_task(person.answer(second.link)) for person in people[5:9]]
-            await second.until(9)
+            await _until(second, 9)
             spare = (await asked(second.link, "join", json.dumps({"key": "ab" * 32}).encode())).data["start"]
-            second.process.send_signal(signal.SIGKILL)
-            await second.process.wait()
-        async with _started("--resume", first.run, *journal) as third:
+            second.kill()
+        with running(tmp_path, "--resume", first.name) as third:
             tasks.append(asyncio.create_task(people[9].answer(third.link)))
-            await third.until(10)
-            counted = await third.counted()
+            await _until(third, 10)
+            counted = [third.counted(place) for place in range(3)]
             assert counted == [{person.place["start"]: _of(person, question) for person in people} for question in range(3)]
             assert len({spare, *(person.place["start"] for person in people)}) == 11
-            await third.present(10)
-            data = await third.close()
+            await _present(third, 10)
+            await asyncio.to_thread(third.close)
             await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+        data = result(tmp_path)
         assert [each["answered"] for each in data["questions"]] == [10, 10, 10]
         assert (data["joined"], data["accounts"]) == (11, {"given": 10, "agree": True})
         assert [len(person.store.commits) for person in people] == [1] * 10
@@ -132,7 +89,7 @@ def test_kill_and_resume(tmp_path: Path) -> None:
             await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
 
     asyncio.run(played())
-    (run,) = (path.stem for path in tmp_path.glob("*.run"))
+    (run,) = (path.stem for path in (tmp_path / "journal").glob("*.run"))
     shown = local_dp("show", run, *journal)
     assert "Did you ever cheat? (10 answers)" in shown.stdout
     assert "Not promised:" in shown.stdout
@@ -143,15 +100,11 @@ def test_kill_and_resume(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_interrupted_poll_names_the_command_that_continues_it(tmp_path: Path) -> None:
-    async def play() -> tuple[int | None, str, str]:
-        async with _started("Did you ever cheat?", "--journal", str(tmp_path)) as poll:
-            poll.process.send_signal(signal.SIGINT)
-            _, said = await asyncio.wait_for(poll.process.communicate(), PATIENCE)
-            return poll.process.returncode, said.decode(), poll.run
-
-    code, said, run = asyncio.run(play())
-    assert code == 130
-    assert f"`local-dp poll --resume {run}` continues it" in said
+    with running(tmp_path) as poll:
+        poll.process.send_signal(signal.SIGINT)
+        assert poll.process.wait(timeout=PATIENCE) == 130
+    (errors,) = tmp_path.glob("errors-*")
+    assert f"`local-dp poll --resume {poll.name}` continues it" in errors.read_text()
 
 
 def test_what_is_no_poll_is_not_resumed(tmp_path: Path) -> None:

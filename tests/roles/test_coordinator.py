@@ -14,18 +14,18 @@ from local_dp.server import phases
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import RoundProgress
-from local_dp.server.quorum import GRACE, Terms
+from local_dp.server.quorum import Terms
 from local_dp.server.rolls import pause
 from local_dp.server.round import Part
-from local_dp.wire import Gone, Hello, Refusal, Reply, Request, Roll, topic
-from tests.support.inputs.builders import PATIENT, RUN, SEED, reply_of, survey_query
+from local_dp.wire import Gone, Refusal, Reply, Request, Roll, topic
+from tests.support.inputs.builders import PATIENT, RUN, SEED, arrive, reply_of, survey_query
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
     """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is open still."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
     where = topic(RUN, "rep", "hosts", "host")
-    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 0.0)
+    arrive(coordinator, "host", 0, 20)
     coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
     coordinator.due(0.0)
     for start, stop in answers:
@@ -94,9 +94,7 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only those that make room for a group, and the last."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
-        coordinator.receive(
-            topic(RUN, "hello", f"g{index // 250}", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1, private=False), 0.0
-        )
+        arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
     coordinator.open((survey_query(1000),), 0.0)
     requests = [send.message for send in coordinator.due(0.0)]
     assert [getattr(request, "missing", None) for request in requests] == [(), (), ()], "750 replies may be outstanding"
@@ -111,28 +109,17 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     assert coordinator.close(0.1)[0].n == 1000
 
 
-def test_a_member_that_goes_and_comes_back() -> None:
-    """A member that is gone is waited for two seconds, and as long as it takes once it is back."""
-    coordinator = _closed(Terms(10.0, 0.5), (0, 10))
-    coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
-    assert not coordinator.phase.is_settled(2.9)
-    assert coordinator.phase.is_settled(1.0 + GRACE)
-    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
-    assert not coordinator.phase.is_settled(9.9)
-    assert coordinator.phase.is_settled(10.0)
-
-
 def test_a_member_that_joins_late_is_asked_alone() -> None:
     """A missing member is called while the round is open, and asked as soon as it says hello, without its group."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
-    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10, private=False), 0.0)
+    arrive(coordinator, "first", 0, 10)
     coordinator.open((survey_query(20),), 0.0)
     assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
     assert coordinator.wake(0.0) == ASK_AGAIN
     called = pause(RUN, 0)
     roll, again = (send.message for send in coordinator.due(called))
     assert (roll, again.kind) == (Roll(run=RUN, missing=((10, 20),)), "request")
-    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20, private=False), called)
+    arrive(coordinator, "late", 10, 20, called)
     assert coordinator.wake(called) == called
     (send,) = coordinator.due(called)
     assert isinstance(send.message, Request)
@@ -146,10 +133,10 @@ def test_the_wait_for_members() -> None:
     called, later = pause(RUN, 0), pause(RUN, 1)
     assert [coordinator.due(moment) for moment in (0.0, called - 0.1)] == [[], []]
     assert [send.message for send in coordinator.due(called)] == [Roll(run=RUN, missing=((0, 2),))]
-    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), called + 0.1)
+    arrive(coordinator, "first", 0, 1, called + 0.1)
     assert (coordinator.due(called + later), coordinator.wake(called + later)) == ([], min(10.0, called + 0.1 + later))
     assert [coordinator.phase.is_settled(moment) for moment in (9.9, 10.0)] == [False, True]
-    coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
+    arrive(coordinator, "second", 1, 2, 2.0)
     assert coordinator.phase.is_settled(2.0)
     coordinator.gathered()
     empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
@@ -174,7 +161,7 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
     """While a round is open its progress counts what came, what was refused, what gone members owe and what was spent; and it gives the tally."""
     coordinator = Coordinator(RUN, 30, SEED, 1.0, Terms(10.0, 0.3))
     for start, name in ((0, "a"), (10, "b"), (20, "c")):
-        coordinator.receive(topic(RUN, "hello", "hosts", name), Hello(run=RUN, member=name, start=start, stop=start + 10, private=False), 0.0)
+        arrive(coordinator, name, start, start + 10)
     coordinator.open((survey_query(30),), 0.0)
     coordinator.due(0.0)
     coordinator.receive(topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1)
@@ -187,7 +174,7 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
     assert (now.answered, now.refused, now.lost, now.asked, now.spent) == (7, 10, 7, 30, 1.0)
     (tally,) = now.interim.tallies()
     assert (tally.n, int(tally.counts.ravel()[-1])) == (7, 4)
-    coordinator.receive(topic(RUN, "hello", "hosts", "b"), Hello(run=RUN, member="b", start=10, stop=20, private=False), 0.4)
+    arrive(coordinator, "b", 10, 20, 0.4)
     back = coordinator.progress(0.4)
     assert isinstance(back, RoundProgress)
     assert back.lost == 0
@@ -197,8 +184,7 @@ def test_silent_groups_hold_up_the_others_for_a_while() -> None:
     """The fourth group of 250 is asked when nobody of the first three has answered for STALE seconds."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
-        hello = Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1, private=False)
-        coordinator.receive(topic(RUN, "hello", f"g{index // 250}", f"m{index}"), hello, 0.0)
+        arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
     coordinator.open((survey_query(1000),), 0.0)
     coordinator.due(0.0)
     for now, groups in ((phases.STALE - 0.1, {"g0", "g1", "g2"}), (phases.STALE, {"g3"})):
@@ -221,7 +207,7 @@ def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Part, "waiting", counted)
     clients = REPLIES * EACH
     coordinator = Coordinator(RUN, clients, SEED, 1.0, PATIENT)
-    coordinator.receive(topic(RUN, "hello", "hosts", "h"), Hello(run=RUN, member="h", start=0, stop=clients, private=False), 0.0)
+    arrive(coordinator, "h", 0, clients)
     coordinator.open((survey_query(clients),), 0.0)
     coordinator.due(0.0)
     looked.clear()

@@ -1,8 +1,6 @@
 """Clients, a shuffler and a server: the server's result is as without it, and nothing that reaches the server names a client."""
 
 import asyncio
-import json
-import subprocess
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from local_dp.bus.interface import Connected, Delivery
 from local_dp.bus.memory import Fate, MemoryBroker, MemoryBus
-from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import client_group, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.errors import InputError, QuorumError, RefusedError
@@ -34,8 +31,6 @@ from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
 from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
 from tests.support.long import short
-from tests.support.runs.brokers import mosquitto, needs_mosquitto, overheard
-from tests.support.runs.command import together
 from tests.support.runs.virtual_time import run_virtually
 
 PEOPLE = 60
@@ -243,47 +238,3 @@ def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     assert not any(isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.seen)
     with pytest.raises(InputError, match=f"reports of run '{RUN}' were passed on before"):
         passed.check()
-
-
-RULES = """topic readwrite ldp/1/first/#
-
-user shuffler
-topic readwrite ldp/1/first/#
-topic readwrite ldp/1/first.behind/#
-
-user server
-topic readwrite ldp/1/first.behind/#
-"""
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_who_is_the_server_hears_of_no_client(tmp_path: Path) -> None:
-    """Two hosts of 60 clients, a shuffler and a server, as commands: all answer, and the spy hears the server's requests and the shuffler's words alone."""
-    rules, passwords = tmp_path / "acl", tmp_path / "passwords"
-    rules.write_text(RULES)
-    for place, user in enumerate(("shuffler", "server")):
-        subprocess.run(["mosquitto_passwd", "-b", *(["-c"] if place == 0 else []), str(passwords), user, "PASSWORD"], check=True)
-    for file in (rules, passwords):
-        file.chmod(0o600)
-    with mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}", f"password_file {passwords}", "user root") as broker:
-        urls = {user: broker.url.replace("mqtt://", f"mqtt://{user}:PASSWORD@") for user in ("shuffler", "server")}
-        commands = [
-            *(["host", "survey", "--broker", broker.url, "--start", str(start), "--clients", "60"] for start in (0, 60)),
-            ["shuffler", "--broker", urls["shuffler"], "--clients", "120"],
-            ["server", "survey", "--broker", urls["server"], "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
-        ]
-        heard: list[Delivery] = []
-
-        async def spy(bus: MqttBus, delivery: Delivery) -> None:
-            heard.append(delivery)
-
-        with overheard(urls["server"], "spy", spy):
-            ended = together(*([*words, "--run", "first"] for words in commands))
-    assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
-    assert json.loads(ended[-1].stdout)["clients"]["answered"] == 120
-    assert {delivery.topic.split("/")[2] for delivery in heard} == {"first.behind"}
-    messages = [decode(delivery.payload) for delivery in heard if "/req/" not in delivery.topic]
-    assert {type(message) for message in messages} == {Hello, Reply}
-    assert all(isinstance(message, Hello | Reply | Absent) and message.member == "shuffler" for message in messages)
-    assert not any(b"host" in delivery.payload for delivery in heard)

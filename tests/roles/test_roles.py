@@ -20,7 +20,7 @@ from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
-from local_dp.wire import Refusal, Reply, Request, encode
+from local_dp.wire import Refusal, Reply, Request
 from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
 
 
@@ -28,25 +28,6 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
     assert len(answers) == 1
     assert isinstance(answers[0], Refusal)
     return answers[0].code
-
-
-def test_the_same_request_gets_the_same_bytes_once_charged() -> None:
-    """A repeated request is answered with identical bytes and charged once, however often it comes."""
-    member, question = role(yes_records(5)), request(survey_query(5))
-    first = [encode(answer) for answer in member.handle(question)]
-    for _ in range(1000):
-        assert [encode(answer) for answer in member.handle(question)] == first
-    assert member.store.ledger.max_spent == 1.0
-
-
-def test_another_request_under_the_same_round_is_refused() -> None:
-    """Changing the coins, the cohort, the parameters or the randomizer of an answered round gets a refusal, uncharged."""
-    member, question = role(yes_records(5), budget=10.0), request(survey_query(5))
-    member.handle(question)
-    queries = (survey_query(4), survey_query(5, randomizer=BinaryRR(0.5)), survey_query(5, randomizer=GRR(1.0, k=2)))
-    for changed in (_asking(coins=bytes(16)), *map(request, queries)):
-        assert _refusal(member.handle(changed)) == "equivocation"
-    assert member.store.ledger.max_spent == 1.0
 
 
 def test_a_refused_round_draws_no_word() -> None:
@@ -115,17 +96,6 @@ def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
     assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(flip**2 / 4000)  # failure probability below 1e-6; the same noise gives flip
 
 
-def test_the_ledger_is_a_fold_over_commits() -> None:
-    """A store rebuilt from its commits has spent the same, answers a repeated request with the same bytes, and refuses what the old one refuses."""
-    member = role(yes_records(5), budget=1.0)
-    requests = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
-    answers = [member.handle(message) for message in requests]
-    assert isinstance(member.store, MemoryStore)
-    again = ClientRole("host-0", 0, yes_records(5), SystemNoise(), MemoryStore(1.0, member.store.commits))
-    assert again.store.ledger.max_spent == member.store.ledger.max_spent == 0.8
-    assert [again.handle(message) for message in requests] == answers
-
-
 def test_a_memoised_answer_is_given_once() -> None:
     """Under one label a client repeats its report in later rounds, also with the system's entropy, and pays once; another question under it is refused."""
     for noise in (KeyedNoise(SEED), SystemNoise()):
@@ -148,20 +118,6 @@ def test_a_memoised_answer_under_other_coins_is_refused() -> None:
     other = request(query, number=2)
     other = other.model_copy(update={"asks": (other.asks[0].model_copy(update={"coins": b"another key here"}),)})
     assert _refusal(member.handle(other)) == "equivocation"
-
-
-def test_a_report_counts_once() -> None:
-    """Repeated reports are counted as duplicates, differing ones as conflicting, late ones as late; the first one stands."""
-    round = Round(RUN, 1, (survey_query(4),), SEED)
-    reply = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00\x01")
-    round.accept(reply)
-    round.accept(reply)
-    round.accept(reply.model_copy(update={"reports": b"\x01\x01"}))
-    assert (round.counts.answered, round.counts.duplicate, round.counts.conflicting) == (2, 4, 1)
-    round.close()
-    round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=2, width=1, reports=b"\x01"))
-    assert (round.counts.answered, round.counts.late, round.counts.missing) == (2, 1, 2)
-    assert round.tallies()[0].counts.tolist() == [[1, 1]]
 
 
 def test_one_byte_of_a_report_is_a_conflict() -> None:

@@ -1,80 +1,21 @@
-"""The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which it writes.
+"""The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which lists them.
 
-A test belongs to number N if it, or a function of its file that it calls, tells `figure(N, ...)` or prints "test N: ...". Where a slow test has
-its name and some words more, as in `..._for_long`, that one is run instead.
+The tests of a number are those that its row names; each tells `figure(N, ...)` or prints "test N: ...".
 """
 
 import argparse
-import ast
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
 BRIEF = 80  # characters of figures in a row
-BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
 TOLD = re.compile(r"(test (\d+)|class \d+): (.*)")  # a figure, as it is printed
 PATIENCE = 5400.0  # seconds for one number
-
-CLAIMS = {  # number: the promises of docs/security.md that it holds to account, and what it claims
-    "1": ("P1 P2 P5 P6", "Random faults of every kind: no budget exceeded, no second reply, no exception"),
-    "2": ("P1 P2 P5", "Ten wrong twins of client and server, each caught"),
-    "3": ("P2", "The same seed gives the same run, event by event"),
-    "4": ("P1 P2", "Crashes around every durable step, and kills at random: no uncharged and no changed reply"),
-    "5": ("P2", "The same request again and again: the same bytes, one charge"),
-    "6": ("P2", "The same round with another question: refused, uncharged"),
-    "7": ("P1 P3", "Hostile epsilons and numbers leave the ledger as it was"),
-    "8": ("P1", "New run names do not refill the budget"),
-    "9": ("P1", "A budget in k rounds lasts for exactly k"),
-    "10": ("P1", "A ledger that is lost, damaged, locked, read-only or without space: no reply"),
-    "11": ("P4", "Two records, the same requests: the same refusals, the same lengths"),
-    "12": ("P1 P3", "Built-in randomizers lose exactly what they declare"),
-    "13": ("P1", "Enumerated samplers are the declared channels, as fractions"),
-    "14": ("P1 P3", "A zoo of randomizers: broken ones flagged, correct ones not"),
-    "15": ("P1", "Floating-point noise is refused in private mode"),
-    "16": ("P1", "Noise of no two processes is alike; a private run takes no seed"),
-    "17": ("P6", "Random and mutated messages: none uncaught, bounded memory, a rate"),
-    "18": ("P6 P7", "Bombs: each rejected, under its own counter"),
-    "19": ("P5", "Repeated, reordered and replayed reports count once"),
-    "20": ("P5", "A killed server goes on, to the same result"),
-    "21": ("P5", "A killed broker loses no accepted report"),
-    "22": ("P5", "A server that stands still loses no report"),
-    "23": ("P7", "Silent and late clients: closed at the deadline, counted, and the error is that of those who answered"),
-    "24": ("P5 P6", "The shipped broker configuration keeps forgers and listeners out"),
-    "25": ("P5", "A proxy that rewrites is found out by the signatures"),
-    "26": ("P7", "Poisoned reports: flagged, or within the stated bound"),
-    "27": ("P6", "A flood from one client does not hold up the others"),
-    "28": ("P5 P7", "After a run, the server's account and the clients' agree"),
-    "29": ("P1 P2 P5 P6 P7", "A long run over a bad network"),
-    "class 1": ("P4", "The record shows in no time, warning or word"),
-    "class 2": ("P4", "A private run publishes no record"),
-    "class 3": ("P5", "No hello takes clients that are not its own"),
-    "class 4": ("P6", "A stranger neither stalls the server nor disables a client"),
-    "class 5": ("P4", "No refusal depends on the record"),
-    "class 6": ("P5 P6", "Nobody on the broker speaks for another"),
-    "class 7": ("P7", "A result says private only where every member attests it"),
-    "class 8": ("P6", "A closed connection is no wrong password"),
-    "class 9": ("P6", "No process and no folder is left behind"),
-    "class 10": ("P7", "Selective dropping is within the influence bound"),
-    "class 11": ("P6 P7", "The server's bookkeeping is linear, and cannot be forged"),
-    "class 12": ("P6", "The command line ends with a line, never a traceback"),
-    "class 13": ("P1 P2", "Old words never meet new records, and entries of a store belong to people"),
-    "class 14": ("P4", "The record shows neither in time nor in memory"),
-    "class 15": ("P4", "A private curator refuses by the schema and never by a value; a person's rows are protected together"),
-    "class 16": ("P6", "Strangers without a password end no run, and nothing is kept of them"),
-    "class 17": ("P1", "A budget file that is damaged, deleted, older or copied is refused"),
-    "class 18": ("P8", "Text of a table or a file is text everywhere, and a malformed file is a line"),
-    "class 19": ("P7", "A result whose reports were lost by choice says so in every form"),
-    "class 20": ("P1 P2 P5", "Every role killed at any moment: nothing counted twice, lost or released unpaid"),
-    "class 21": ("P4", "Vectors, sets of labels and strings of heavy hitters show neither in time nor in memory"),
-    "class 22": ("P1 P2 P5", "A client or its copy on two connections counts once, pays once, and what differs is flagged"),
-    "class 23": ("P1 P6", "10,000 rounds of a server: the last cost what the first did, and the budget is exact"),
-}
 
 
 @dataclass(frozen=True)
@@ -91,54 +32,15 @@ class Row:
         return f"| {self.number} | {self.promises} | {self.claim} | {self.tests} | {self.figure} |"
 
 
-def found_in(root: Path = ROOT) -> dict[str, list[str]]:
-    """The node ids of each number, from the sources: the long form of a test where there is one."""
-    found: dict[str, list[tuple[str, bool]]] = {}
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        text = path.read_text()
-        if re.search(r"figure\(|(test|class) \d+: ", text):
-            for number, name, slow in _numbered(ast.parse(text)):
-                found.setdefault(number, []).append((f"{path.relative_to(root).as_posix()}::{name}", slow))
-    longer = [test for tests in found.values() for test, slow in tests if slow]
-    return {number: [test for test, slow in tests if slow or not any(each.startswith(test) for each in longer)] for number, tests in found.items()}
+def named_in(where: str) -> list[str]:
+    """The node ids of the tests that a row names."""
+    return [f"tests/{file}::{name}" for file, names in re.findall(r"`(\S+): ([^`]*)`", where) for name in names.split(", ")]
 
 
-def _numbered(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
-    """Each test of a file with each number whose figure it tells, itself or by a function of the file, and whether it is slow."""
-    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-    for name, function in functions.items():
-        if name.startswith("test_"):
-            slow = any(re.search(r"mark\.(slow|long)$", ast.unparse(decorator)) for decorator in function.decorator_list)
-            yield from ((number, name, slow) for number in sorted(_told(name, functions, set())))
-
-
-def _told(name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef], seen: set[str]) -> set[str]:
-    """The numbers whose figures a function tells."""
-    seen.add(name)
-    numbers: set[str] = set()
-    for node in ast.walk(functions[name]):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("figure", "print") and node.args:
-            numbers |= _named(node.func.id, node.args[0])
-        elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
-            numbers |= _told(node.id, functions, seen)
-    return numbers
-
-
-def _named(by: str, told: ast.expr) -> set[str]:
-    """The number whose figure the first argument of a call tells, if it tells one."""
-    if isinstance(told, ast.JoinedStr) and told.values:
-        told = told.values[0]
-    if not isinstance(told, ast.Constant):
-        return set()
-    value = told.value
-    found = TOLD.match(f"test {value}: " if isinstance(value, int) else f"{value!s}: " if by == "figure" else str(value))
-    return {found[2] or found[1]} if found else set()
-
-
-def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
-    """Runs the tests of a number: its row if they passed, and what is to be told."""
-    started = time.monotonic()
-    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *tests]
+def run(row: Row) -> tuple[Row | None, str]:
+    """Runs the tests that a row names: the row with their figures if they passed, and what is to be told."""
+    number, started = row.number, time.monotonic()
+    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *named_in(row.tests)]
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
@@ -150,16 +52,7 @@ def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
     if done.returncode != 0 or not figures:
         said = done.stdout.strip().splitlines()
         return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
-    return Row(number, *CLAIMS[number], named(tests), brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
-
-
-def named(tests: Sequence[str]) -> str:
-    """The tests of a number as a row of the page names them: by file, below the folder of tests."""
-    files: dict[str, list[str]] = {}
-    for test in dict.fromkeys(tests):
-        file, _, name = test.partition("::")
-        files.setdefault(file.removeprefix("tests/"), []).append(name)
-    return "<br>".join(f"`{file}: {', '.join(names)}`" for file, names in files.items())
+    return replace(row, figure=brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
 
 
 def brief(figures: str) -> str:
@@ -174,13 +67,9 @@ def rows(page: Path = PAGE) -> dict[str, Row]:
     return {row[0]: Row(*row) for row in found}
 
 
-def write(new: dict[str, Row], page: Path = PAGE) -> None:
-    """Puts new rows in the page's block, in the list's order; the others stay."""
-    kept = {**rows(page), **new}
-    lines = ["| test | promise | claim | where | figure |", "|---|---|---|---|---|", *(str(kept[number]) for number in CLAIMS if number in kept)]
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}")
+def write(new: Row, page: Path = PAGE) -> None:
+    """Puts a row with its new figure in the place of the old one."""
+    page.write_text(page.read_text().replace(str(rows(page)[new.number]), str(new)))
 
 
 def main() -> int:
@@ -189,19 +78,17 @@ def main() -> int:
     parser.add_argument("number", nargs="*", help="a test, as 12, or a class of weakness, as class4; without any, all")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/security.md")
     arguments = parser.parse_args()
-    asked = [re.sub(r"^class(?=\d)", "class ", number) for number in arguments.number] or list(CLAIMS)
-    unknown = [number for number in asked if number not in CLAIMS]
+    there, whole = rows(), True
+    asked = [re.sub(r"^class(?=\d)", "class ", number) for number in arguments.number] or list(there)
+    unknown = [number for number in asked if number not in there]
     if unknown:
-        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(CLAIMS)}")
-    there, passed, whole = found_in(), dict[str, Row](), True
+        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(there)}")
     for number in asked:
-        row, told = run(number, there[number]) if number in there else (None, f"{number}: MISSING: no test tells its figure")
+        row, told = run(there[number])
         print(told, flush=True)
         whole &= row is not None
-        if row is not None:
-            passed[number] = row
-    if arguments.write:
-        write(passed)
+        if row is not None and arguments.write:
+            write(row)
     return 0 if whole else 1
 
 

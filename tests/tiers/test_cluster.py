@@ -13,7 +13,6 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
@@ -123,7 +122,7 @@ def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_pat
     ],
 )
 def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str) -> None:
-    """By name, and before a chunk counts: where it is looked at first, and in a task of a worker that joined later."""
+    """By name, and before a chunk counts, by run and by sweep: where it is looked at first, and in a task of a worker that joined later."""
     other, counted = replace(Installation.here(), **change), list[Any]()
     for looks in ("here", "checked"):
         with monkeypatch.context() as patch:
@@ -131,8 +130,11 @@ def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypat
                 patch.setattr(Installation, "here", lambda plug_ins=(): other)
             else:
                 patch.setattr(cluster.Cluster, "checked", lambda *_: other)
-            with pytest.raises(InputError, match=rf"the worker at tcp://127\.0\.0\.1:\d+ {said}"):
+            refused = rf"the worker at tcp://127\.0\.0\.1:\d+ {said}"
+            with pytest.raises(InputError, match=refused):
                 _run(Survey(), 1000, two_workers.scheduler_address, progress=counted.append)
+            with pytest.raises(InputError, match=refused):
+                swept(comparison(Survey(), Grid(clients=(100,), runs=20)), None, lambda *_: pytest.fail("measured"), cluster=two_workers.scheduler_address)
     assert not [each for each in counted if isinstance(each, RoundProgress) and each.answered]
 
 
@@ -215,69 +217,20 @@ def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pyte
 
 
 @contextmanager
-def _separate(**worker: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """The address of a scheduler with one worker, which has these variables too, and its process, which the test may end."""
+def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """The address of a scheduler with one worker, and its process, which the test may end."""
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         address = f"tcp://{LOOPBACK}:{free.getsockname()[1]}"
     host, port = address.removeprefix("tcp://").split(":")
     lines = (["distributed.cli.dask_scheduler", "--host", host, "--port", port], ["distributed.cli.dask_worker", address, "--nthreads", "1"])
-    started = [
-        subprocess.Popen([sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL, env=os.environ | own)
-        for line, own in zip(lines, ({}, worker), strict=True)
-    ]
+    started = [subprocess.Popen([sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL) for line in lines]
     try:
         yield address, started[0]
     finally:
         for process in started:
             process.kill()
             process.wait()
-
-
-COINS = """
-from local_dp.populations.finite import Finite
-from local_dp.protocols.surveys.survey import Survey
-class Coins(Finite): pass
-class Mine(Survey):
-    def synthetic(self, clients, seed):
-        found = super().synthetic(clients, seed)
-        object.__setattr__(found, "__class__", Coins)
-        return found
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("other", ["source", "numpy", "plug-in"])
-def test_a_real_worker_that_differs_is_refused_by_name(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker process with one changed line of the library, other numpy metadata or another plug-in: one line before a chunk counts, by run and by sweep."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in (here, there):
-        folder.mkdir()
-        (folder / "coins_of_a_test.py").write_text(COINS)
-    monkeypatch.syspath_prepend(here)
-    if other == "source":
-        copytree(ROOT / "local_dp", there / "local_dp", ignore=ignore_patterns("__pycache__", "web"))
-        changed = there / "local_dp" / "populations" / "finite.py"
-        changed.write_text(changed.read_text() + "\nMOST = 1\n")
-    elif other == "numpy":
-        (there / "numpy-1.0.dist-info").mkdir()
-        (there / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
-    else:
-        (there / "coins_of_a_test.py").write_text(COINS + "\nMOST = 1\n")
-    said = {
-        "source": "has other code of local_dp than the run",
-        "numpy": "has numpy 1.0, and the run has numpy",
-        "plug-in": "has other code of coins_of_a_test",
-    }
-    mine, counted = import_module("coins_of_a_test").Mine(), list[Any]()
-    with _separate(PYTHONPATH=os.pathsep.join([str(there), str(ROOT)])) as (address, _):
-        for work in (
-            lambda: _run(mine, 1000, address, progress=counted.append),
-            lambda: swept(comparison(mine, Grid(clients=(100,), runs=20)), None, lambda *told: counted.append(told), cluster=address),
-        ):
-            with pytest.raises(InputError, match=rf"the worker at tcp://127\.0\.0\.1:\d+ {said[other]}"):
-                work()
-    assert not [each for each in counted if not isinstance(each, RoundProgress) or each.answered]
 
 
 @pytest.mark.slow

@@ -178,22 +178,6 @@ def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> No
 
 
 @pytest.mark.long
-def test_clients_killed_in_mid_round() -> None:
-    """Ten of sixty client processes stopped at the start of the round and then killed: the fifty others are counted, and the ten are missing."""
-    stopped: list[psutil.Process] = []
-
-    def stop() -> None:
-        stopped.extend(members()[:10])
-        for member in stopped:
-            member.send_signal(signal.SIGSTOP)
-        threading.Timer(0.3, lambda: kill(stopped)).start()
-
-    outcome = run_with(stop, 60, tier="processes", terms=Terms(20.0, 0.5))
-    assert_counted_once(outcome, 60, 10)
-    assert outcome.seconds[0] < 20.0
-
-
-@pytest.mark.long
 def test_a_host_killed_in_mid_round() -> None:
     outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 4000, 1000)

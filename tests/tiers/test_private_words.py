@@ -1,7 +1,6 @@
 """Client processes: all imports happen before the fork, a failed start ends the run, and no two draw the same (reliability 16)."""
 
 import asyncio
-import json
 import multiprocessing
 import os
 import re
@@ -23,7 +22,6 @@ from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.figures import figure
 from tests.support.inputs.builders import yes_records
-from tests.support.runs.command import local_dp
 from tests.support.runs.tiers import run_tier
 
 PROCESSES = 200
@@ -83,24 +81,6 @@ def test_a_private_client_has_no_seed() -> None:
     of_seeds = {noise.words(Draw(1), 0, BYTES // 4, 32).tobytes() for noise in seeded}
     assert first_bytes(member(0).to_bytes()) not in of_seeds
     assert first_bytes(member(0, seed=7).to_bytes()) == KeyedNoise(7).words(Draw(1), 0, BYTES // 4, 32).tobytes()
-
-
-@pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
-def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
-    """A seeded run carries the stamp of a simulation, and a second one gives the same bytes except for its seconds."""
-
-    def told() -> bytes:
-        done = local_dp("run", "survey", "--clients", "40", "--seed", "9", "--tier", tier, "--json")
-        assert done.returncode == 0, done.stderr
-        data = json.loads(done.stdout)
-        assert data["stamp"] == "simulation: not private"
-        for timed in (data, *data["rounds"]):
-            for key in ("wall_s", "seconds"):
-                timed.pop(key, None)
-        return json.dumps(data).encode()
-
-    assert told() == told()
 
 
 def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,8 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from tests.support.adversaries import hostile, zoo
-from tests.support.adversaries.zoo import Delta, Hash, Opaque, OpaqueNoise, Unary
+from tests.support.adversaries.zoo import Delta, Opaque, OpaqueNoise
+from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary
 
 
 class Case(NamedTuple):
@@ -27,14 +28,14 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
         zoo.LastElement(1.0, k=8), zoo.Leak(1.0, k=8), zoo.NoNoise(1.0, k=2), zoo.Swapped(1.0, k=4),
         hostile.Understated(1.0, k=3), hostile.BareEntry(1.0, k=8), hostile.OddBit(1.0, k=2048),
     ),
-    "sampler, drawn": (zoo.LastElement(1.0, k=4096), zoo.OneLevel(1.0), zoo.SharedWord(1.0)),
+    "sampler, drawn": (zoo.LastElement(1.0, k=4096), zoo.OneLevel(1.0), zoo.SharedWord(1.0, k=5)),
     "answers": (zoo.LastFails(1.0, k=300), hostile.OneLevelFails(1.0), hostile.OneLevelExits(1.0)),
     "length": (zoo.LastIsLong(1.0, k=300), hostile.OtherType(1.0, k=3)),
     "loss": (
-        zoo.Greedy(1.0), zoo.FloatGRR(24.0, k=4, word_bits=32), zoo.Unsummed(1.0, k=3), zoo.WholeUnary(1.0),
+        zoo.Greedy(1.0), zoo.FloatGRR(24.0, k=4, word_bits=32), zoo.Unsummed(1.0, k=3), GreedyUnary(1.0, k=5),
         hostile.DoubleGRR(40.0), hostile.Cheap(1.0), hostile.Modest(1.0),
     ),
-    "sampler, compared": (zoo.BareHash(1.0), hostile.RareCoin(1.0, length=4)),
+    "sampler, compared": (zoo.BareHash(1.0, k=6), hostile.RareCoin(1.0, length=4)),
     "black box": (zoo.Opaque(1.0, real=1.1), zoo.OpaqueLeak(1.0), zoo.OpaqueNoise(1.0, real=2.0)),
     "narrow values": (hostile.NarrowValues(1.0, k=3),),
     "claims": (hostile.CheaperAndCheaper(1.0), hostile.Afterwards(1.0), hostile.Mutable(1.0)),
@@ -49,8 +50,8 @@ BROKEN = tuple(Case(randomizer, check) for check, randomizers in _BROKEN.items()
 CORRECT = (
     *(GRR(epsilon, k=k) for epsilon, k in ((0.01, 3), (1.0, 8), (20.0, 64))),
     *(BinaryRR(epsilon) for epsilon in (0.1, 1.0, 24.0)),
-    *(Unary(epsilon) for epsilon in (0.5, 2.0, 8.0)),
-    *(Hash(epsilon) for epsilon in (0.5, 2.0, 8.0)),
+    *(OptimisedUnary(epsilon, k=5) for epsilon in (0.5, 2.0, 8.0)),
+    *(LocalHash(epsilon, k=6) for epsilon in (0.5, 2.0, 8.0)),
     *(Opaque(epsilon) for epsilon in (0.1, 1.0, 4.0)),
     *(OpaqueNoise(epsilon, k=2) for epsilon in (0.5, 2.0)),
     Delta(1.0),

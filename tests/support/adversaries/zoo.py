@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import Domain
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
 from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.rounded import OneBitMean
-from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
+from tests.support.plugin_package.frequency_oracles import LocalHash, OptimisedUnary
 
 
 def either(first: Bools, one: Words | Ints, other: Words) -> Words:
@@ -111,37 +111,7 @@ class Unsummed(GRR):  # declares weights that are no probabilities
         return np.minimum(super().weight(reports, values, cells), np.uint64(self.total // 4))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unary(BitVector):  # symmetric unary encoding, each of the two bits that change with half of epsilon
-    name: ClassVar[str] = "zoo-unary"
-    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014"
-    k: int = 5
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
-
-    @cached_property
-    def code(self) -> Ints:
-        return np.eye(self.k, dtype=np.int64)
-
-    @cached_property
-    def ones(self) -> tuple[int, ...]:
-        flip = flip_weight(self.nano // 2, self.word_bits)
-        return flip, (1 << self.word_bits) - flip
-
-    def estimate(self, tally: Tally) -> Estimate:
-        raise NotImplementedError
-
-
-class WholeUnary(Unary):  # forgets that two bits change with the value
-    @cached_property
-    def ones(self) -> tuple[int, ...]:
-        flip = flip_weight(self.nano, self.word_bits)
-        return flip, (1 << self.word_bits) - flip
-
-
-class SharedWord(Unary):  # one word decides every bit
+class SharedWord(OptimisedUnary):  # one word decides every bit
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
 
@@ -157,27 +127,9 @@ class NoTally(Randomizer):  # a randomizer that estimates nothing
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hash(NoTally, PerCoin):  # whether a symbol's bit under the coin is set, by randomized response
-    name: ClassVar[str] = "zoo-hash"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
-    k: int = 6
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
-
-    @cached_property
-    def inner(self) -> BinaryRR:
-        return BinaryRR(self.epsilon, word_bits=self.word_bits)
-
-    def encode(self, values: Ints, coins: Words) -> Ints:
-        return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
-
-
-class BareHash(Hash):  # under every eighth coin it reports the code as it is
+class BareHash(LocalHash):  # under every eighth coin it reports the code as it is
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        bare = self.encode(values, cells).astype(np.uint8)
+        bare = self.encode(values, cells).astype(self.report_dtype)
         return either(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
 
 

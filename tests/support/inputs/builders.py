@@ -1,5 +1,7 @@
 """What several tests build: a small table, requests, and runs over a bus in memory."""
 
+import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -21,10 +23,11 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
+from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.wire import Reply, Request
+from local_dp.wire import Hello, Reply, Request, topic
 from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
@@ -85,6 +88,11 @@ def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) 
     return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
 
 
+def arrive(coordinator: Coordinator, member: str, start: int, stop: int, now: float = 0.0, group: str = HOSTS) -> None:
+    """A member of a simulation says hello."""
+    coordinator.receive(topic(RUN, "hello", group, member), Hello(run=RUN, member=member, start=start, stop=stop, private=False), now)
+
+
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
     return ClientRole(member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed))
 
@@ -100,12 +108,14 @@ def play_in_memory(
     broker: MemoryBroker,
     terms: Terms = PATIENT,
     as_processes: bool = False,
+    after: float = 0.0,
+    look: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[Any, Coordinator]:
-    """A whole run over a bus in memory and in virtual time, the population shared out among `members`."""
+    """A whole run over a bus in memory and in virtual time, the population shared out among `members`, and so many seconds in which late messages come."""
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
-        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator, look)
         ends, living = [population.size * index // members for index in range(members + 1)], []
         for index, (start, stop) in enumerate(pairwise(ends)):
             group = client_group(index) if as_processes else HOSTS
@@ -113,7 +123,9 @@ def play_in_memory(
             living.append(serve(member, broker.join(filters(RUN, group)), RUN, group))
         async with beside(oracle.serve(1.0), *living):
             await oracle.ready(20.0)
-            return await run_async(algorithm, oracle), coordinator
+            result = await run_async(algorithm, oracle)
+            await asyncio.sleep(after)
+            return result, coordinator
 
     return run_virtually(play())
 

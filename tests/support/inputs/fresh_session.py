@@ -1,15 +1,9 @@
-"""A session about twelve fresh tables: each command and call of `fresh/session.txt`, with its right answer by pandas or the words that refuse it.
-
-`python -m tests.support.inputs.fresh_session` prints a table of all. `--packages` asks about the whole tables of the installed packages, not the copies.
-"""
+"""A session about twelve fresh tables: each command and call of `fresh/session.txt`, with its right answer by pandas or the words that refuse it."""
 
 import json
-import os
 import shlex
-import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +16,7 @@ import polars
 import local_dp as ldp
 from local_dp.errors import InputError
 from tests.support.inputs import fresh_truth
-from tests.support.inputs.fresh_tables import COPIES, SOURCES, Arrow, copied, records, shipped, write
+from tests.support.inputs.fresh_tables import COPIES, SOURCES, Arrow, copied, records, write
 from tests.support.inputs.fresh_truth import Truth
 from tests.support.runs.command import local_dp
 
@@ -63,11 +57,11 @@ class Answer:
 class Session:
     """The names of a session: the tables, as files in `folder` and as frames, and the right answers."""
 
-    def __init__(self, folder: Path, load: Callable[[str], pd.DataFrame] = copied) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        write(folder, load)
+        write(folder)
         truths = {name: each for name, each in vars(fresh_truth).items() if not name.startswith("_")}
-        self.names = {**truths, "np": np, "pd": pd, "pl": polars, "ldp": ldp, "Arrow": Arrow, "records": records, **{name: load(name) for name in SOURCES}}
+        self.names = {**truths, "np": np, "pd": pd, "pl": polars, "ldp": ldp, "Arrow": Arrow, "records": records, **{name: copied(name) for name in SOURCES}}
 
     def value(self, text: str) -> Any:
         if "Local" in text:
@@ -138,27 +132,3 @@ def _of_curator(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     if error is None:  # a count of one record more or less in a hundred, or the median within a tenth of the records
         error = data["n"] / 20 if "of_rows" in truth else np.inf if truth["records_between"] <= data["n"] / 10 else 0.0
     return known, result["value"], error
-
-
-def main() -> None:
-    """Prints the table, and exits with the number of faults."""
-    load = shipped if "--packages" in sys.argv else copied
-    wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        session = Session(Path(folder), load)
-        print("| typed | answer |\n|---|---|")
-        for case in read_session():
-            answer = session.ask(case)
-            faults = session.faults(case, answer)
-            wrong += bool(faults)
-            said = answer.line
-            if answer.data is not None and case.right:
-                _, estimate, _ = told(answer.data)
-                said = ", ".join(f"{each:.4g}" for each in np.atleast_1d(np.array(estimate, dtype=float))[:4])
-            print(f"| `{case.typed}` | {'WRONG ' + '; '.join(faults) if faults else ''}{said} |", flush=True)
-    print(f"\n{len(read_session())} lines, {wrong} wrong")
-    os._exit(min(wrong, 1))
-
-
-if __name__ == "__main__":
-    main()

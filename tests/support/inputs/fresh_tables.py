@@ -3,7 +3,7 @@
 `python -m tests.support.inputs.fresh_tables` writes the copies anew from the packages: every so-many-th row, all columns, missing cells empty.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -61,18 +61,18 @@ def records(table: pd.DataFrame) -> dict[str, list[Any]]:
     return {str(name): [None if pd.isna(cell) else cell for cell in table[name]] for name in table}
 
 
-def write(folder: Path, load: Callable[[str], pd.DataFrame] = copied) -> None:
+def write(folder: Path) -> None:
     """The tables as files, each as some program writes it."""
     for name in SOURCES:
-        load(name).to_csv(folder / f"{name.replace('_', '-')}.csv", index=False)
-    penguins = load("penguins")
+        copied(name).to_csv(folder / f"{name.replace('_', '-')}.csv", index=False)
+    penguins = copied("penguins")
     penguins.to_csv(folder / "penguins.csv", index=False, na_rep="NA")  # as R
     penguins.rename(columns={"bill_length_mm": "Culmen Length (mm)"}).to_csv(folder / "penguins raw.csv", index=False)
-    load("flights").to_csv(folder / "flights.tsv", index=False, sep="\t")
-    load("planes").to_csv(folder / "planes.csv", index=False, sep=";", decimal=",")  # as a German spreadsheet
-    polars.DataFrame(records(load("airports"))).write_parquet(folder / "airports.parquet")
+    copied("flights").to_csv(folder / "flights.tsv", index=False, sep="\t")
+    copied("planes").to_csv(folder / "planes.csv", index=False, sep=";", decimal=",")  # as a German spreadsheet
+    polars.DataFrame(records(copied("airports"))).write_parquet(folder / "airports.parquet")
     instants = polars.col("time_hour").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC")
-    polars.DataFrame(records(load("weather"))).with_columns(instants).write_parquet(folder / "weather.parquet")
+    polars.DataFrame(records(copied("weather"))).with_columns(instants).write_parquet(folder / "weather.parquet")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ class Played:
     waited: float = 0.0
     took: float = 0.0
     first: float = float("inf")  # seconds after the wait
-    duplicate: int = 0
     hellos: Counter[int] = field(default_factory=Counter)  # those that were said
     heard: Counter[int] = field(default_factory=Counter)  # those that reached the server
 
@@ -74,18 +73,18 @@ class LightBroker(MemoryBroker):
         return reply_of(request.round, f"m{client}", client, b"\1")
 
 
-def play_light(clients: int, absent: Iterable[int] = (), trip: float = 0.1, loss: float = 0.0, patience: float = 60.0, terms: Terms | None = None) -> Played:
+def play_light(clients: int, absent: Iterable[int] = (), trip: float = 0.1, loss: float = 0.0) -> Played:
     """One round with light members, of which `absent` never come, over a network that delays and loses."""
     played, missing = Played(), set(absent)
 
     async def play() -> Played:
         broker = LightBroker([client for client in range(clients) if client not in missing], trip, loss, played)
-        loop, coordinator = asyncio.get_running_loop(), Coordinator(RUN, clients, SEED, 1.0, terms or Terms())
+        loop, coordinator = asyncio.get_running_loop(), Coordinator(RUN, clients, SEED, 1.0, Terms())
         oracle = RemoteOracle(broker.server, coordinator)
         async with beside(oracle.serve(1.0)):
             for client in broker.groups[EVERYBODY]:
                 broker.hello(client)
-            await oracle.ready(patience)
+            await oracle.ready(60.0)
             played.waited = loop.time()
             heard = coordinator.pace.heard
 
@@ -96,7 +95,7 @@ def play_light(clients: int, absent: Iterable[int] = (), trip: float = 0.1, loss
             coordinator.pace.heard = first  # type: ignore[method-assign]
             with suppress(QuorumError):
                 await oracle.answer((survey_query(clients),))
-            played.took, played.answered, played.duplicate = loop.time() - played.waited, coordinator.counts.answered, coordinator.counts.duplicate
+            played.took, played.answered = loop.time() - played.waited, coordinator.counts.answered
         return played
 
     return run_virtually(play())

@@ -10,7 +10,7 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Algorithm, run_async
+from local_dp.interaction import Adaptive, run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -84,12 +84,10 @@ def hosts() -> list[ClientRole]:
 
 
 class Town:
-    """Some hosts on a bus in memory, five by default, which outlive every server, and what they are asked."""
+    """Five hosts on a bus in memory, which outlive every server, and what they are asked."""
 
-    def __init__(self, folder: Path, members: list[ClientRole] | None = None, algorithm: Algorithm[LocalQuery, Tally, Any] | None = None) -> None:
-        self.folder, self.broker = folder, MemoryBroker()
-        self.members = members or hosts()
-        self.algorithm = algorithm or adaptive()
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.broker, self.members = folder, MemoryBroker(), hosts()
         self.requests: dict[int, set[bytes]] = {}
 
     async def live(self, points: Iterator[int]) -> tuple[Any, Coordinator, int]:
@@ -108,7 +106,7 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = self.broker.join(server_filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
+        bus, coordinator = self.broker.join(server_filters(RUN)), Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         try:
             async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):
@@ -134,6 +132,6 @@ class Town:
 
     async def _play(self, oracle: RemoteOracle) -> Any:
         await oracle.ready(20.0)
-        result = await run_async(self.algorithm, oracle)
+        result = await run_async(adaptive(), oracle)
         await oracle.end(1.0)
         return result

@@ -44,12 +44,11 @@ PEOPLE = Survey().synthetic(CLIENTS, SEED)
 
 @dataclass(frozen=True)
 class Member:
-    """A host of some clients, with its key; `line` tells its connections apart at the broker, if there are several."""
+    """A host of some clients, with its key."""
 
     place: Place
     own: bytes
     private: bool = False
-    line: str = ""
 
     def role(self) -> ClientRole:
         records = PEOPLE.batch(self.place.start, self.place.stop)
@@ -75,7 +74,7 @@ class Cast:
 
     @property
     def keys(self) -> Keys | None:
-        return Keys(self.server, Roster(dict.fromkeys(member.place for member in self.members))) if self.signed else None
+        return Keys(self.server, Roster(member.place for member in self.members)) if self.signed else None
 
     def at_the_server(self) -> Envelopes:
         return Party.server(RUN, self.server, self.keys.roster.speaker) if self.keys else UNSIGNED
@@ -111,7 +110,7 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
 
     def live(member: Member, url: str) -> None:
         place, envelopes = member.place, cast.of_a(member)
-        name, last_words = f"{RUN}-{place.member}{member.line}", will(RUN, HOSTS, place.member, envelopes)
+        name, last_words = f"{RUN}-{place.member}", will(RUN, HOSTS, place.member, envelopes)
         bus = BlockingBus(Address.parse(url), name, filters(RUN, HOSTS), last_words, theirs, over)
         with suppress(_OverError):
             finish(cast.serve(member, bus))
@@ -134,22 +133,22 @@ def settings(private: bool = False, broker: str = "") -> Settings:
     return Settings(Survey(), PEOPLE, BUDGET, Randomness(SEED, private), broker=broker, terms=TERMS)
 
 
-def play_on(cast: Cast, server: str, members: Sequence[str] | str, joining: float = 5.0, private: bool = False) -> Outcome:
+def play_on(cast: Cast, server: str, members: Sequence[str] | str, private: bool = False) -> Outcome:
     """A run on a real broker, whose address may be another one for each."""
     urls = [members] * len(cast.members) if isinstance(members, str) else members
     run = settings(private, server)
     with threads(cast, urls):
-        return asyncio.run(serve_run(replace(run, played=cast.algorithm()), RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
+        return asyncio.run(serve_run(replace(run, played=cast.algorithm()), RUN, Address.parse(server), 5.0, lambda progress: None, keys=cast.keys))
 
 
-def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tuple[Coordinator, int]:
+def play_in_memory(cast: Cast, broker: MemoryBroker) -> tuple[Coordinator, int]:
     """The same on a bus in memory: the coordinator at the end, and how many messages were forged."""
 
     async def play() -> tuple[Coordinator, int]:
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
         oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator, envelopes=cast.at_the_server())
         async with beside(oracle.serve(1.0), *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members)):
-            await oracle.ready(joining)
+            await oracle.ready(5.0)
             await run_async(cast.algorithm(), oracle)
             return coordinator, oracle.bus.forged
 

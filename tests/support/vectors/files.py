@@ -29,23 +29,12 @@ class File:
     expected: Callable[[Case], Case]
     common: Json = None  # what all cases are given
 
-    @property
-    def path(self) -> Path:
-        return FOLDER / f"{self.name}.json"
-
     def text(self) -> str:
         """The whole file, computed now: a line for each case."""
         lines = [_line({"name": name, "given": given, "expect": self.expected(given)}) for name, given in self.cases().items()]
         common = "" if self.common is None else f'\n"common":{_line(self.common)},'
         head = f'{{"wire":{_line(VERSION)},"about":{_line(self.about)},{common}\n"cases":['
         return head + "\n" + ",\n".join(lines) + "\n]}\n"
-
-    def read(self) -> list[Case]:
-        """The cases as they are written down."""
-        data = json.loads(self.path.read_text())
-        assert data["wire"] == VERSION, f"{self.path.name} is of {data['wire']}; write it again with scripts/vectors"
-        cases: list[Case] = data["cases"]
-        return cases
 
 
 def index(texts: Mapping[str, str]) -> str:
