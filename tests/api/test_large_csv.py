@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from local_dp import records as slices
 from local_dp.errors import InputError
 from local_dp.experiments.api import large_csv
 from local_dp.experiments.api.tables import read_records, unsaid
@@ -21,6 +22,8 @@ from local_dp.storage.scanned import Scanned
 from tests.support.inputs.exports import EXPORTS, Export
 from tests.support.inputs.malformed import damaged
 from tests.support.long import short
+from tests.support.runs.asked import QUESTIONS
+from tests.support.runs.people import written
 
 CLEAN = "a,b,c\n" + "1,x,0.5\n2,y,1\n" * 9
 BLOCKS = (4, 30, 1 << 24)  # characters
@@ -81,6 +84,20 @@ def test_both_readers_agree_on_damaged_files(seed: int, tmp_path: Path, monkeypa
     for _ in range(20):
         (path := tmp_path / "t.csv").write_bytes(damaged(str(generator.choice(good)).encode(), "text", generator))
         _compare(path, "", monkeypatch, blocks=(25,))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_release_is_the_same_in_slices(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the curator has the table in memory or reads seven rows at a time; the sums of a truth are rounded otherwise."""
+    path = str(written(tmp_path))
+    asked = [QUESTIONS[name][0](path, seed=3).to_dict()]
+    monkeypatch.setattr(large_csv, "LARGE", 1)
+    monkeypatch.setattr(slices, "PART", 7)
+    asked.append(QUESTIONS[name][0](path, seed=3).to_dict())
+    expected, found = ({**each, "wall_s": 0, "truth": 0} for each in asked)
+    assert found == expected
+    for key, value in asked[0]["truth"].items():
+        assert asked[1]["truth"][key] == (pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float | list) else value)
 
 
 def test_the_copy_goes_when_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
