@@ -1,7 +1,7 @@
 """The texts of cells as numbers and truth values: how a CSV file may be written, and which columns have a decimal comma, groups of three or missing words."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,10 +121,9 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
     return [cell.alias(name) for name, cell in columns.items()]
 
 
-def typed(frame: "polars.DataFrame", only: Collection[str] | None, columns: "Callable[[polars.LazyFrame], list[polars.Expr]]") -> "polars.DataFrame":
-    """The texts of the columns `only`, or what `columns` makes of them without spaces around."""
-    cells = stripped(frame.lazy()).collect()
-    return frame.select(chosen(frame.columns, only)).with_columns(cells.select(columns(cells.lazy())))
+def typed(frame: "polars.DataFrame", columns: "Sequence[polars.Expr]", only: Collection[str] | None) -> "polars.DataFrame":
+    """The columns `only` of texts, some of which become `columns`."""
+    return frame.select(chosen(frame.columns, only)).with_columns(stripped(frame.lazy()).select(columns).collect())
 
 
 def stripped(frame: "polars.LazyFrame") -> "polars.LazyFrame":
@@ -150,11 +149,11 @@ def _fits(frame: "polars.LazyFrame", names: Sequence[str], pattern: str) -> list
     """The columns of which some cells are as the pattern says, and all others missing."""
     import polars
 
-    some = _facts(frame, {name: polars.col(name).str.contains(pattern).sum() for name in names})
-    all_of = _facts(frame, {name: polars.col(name).count() for name, many in some.items() if many})
-    others = {name: polars.col(name).filter(~polars.col(name).str.contains(pattern)) for name, many in all_of.items() if some[name] < many}
-    missing = _facts(frame, {name: cells.str.contains(MISSING).all() for name, cells in others.items()})
-    return [name for name in all_of if missing.get(name, True)]
+    fit = {name: polars.col(name).str.contains(pattern) for name in names}
+    some = _facts(frame, {name: polars.struct(fit=fit[name].sum(), all=polars.col(name).count()) for name in names})
+    rest = [name for name in names if 0 < some[name]["fit"] < some[name]["all"]]
+    missing = _facts(frame, {name: polars.col(name).filter(~fit[name]).str.contains(MISSING).all() for name in rest})
+    return [name for name in names if some[name]["fit"] and missing.get(name, True)]
 
 
 def _by_text(frame: "polars.LazyFrame", where: "Mapping[str, polars.Expr]") -> dict[str, list[str]]:

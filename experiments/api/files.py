@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.cells import SEPARATORS, Form, declared, guessed, typed
+from local_dp.experiments.api.cells import SEPARATORS, Form, declared, guessed, stripped, typed
 from local_dp.foreign import listed
 from local_dp.records import chosen
 
@@ -67,7 +67,11 @@ def read_table(
     else:
         whole, form, first = _csv(files, kinds, total, form, said, only)
     if suffix != ".parquet":
-        whole = typed(whole, only, lambda cells: guessed(cells, form, path, said, only)) if kinds is None else declared(whole, kinds, form, path)
+        if kinds is None:
+            cells = stripped(whole.lazy()).collect()
+            whole = typed(whole, guessed(cells.lazy(), form, path, said, only), only)
+        else:
+            whole = declared(whole, kinds, form, path)
     if said:
         say(f"{path.name!r} is read as: {', '.join(said)}")
     return whole, first

@@ -1,14 +1,10 @@
 """CSV files that may not fit in memory, as Parquet files in a temporary folder: the same rules read them as read small ones, some rows at a time."""
 
 import codecs
-import os
-import shutil
-import weakref
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import TextIO
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, TextIO
 
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import Form, guessed, stripped, typed
@@ -20,24 +16,10 @@ BLOCK = 1 << 24  # characters or bytes that are read at a time
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
 
 
-class Home:
-    """A new folder that only this user can read. It is removed when nobody holds this object any more, at the latest as the process ends."""
+class Copied(NamedTuple):
+    """The columns of a CSV table in Parquet files, the names of all its columns, and what was detected. The files go when nobody holds `home` any more."""
 
-    def __init__(self) -> None:
-        self.path = Path(mkdtemp(prefix="local-dp-table-"))
-        weakref.finalize(self, _remove, self.path, os.getpid())
-
-
-def _remove(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not a process that was forked from it
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Copied:
-    """The columns of a CSV table in Parquet files, the names of all its columns, and what was detected."""
-
-    home: Home
+    home: TemporaryDirectory[str]
     files: list[Path]
     names: list[str]
     said: list[str]
@@ -52,19 +34,21 @@ def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] 
         return None
     import polars
 
-    home, said = Home(), [] if path in files else [f"{len(files)} {files[0].suffix.lower()} files"]
+    home, said = TemporaryDirectory(prefix="local-dp-table-"), [] if path in files else [f"{len(files)} {files[0].suffix.lower()} files"]
     try:
-        texts, form, names = _texts(files, form, only, said, home.path)
+        texts, form, names = _texts(files, form, only, said, Path(home.name))
     except (InputError, OSError):
         return None
     with polars.Config(engine_affinity="streaming"):
         lazy = polars.scan_parquet(texts, glob=False)
         columns = guessed(stripped(lazy), form, path, said, only)
-    if polars.Int128 in stripped(lazy).select(columns).collect_schema().dtypes():
+    if polars.Int128 in stripped(lazy).select(columns).collect_schema().dtypes():  # Parquet has no such numbers
         return None
-    for text in texts:
-        typed(polars.scan_parquet(text, glob=False).collect(), only, lambda _: columns).write_parquet(text)
-    return Copied(home, texts, names, said)
+    tables = [text.with_suffix(".typed.parquet") for text in texts]
+    for text, table in zip(texts, tables, strict=True):
+        typed(polars.scan_parquet(text, glob=False).collect(), columns, only).write_parquet(table)
+        text.unlink()
+    return Copied(home, tables, names, said)
 
 
 def _texts(files: Sequence[Path], form: Form, only: Collection[str] | None, said: list[str], folder: Path) -> tuple[list[Path], Form, list[str]]:
