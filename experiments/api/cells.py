@@ -10,6 +10,7 @@ from local_dp.errors import InputError
 from local_dp.foreign import listed
 from local_dp.queries.dates import ISO
 from local_dp.records import chosen
+from local_dp.storage.columns import exactly
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -70,12 +71,11 @@ def _plain(texts: "polars.Expr", decimal: str, other: "polars.Expr | None" = Non
 
 def declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, path: Path) -> "polars.DataFrame":
     """The cells of declared numbers in the form that `polars` casts, each by itself. Raises InputError, from the header alone, where a comma may be decimal."""
-    import polars
 
     numbers = [name for name, kind in kinds.items() if kind in ("number", "whole", "truth") and name in frame.columns]
     if not form.decimal and form.sep not in ("", ",") and any(kinds[name] == "number" for name in numbers):
         raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]!r}, so its numbers may have decimal commas; say which: {_DECIMALS}")
-    cells = {name: polars.col(name).str.strip_chars() for name in numbers}
+    cells = {name: exactly(name).str.strip_chars() for name in numbers}
     truth = {name: cell.str.to_lowercase().replace_strict(TRUTH, default=None) for name, cell in cells.items()}
     return frame.with_columns(_plain(cell, form.decimal or ".", truth[name]).alias(name) for name, cell in cells.items())
 
@@ -96,7 +96,7 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
     group = ",.".replace(decimal, "") + _SPACES
     numbers = [name for name in read if decimal in fits[name]]
     grouped = _having(frame, numbers, rf"\d[{group}]\d")
-    plain = {name: _plain(polars.col(name), decimal) if decimal == "," or name in grouped else polars.col(name) for name in numbers}
+    plain = {name: _plain(exactly(name), decimal) if decimal == "," or name in grouped else exactly(name) for name in numbers}
     cast = {(name, kind): plain[name].cast(kind, strict=False) for name in numbers for kind in (polars.Float64, polars.Int64, polars.Int128)}
     lacks = _facts(frame, {key: cell.null_count() for key, cell in cast.items() if key[1] != polars.Int128})
     broken = [name for name in numbers if lacks[name, polars.Float64] != lacks[name, polars.Int64]]
@@ -106,11 +106,11 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
         kinds = (kind for kind in (polars.Int64, polars.Int128) if lacks.get((name, kind)) == lacks[name, polars.Float64])
         columns[name] = cast[name, next(kinds, polars.Float64)]
     truths = _fits(frame, [name for name in read if name not in numbers], f"(?i)^({'|'.join(TRUTH)})$")
-    columns |= {name: polars.col(name).str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1" for name in truths}
+    columns |= {name: exactly(name).str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1" for name in truths}
     texts = [name for name in read if name not in columns]
     dates = _fits(frame, texts, f"^(?:{ISO})$")
     worded = _having(frame, [name for name in texts if form.sep and name not in dates], MISSING)
-    words = _by_text(frame, {name: polars.col(name).str.contains(MISSING) for name in worded})
+    words = _by_text(frame, {name: exactly(name).str.contains(MISSING) for name in worded})
     missing = _by_text(frame, {name: columns[name].is_null() for name in read if name in truths or lacks.get((name, polars.Float64))})
     others = [name for name, signs in marked.items() if name in read and decimal not in signs]
     said += ["decimal comma"] * (decimal == "," and bool(marked))
@@ -123,7 +123,7 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
 
 def typed(frame: "polars.DataFrame", columns: "Sequence[polars.Expr]", only: Collection[str] | None) -> "polars.DataFrame":
     """The columns `only` of texts, some of which become `columns`."""
-    return frame.select(chosen(frame.columns, only)).with_columns(stripped(frame.lazy()).select(columns).collect())
+    return frame.select(exactly(*chosen(frame.columns, only))).with_columns(stripped(frame.lazy()).select(columns).collect())
 
 
 def stripped(frame: "polars.LazyFrame") -> "polars.LazyFrame":
@@ -140,19 +140,18 @@ def _facts(frame: "polars.LazyFrame", asked: "Mapping[K, polars.Expr]") -> dict[
 
 def _having(frame: "polars.LazyFrame", names: Iterable[str], pattern: str) -> list[str]:
     """The columns of which some cell has the pattern."""
-    import polars
 
-    return [name for name, some in _facts(frame, {name: polars.col(name).str.contains(pattern).any() for name in names}).items() if some]
+    return [name for name, some in _facts(frame, {name: exactly(name).str.contains(pattern).any() for name in names}).items() if some]
 
 
 def _fits(frame: "polars.LazyFrame", names: Sequence[str], pattern: str) -> list[str]:
     """The columns of which some cells are as the pattern says, and all others missing."""
     import polars
 
-    fit = {name: polars.col(name).str.contains(pattern) for name in names}
-    some = _facts(frame, {name: polars.struct(fit=fit[name].sum(), all=polars.col(name).count()) for name in names})
+    fit = {name: exactly(name).str.contains(pattern) for name in names}
+    some = _facts(frame, {name: polars.struct(fit=fit[name].sum(), all=exactly(name).count()) for name in names})
     rest = [name for name in names if 0 < some[name]["fit"] < some[name]["all"]]
-    missing = _facts(frame, {name: polars.col(name).filter(~fit[name]).str.contains(MISSING).all() for name in rest})
+    missing = _facts(frame, {name: exactly(name).filter(~fit[name]).str.contains(MISSING).all() for name in rest})
     return [name for name in names if some[name]["fit"] and missing.get(name, True)]
 
 
@@ -162,7 +161,7 @@ def _by_text(frame: "polars.LazyFrame", where: "Mapping[str, polars.Expr]") -> d
 
     found = dict[str, list[str]]()
     for name, some in where.items():
-        cells = frame.select(text=polars.col(name), some=some).with_row_index("place").filter(polars.col("some") & (polars.col("text") != ""))
+        cells = frame.select(text=exactly(name), some=some).with_row_index("place").filter(polars.col("some") & (polars.col("text") != ""))
         first = cells.group_by("text").agg(polars.col("place").min()).sort("place")
         for text in first.collect()["text"].to_list():
             found.setdefault(text, []).append(name)

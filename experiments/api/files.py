@@ -21,6 +21,7 @@ from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import SEPARATORS, Form, declared, guessed, stripped, typed
 from local_dp.foreign import listed
 from local_dp.records import chosen
+from local_dp.storage.columns import exactly
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -59,7 +60,7 @@ def read_table(
             with reading(each, ADVICE, "it is damaged" if total else ""):
                 frame = _sheet(each, kinds, said) if suffix == ".xlsx" else polars.scan_parquet(each, glob=False)
                 names = frame.collect_schema().names()
-                frames.append(frame.select(chosen(names, only)).lazy().collect())
+                frames.append(frame.select(exactly(*chosen(names, only))).lazy().collect())
             first = first or names
             check_same(names, first, each, files[0])
         with reading(path, "give files whose columns have the same types", "its columns are of another kind" if total else ""):

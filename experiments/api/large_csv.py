@@ -57,14 +57,14 @@ def _texts(files: Sequence[Path], form: Form, only: Collection[str] | None, said
     for path in files:
         with reading(path, ADVICE), path.open(encoding=(encoding := _encoding(path, form)), newline="") as file:
             start = file.read(_START).removeprefix("\ufeff").encode()
-            if b"\n" not in start:
-                raise InputError("its lines may end in CR")
             names, form, _, rest = header_of(path, start, encoding, None, form, said, first)
             check_same(names, first := first or names, path, files[0])
-            if not rest and file.read(1):
+            if b"\n" not in start or (not rest and file.read(1)):
                 raise InputError("the header has no end")
             wanted = chosen(named := [name for name in first if name], None if form.unsure else only)
             for block in _blocks(file, rest):
+                if block.count(b"\r") > block.count(b"\r\n"):
+                    raise InputError("a line may end in CR alone")
                 frame, empty = texts_of([(path, 0, block)], first, wanted, form)
                 left_out += empty
                 if frame.height:

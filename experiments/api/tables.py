@@ -24,7 +24,7 @@ from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
 from local_dp.records import DATES, LONGEST, Records, chosen
-from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, length_of
+from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, exactly, length_of
 from local_dp.storage.scanned import Columns, File, Scanned
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
     if isinstance(table, polars.LazyFrame):
         names = table.collect_schema().names()
-        frame = table.select(chosen(names, only)).collect()
+        frame = table.select(exactly(*chosen(names, only))).collect()
         return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
@@ -267,7 +267,7 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> It
     """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
     import polars
 
-    cell = polars.col(name)
+    cell = exactly(name)
     if name in kinds and total:
         return
     yield (cell.null_count() > 0).alias(f"{name} lacks")

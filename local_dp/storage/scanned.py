@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
 from local_dp.records import LONGEST, Records, chosen, mark
-from local_dp.storage.columns import column_of, declared_column, length_of
+from local_dp.storage.columns import column_of, declared_column, exactly, length_of
 
 _DIGEST = 16  # bytes
 _END = 8  # bytes: the length of the footer, and PAR1
@@ -116,7 +116,7 @@ class Columns(Mapping[str, Column]):
             low, high = max(self.start, end - file.rows), min(self.stop, end)
             if low < high:
                 with reading(Path(file.path), _ADVICE, "it is damaged"):  # a parser's words may show a cell
-                    scan = polars.scan_parquet(_checked(file), glob=False).select(name)
+                    scan = polars.scan_parquet(_checked(file), glob=False).select(exactly(name))
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:
             return np.zeros(0, dtype=of_type)

@@ -37,7 +37,8 @@ LATE: dict[str, str | bytes] = {
     "empty rows": "a,b,c\n\n\n" + CLEAN[6:] + "\n,,\n\r\n1,x,\n\n\r\n\n", "one column": "a\n1\n\n2\n\n\n3\n\n", "a long text": CLEAN + f"1,{'z' * 300},2\n",
     "no name": "," + CLEAN.replace("\n", "\n9,")[:-2], "dates": "a,b,c\n" + "1,2020-01-02,3\n" * 9, "truth": "a,b\n" + "true,TRUE\n" * 9 + ",faux\nNA,true\n",
     "a mark": CLEAN.encode("utf-8-sig"), "windows": CLEAN.encode() + "1,Köln,2\n".encode("cp1252"), "UTF-16": CLEAN.encode("utf-16"), "NUL": CLEAN + "1,\0,2\n",
-    "no line end": CLEAN + "1,z,2", "CR": CLEAN.replace("\n", "\r"), "CRLF": CLEAN.replace("\n", "\r\n"), "no rows": "a,b,c\n\n", "two names": "a,b,a\n1,2,3\n",
+    "no line end": CLEAN + "1,z,2", "CR": CLEAN.replace("\n", "\r"), "a CR": CLEAN + "1,x,\n2,y,\rz\n", "patterns": "*,^b$\n1,x\n",
+    "CRLF": CLEAN.replace("\n", "\r\n"), "no rows": "a,b,c\n\n", "two names": "a,b,a\n1,2,3\n",
 }  # fmt: skip
 FILES = {name: Export("t.csv", each.encode() if isinstance(each, str) else each) for name, each in LATE.items()}
 FILES |= {name: each for name, each in EXPORTS.items() if not each.file.endswith((".xlsx", ".parquet", ".xls", "kinds"))}
