@@ -279,7 +279,7 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> It
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `files.MISSING`, are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `cells.MISSING`, are dates."""
     import polars
 
     if series.dtype == polars.String and series.name not in (dates or {}):
