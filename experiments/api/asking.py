@@ -98,6 +98,11 @@ class RunOptions:
         return None if self.stores or self.person else protocol.reads
 
     @property
+    def copied(self) -> bool:
+        """Whether a large CSV table may be copied to a temporary folder: no private table, and none whose rows the workers of a cluster are sent."""
+        return not (self.private or self.cluster)
+
+    @property
     def chosen_tier(self) -> Tier:
         """The tier that is asked for; by default population, or hosts where an option needs real clients."""
         over_a_bus = self.broker != EMBEDDED or self.hosts != RunOptions.hosts or self.fault or self.stores
@@ -264,7 +269,8 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, 
     Works where an event loop is running too, as in a notebook.
     """
     notice = unsaid if options.private else options.notice
-    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates, only=options.reads(protocol))
+    how: dict[str, Any] = {"csv": options.csv, "dates": options.dates, "only": options.reads(protocol), "copy": options.copied}
+    records = None if table is None else records_of(table, notice=notice, **how)
     question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
     if records is None and isinstance(made_up, str) and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
         raise InputError("the question is about the columns of a table: add --records")

@@ -11,16 +11,17 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from glob import glob
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from local_dp.errors import InputError, reading
+from local_dp.experiments.api.cells import SEPARATORS, Form, declared, guessed, stripped, typed
 from local_dp.foreign import listed
-from local_dp.queries.dates import ISO
 from local_dp.records import chosen
+from local_dp.storage.columns import exactly
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -28,47 +29,12 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Kinds: TypeAlias = Mapping[str, str] | None  # the declared kinds of columns
+Body: TypeAlias = tuple[Path, int, bytes]  # rows of a file, from this line on
 ADVICE = "give a CSV, TSV, Excel (.xlsx) or Parquet file, or a folder of such files"
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
-SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}  # as they are typed
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-MISSING = r"(?i)^(na|n/a|#n/?a|#nv|null|#null!|nan|none|-|\.[a-z_]?)?$"  # in a column of numbers: R, Excel, databases, SPSS, Python, SAS and Stata
-TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "faux": "0"}  # English, German, French
-_SPACES = " '\u2019\u00a0\u202f"  # between groups of three digits: French and Swiss spreadsheets
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
-_DECIMALS = 'csv="decimal=," or csv="decimal=."'
-_PART = re.compile(r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)|missing=(?P<missing>\S+)")
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
-
-
-@dataclass(frozen=True)
-class Form:
-    """How a CSV file is written; empty where the file is to show it."""
-
-    sep: str = ""
-    decimal: str = ""
-    encoding: str = ""
-    missing: str = ""  # a text that is a missing cell, also in a column of texts
-
-    @property
-    def unsure(self) -> bool:
-        """Whether all columns of numbers decide the decimal sign together."""
-        return not self.decimal and self.sep not in ("", ",")
-
-    @classmethod
-    def parse(cls, text: str) -> "Form":
-        """The form in a text such as "sep=; decimal=, encoding=latin-1". Raises InputError."""
-        found = [_PART.fullmatch(each) for each in text.split()] if isinstance(text, str) else [None]
-        if not all(found):
-            raise InputError(
-                f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding and missing are words: csv="sep=; decimal=, encoding=latin-1"'
-            )
-        form = cls(**{name: "\t" if value == "tab" else value for part in found if part for name, value in part.groupdict().items() if value})
-        try:
-            "".encode(form.encoding or "utf-8")
-        except (LookupError, ValueError):
-            raise InputError(f'there is no encoding {form.encoding!r:.80}; give one such as csv="encoding=cp1252"') from None
-        return form
 
 
 def read_table(
@@ -94,15 +60,19 @@ def read_table(
             with reading(each, ADVICE, "it is damaged" if total else ""):
                 frame = _sheet(each, kinds, said) if suffix == ".xlsx" else polars.scan_parquet(each, glob=False)
                 names = frame.collect_schema().names()
-                frames.append(frame.select(chosen(names, only)).lazy().collect())
+                frames.append(frame.select(exactly(*chosen(names, only))).lazy().collect())
             first = first or names
-            _same(names, first, each, files[0])
+            check_same(names, first, each, files[0])
         with reading(path, "give files whose columns have the same types", "its columns are of another kind" if total else ""):
             whole = polars.concat(frames, how="vertical_relaxed")
     else:
         whole, form, first = _csv(files, kinds, total, form, said, only)
     if suffix != ".parquet":
-        whole = _guessed(whole, form, path, said, only) if kinds is None else _declared(whole, kinds, form, path)
+        if kinds is None:
+            cells = stripped(whole.lazy()).collect()
+            whole = typed(whole, guessed(cells.lazy(), form, path, said, only), only)
+        else:
+            whole = declared(whole, kinds, form, path)
     if said:
         say(f"{path.name!r} is read as: {', '.join(said)}")
     return whole, first
@@ -124,7 +94,7 @@ def files_of(path: Path) -> list[Path]:
     return found
 
 
-def _same(names: Sequence[str], first: Sequence[str], path: Path, other: Path) -> None:
+def check_same(names: Sequence[str], first: Sequence[str], path: Path, other: Path) -> None:
     """Raises InputError unless two files of a folder have the same columns."""
     if list(names) != list(first):
         raise InputError(f"{path.name!r} has the columns {listed(list(names))}, and {other.name!r} has {listed(list(first))}; give files of equal columns")
@@ -170,35 +140,49 @@ def _csv(
     files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
 ) -> tuple["polars.DataFrame", Form, list[str]]:
     """The texts of all files under the header of the first, at least of the columns `only`; their form; and the names of all columns."""
-    import polars
-
-    quiet, bodies, first = total and kinds is not None, list[tuple[Path, int, bytes]](), list[str]()
+    quiet, bodies, first = total and kinds is not None, list[Body](), list[str]()
     cause = "its lines or quotes are malformed" if quiet else ""
     for path in files:
         text, encoding = decoded(path, kinds is not None, quiet, form.encoding)
-        excel = re.match(rb"sep=([,;|\t])\r?\n", text)  # a first line that Excel obeys
-        text = text[excel.end() :] if excel else text
         with reading(path, ADVICE, cause):
-            sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else separator_of(text, kinds, path))
-            rows = csv_rows(text, sep)
-            names = named_columns(next(rows, []), path, said)
+            names, form, line, body = header_of(path, text, encoding, kinds, form, said, first)
         first = first or names
-        _same(names, first, path, files[0])
-        body = b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
+        check_same(names, first, path, files[0])
         if kinds is None or len(names) > 1:  # of one declared column an empty line is a record
             body = body.rstrip(b"\r\n")
-        bodies.append((path, rows.line_num + 1 + bool(excel), body if not body or body.endswith(b"\n") else body + b"\n"))
-        if path is files[0]:
-            form = replace(form, sep=sep)
-            said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
-            said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
-    head = form.sep.join(f"c{place}" for place in range(len(first))).encode()
-    with reading(files[0], ADVICE, cause), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning would show a cell
-        whole = b"".join([head, b"\n", *(body for _, _, body in bodies)])
+        bodies.append((path, line, body if not body or body.endswith(b"\n") else body + b"\n"))
+    with reading(files[0], ADVICE, cause):
         named = [name for name in first if name]
         wanted = chosen(named, None if kinds is None and form.unsure else only)
-        read = [place for place, name in enumerate(first) if name in wanted or place == len(first) - 1]
+        frame, empty = texts_of(bodies, first, wanted, form, quiet, kinds is None)
+    said += [f"empty rows left out: {empty:,}"] * (empty > 0)
+    return frame, form, named
+
+
+def header_of(path: Path, text: bytes, encoding: str, kinds: Kinds, form: Form, said: list[str], first: Sequence[str]) -> tuple[list[str], Form, int, bytes]:
+    """The names of a file's columns, its form, and the line and the text of its rows. The `first` file's names are empty, and it decides the form."""
+    excel = re.match(rb"sep=([,;|\t])\r?\n", text)  # a first line that Excel obeys
+    text = text[excel.end() :] if excel else text
+    sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else separator_of(text, kinds, path))
+    rows = csv_rows(text, sep)
+    names = named_columns(next(rows, []), path, said)
+    if not first:
+        form = replace(form, sep=sep)
+        said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
+        said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
+    return names, form, rows.line_num + 1 + bool(excel), b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
+
+
+def texts_of(
+    bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form, quiet: bool = False, undeclared: bool = True
+) -> tuple["polars.DataFrame", int]:
+    """The `wanted` cells of some rows under the names `first`, and how many rows without a cell were left out. Raises InputError for malformed rows."""
+    import polars
+
+    whole = b"".join([form.sep.join(f"c{place}" for place in range(len(first))).encode(), b"\n", *(body for _, _, body in bodies)])
+    read = [place for place, name in enumerate(first) if name in wanted or place == len(first) - 1]
+    with reading(bodies[0][0], ADVICE, "its lines or quotes are malformed" if quiet else ""), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would show a cell
         try:
             frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
             if len(read) < len(first) and not (quiet or _even(whole, frame, len(first), form.sep)):
@@ -209,11 +193,12 @@ def _csv(
             raise
     if not quiet and (b'"' in whole or frame[frame.columns[-1]].null_count()):  # else polars finds each fault: a short row ends with missing cells
         check_rows(bodies, len(first), form.sep)
-    if kinds is None and len(first) > 1:
-        empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
-        said += [f"empty rows left out: {empty:,}"] * (empty > 0)
+    rows = frame.height
+    if undeclared and len(first) > 1:
+        frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
+    empty = rows - frame.height
     frame = frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame
-    return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), form, named
+    return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), empty
 
 
 def _even(text: bytes, frame: "polars.DataFrame", width: int, sep: str) -> bool:
@@ -272,7 +257,7 @@ def separator_of(text: bytes, kinds: Kinds, path: Path) -> str:
     return able[0]
 
 
-def check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str, failed: bool = False) -> None:
+def check_rows(bodies: Iterable[Body], width: int, sep: str, failed: bool = False) -> None:
     """Raises InputError for a row of more or fewer cells than the header, or a quote that does not match, with the file and its line."""
     for path, first, body in bodies:
         rows, line, fault = csv_rows(body, sep, strict=True), first, ""
@@ -292,98 +277,3 @@ def check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str, 
         if fault:
             other = "," if sep == ";" else ";"
             raise InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={other}"')
-
-
-def number_pattern(decimal: str) -> str:
-    """The pattern of a number with this decimal sign, in groups of three or not."""
-    group = ",.".replace(decimal, "") + _SPACES
-    return rf"(?i)^[+-]?((\d+|[1-9]\d{{0,2}}([{group}]\d{{3}})+)([{decimal}]\d*)?(e[+-]?\d+)?|[{decimal}]\d+(e[+-]?\d+)?|inf(inity)?)$"
-
-
-def _plain(texts: "polars.Expr", decimal: str, other: "polars.Expr | None" = None) -> "polars.Expr":
-    """Numbers with a decimal point and without groups; all else is `other`, by default missing."""
-    import polars
-
-    group = ",.".replace(decimal, "") + _SPACES
-    plain = texts.str.replace_all(f"[{group}]", "").str.replace(decimal, ".", literal=True)
-    return polars.when(texts.str.contains(number_pattern(decimal))).then(plain).otherwise(other)
-
-
-def _declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, path: Path) -> "polars.DataFrame":
-    """The cells of declared numbers in the form that `polars` casts, each by itself. Raises InputError, from the header alone, where a comma may be decimal."""
-    import polars
-
-    numbers = [name for name, kind in kinds.items() if kind in ("number", "whole", "truth") and name in frame.columns]
-    if not form.decimal and form.sep not in ("", ",") and any(kinds[name] == "number" for name in numbers):
-        raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]!r}, so its numbers may have decimal commas; say which: {_DECIMALS}")
-    cells = {name: polars.col(name).str.strip_chars() for name in numbers}
-    truth = {name: cell.str.to_lowercase().replace_strict(TRUTH, default=None) for name, cell in cells.items()}
-    return frame.with_columns(_plain(cell, form.decimal or ".", truth[name]).alias(name) for name, cell in cells.items())
-
-
-def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str], only: Collection[str] | None) -> "polars.DataFrame":
-    """The columns `only`, as numbers and truth values where all cells are, or are missing; the others stay texts."""
-    import polars
-
-    frame = frame if form.unsure else frame.select(chosen(frame.columns, only))
-    cells, either = frame.select(polars.all().str.strip_chars()), form.sep not in ("", ",") or form.decimal == ","
-    fits = {each.name: _signs(each, either) for each in cells}
-    unsure = {name: signs for name, signs in fits.items() if signs and (either or signs == {","})}
-    marked = {name: signs for name, signs in unsure.items() if cells[name].str.contains(r"\d[.,]|[.,]\d").any()}
-    decimal = form.decimal or _decimal(marked, form, path)
-    columns, missing, words, group = list["polars.Series"](), dict[str, list[str]](), dict[str, list[str]](), ",.".replace(decimal, "") + _SPACES
-    read = chosen(frame.columns, only)
-    grouped = [name for name in read if decimal in fits[name] and cells[name].str.contains(rf"\d[{group}]\d").any()]
-    for name in read:
-        if decimal in fits[name]:
-            plain = cells.select(_plain(polars.col(name), decimal)).to_series() if decimal == "," or name in grouped else cells[name]
-            floats = plain.cast(polars.Float64, strict=False)
-            whole = (plain.cast(kind, strict=False) for kind in (polars.Int64, polars.Int128))
-            columns.append(next((each for each in whole if each.null_count() == floats.null_count()), floats))
-        elif _fits(cells[name], f"(?i)^({'|'.join(TRUTH)})$"):
-            columns.append((cells[name].str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1").alias(name))
-        else:
-            columns.append(frame[name])
-            texts = frame.clear() if _fits(cells[name], f"^(?:{ISO})$") or not form.sep else cells.filter(polars.col(name).str.contains(MISSING))
-            for text in texts[name].unique(maintain_order=True).to_list():
-                words.setdefault(text, []).append(name)
-            continue
-        if columns[-1].null_count():
-            for text in cells[name].filter(columns[-1].is_null()).drop_nulls().unique(maintain_order=True).to_list():
-                missing.setdefault(text, []).extend([name] if text else [])
-    others = [name for name, signs in marked.items() if name in read and decimal not in signs]
-    said += ["decimal comma"] * (decimal == "," and bool(marked))
-    said += [f"numbers in groups of three in {_quoted(grouped)}"] * bool(grouped)
-    said += [f"texts in {_quoted(others)}, where the decimal sign is another"] * bool(others)
-    said += [f"{text!r} missing in {_quoted(names)}" for text, names in missing.items() if text]
-    said += [f'{text!r} a text in {_quoted(names)}, and missing with csv="missing={text}"' for text, names in words.items() if text]
-    return polars.DataFrame(columns)
-
-
-def _fits(cells: "polars.Series", pattern: str) -> bool:
-    """Whether some cells are as the pattern says, and all others missing."""
-    fit = cells.str.contains(pattern)
-    return bool(fit.any()) and bool(cells.filter(~fit).str.contains(MISSING).all())
-
-
-def _signs(cells: "polars.Series", either: bool) -> set[str]:
-    """The decimal signs with which a column is one of numbers; a comma is tried where a point does not do, or where there may be `either`."""
-    signs = {"."} if _fits(cells, number_pattern(".")) else set()
-    return signs | {","} if (either or not signs) and _fits(cells, number_pattern(",")) else signs
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return listed([repr(name) for name in names])
-
-
-def _decimal(fits: Mapping[str, set[str]], form: Form, path: Path) -> str:
-    """The decimal sign with which all these columns are numbers. A file with commas between its cells has points. Raises InputError where two or none fit."""
-    if form.sep in ("", ",") or not fits:
-        return "."
-    signs = set.intersection(*fits.values())
-    if len(signs) == 1:
-        return signs.pop()
-    if signs:
-        raise InputError(f"the numbers of {_quoted(fits)} in {path.name!r} can have decimals or groups of three digits; say which: {_DECIMALS}")
-    points, commas = (_quoted(name for name, each in fits.items() if each == {sign}) for sign in ".,")
-    raise InputError(f"in {path.name!r} the decimal sign of {points} is a point, and that of {commas} a comma; say which: {_DECIMALS}")

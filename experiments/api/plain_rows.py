@@ -9,7 +9,8 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.files import ADVICE, SEPARATORS, TRUTH, Form, check_rows, csv_rows, decoded, named_columns, number_pattern, separator_of
+from local_dp.experiments.api.cells import SEPARATORS, TRUTH, Form, number_pattern
+from local_dp.experiments.api.files import ADVICE, check_rows, csv_rows, decoded, named_columns, separator_of
 from local_dp.foreign import listed
 
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)

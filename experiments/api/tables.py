@@ -14,7 +14,9 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.files import MISSING, Form, files_of, read_table
+from local_dp.experiments.api.cells import MISSING, Form
+from local_dp.experiments.api.files import files_of, read_table
+from local_dp.experiments.api.large_csv import Copied, copied
 from local_dp.experiments.api.plain_rows import read_declared
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
@@ -22,7 +24,7 @@ from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
 from local_dp.records import DATES, LONGEST, Records, chosen
-from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, length_of
+from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, exactly, length_of
 from local_dp.storage.scanned import Columns, File, Scanned
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def records_of(
     csv: str = "",
     dates: Dates = None,
     only: Collection[str] | None = None,
+    copy: bool = False,
 ) -> Records:
     """A table as records: a path, as in `read_records`, a mapping of columns, or a frame or series of pandas, polars, pyarrow or what has `__arrow_c_stream__`.
 
@@ -52,6 +55,7 @@ def records_of(
     columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
     their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table. A column of other cells, such as lists, is left out
     with a notice; a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are read, and digested (`chosen`); None: all.
+    `copy`: whether a large CSV table may be copied to a temporary folder (`large_csv`), so that memory does not grow with its rows: not a private one.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
@@ -63,7 +67,7 @@ def records_of(
     if isinstance(table, Records) and declared is None:
         return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates, only=only)
+        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates, only=only, copy=copy)
     if csv:
         raise InputError("csv describes a CSV file, and the table is none; leave out csv")
     columns, odd, known = (table.columns, table.odd, table.known) if isinstance(table, Records) else _columns(table, notice, only)
@@ -124,7 +128,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
     if isinstance(table, polars.LazyFrame):
         names = table.collect_schema().names()
-        frame = table.select(chosen(names, only)).collect()
+        frame = table.select(exactly(*chosen(names, only))).collect()
         return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
@@ -194,8 +198,9 @@ def read_records(
     csv: str = "",
     dates: Dates = None,
     only: Collection[str] | None = None,
+    copy: bool = False,
 ) -> Records:
-    """The table in `path`, a file, a folder or a pattern (`files.read_table`); `notice`, `dates` and `only` are those of `records_of`. Raises InputError.
+    """The table in `path`, a file, a folder or a pattern (`files.read_table`); the other options are those of `records_of`. Raises InputError.
 
     The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
     and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where
@@ -208,9 +213,16 @@ def read_records(
         declared = read_declared(path, schema, total, Form.parse(csv))
         return _cut(declared, {name: length_of(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice)
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
-    if (table := _scanned(path, schema, total, bool(csv or dates), notice, only)) is not None:
-        return table
-    frame, names = read_table(path, schema, total, notice, Form.parse(csv), only)
+    paths, form, used = files_of(path), Form.parse(csv), None
+    if paths[0].suffix.lower() == ".parquet" and not (csv or dates):
+        used, said = _scanned(path, paths, schema, total, only), [f"{len(paths)} .parquet files"] * (path not in paths)
+    elif copy and schema is None and not dates and (made := copied(path, paths, form, only)):
+        used, said = _scanned(path, made.files, None, False, only, made), made.said
+    if used is not None:
+        if said:
+            notice(f"{path.name!r} is read as: {', '.join(said)}")
+        return used
+    frame, names = read_table(path, schema, total, notice, form, only)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
@@ -223,18 +235,17 @@ def read_records(
 MANY = 1 << 20  # rows: from here on a table in Parquet files is read as it is used
 
 
-def _scanned(path: Path, schema: Mapping[str, str] | None, total: bool, formed: bool, notice: Notice, only: Collection[str] | None) -> Scanned | None:
-    """A table that is read as it is used; None for a small one, and where the values of a whole column decide how it is read, or what is said about it."""
-    paths = files_of(path)
-    if formed or paths[0].suffix.lower() != ".parquet":
-        return None
+def _scanned(
+    path: Path, paths: list[Path], schema: Mapping[str, str] | None, total: bool, only: Collection[str] | None, copy: Copied | None = None
+) -> Scanned | None:
+    """A table in Parquet files that is read as it is used; None for a small one, and where the values of a whole column decide how it is read."""
     import polars
 
     files = tuple(File.of(each, "it is damaged" if total else "") for each in paths)
     of_types = [polars.read_parquet_schema(each) for each in paths]
     rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
     plain = total or not any(kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values())
-    if rows < MANY or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
+    if (rows < MANY and copy is None) or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
         return None
     read = [name for name in (kinds or names) if name in chosen(kinds or names, only)]
     with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
@@ -247,18 +258,16 @@ def _scanned(path: Path, schema: Mapping[str, str] | None, total: bool, formed: 
             return None
     if any(value for name, value in found.items() if name.endswith(" decides")):
         return None
-    if path not in paths:
-        notice(f"{path.name!r} is read as: {len(paths)} .parquet files")
     types = {name: values.dtype for name, values in columns.items()}
     lengths = {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
-    return Scanned(Columns(files, types, kinds, 0, rows), lengths, list(kinds) or names)
+    return Scanned(Columns(files, types, kinds, 0, rows, home=copy and copy.home), lengths, copy.names if copy else list(kinds) or names)
 
 
 def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
     """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
     import polars
 
-    cell = polars.col(name)
+    cell = exactly(name)
     if name in kinds and total:
         return
     yield (cell.null_count() > 0).alias(f"{name} lacks")
@@ -270,7 +279,7 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> It
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `files.MISSING`, are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `cells.MISSING`, are dates."""
     import polars
 
     if series.dtype == polars.String and series.name not in (dates or {}):

@@ -18,7 +18,7 @@ from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.populations.finite import Population, Rows
 from local_dp.queries.query import Query
-from local_dp.records import Records, absent, chunks
+from local_dp.records import PART, Records, absent, chunks
 
 LISTED = 1 << 10  # outcomes
 
@@ -90,9 +90,6 @@ def laplace_error(nano: int | Fraction, misses: Fraction = Fraction(1, 20)) -> t
     return 1 / (math.sqrt(2) * math.sinh(step / 2)), least_tail(nano, misses / 2) - 1
 
 
-_CHUNK = 1 << 16
-
-
 @dataclass(frozen=True)
 class NoisySum(ClippedAnswer[Records | Population]):
     """The sum over n records of a query's values, each counted as 0..m, plus discrete Laplace noise of ratio e^(-eps / m), clipped to 0..n m.
@@ -122,7 +119,7 @@ def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int],
     """The sums of the values of some queries, each counted from 0 on, and the number of records."""
     population = Rows(database) if isinstance(database, Records) else database
     totals = [0] * len(queries)
-    for start, stop in chunks(0, population.size, _CHUNK):
+    for start, stop in chunks(0, population.size, PART):
         batch = population.batch(start, stop)
         for place, query in enumerate(queries):
             totals[place] += int(query.values(batch).astype(np.int64).sum()) - query.domain.low * (stop - start)

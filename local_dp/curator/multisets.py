@@ -66,9 +66,30 @@ class Multiset:
         values, counts = np.unique(naturals(points, bits), return_counts=True)
         return cls(bits, values, counts.astype(np.int64))
 
+    @classmethod
+    def of_parts(cls, parts: Iterable[Ints | Naturals], bits: int) -> Self:
+        """The same from some points at a time: memory grows with the distinct points alone."""
+        whole, fresh = cls.of([], bits), list[Self]()
+        for part in parts:
+            fresh.append(cls.of(part, bits))
+            if sum(len(each.values) for each in fresh) >= len(whole.values):  # so that merging costs no more than sorting
+                whole, fresh = cls._merged([whole, *fresh]), []
+        return cls._merged([whole, *fresh])
+
+    @classmethod
+    def _merged(cls, parts: "Sequence[Self]") -> Self:
+        values, places = np.unique(np.concatenate([each.values for each in parts]), return_inverse=True)
+        counts = np.zeros(len(values), dtype=np.int64)
+        np.add.at(counts, places, np.concatenate([each.counts for each in parts]))
+        return cls(parts[0].bits, values, counts)
+
     @property
     def size(self) -> int:
         return int(self.counts.sum())
+
+    def ranked(self, ranks: Ints) -> Naturals:
+        """The points at these places, from 0, among all m in order."""
+        return self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="right")]
 
 
 @dataclass(frozen=True)

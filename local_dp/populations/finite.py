@@ -1,7 +1,7 @@
 """Populations, handed out by client index: of finitely many kinds of record, of strings with a few frequent ones, and of the rows of a table."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, reduce
 from operator import add
@@ -222,6 +222,17 @@ class Rows(Population):
         counts = counts_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
         return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
+
+
+class Changed(Rows):
+    """The rows of a table in their order, each as a function of some rows makes it."""
+
+    def __init__(self, records: Records, change: Callable[[Records], Records]) -> None:
+        super().__init__(records)
+        self.change = change
+
+    def batch(self, start: int, stop: int) -> Records:
+        return self.change(super().batch(start, stop))
 
 
 def weighted_records(population: Population) -> tuple[Records, Floats]:

@@ -20,6 +20,13 @@ class OddColumnError(InputError):
     """A column whose cells are neither numbers nor texts, which does no harm where no question reads it."""
 
 
+def exactly(*names: str) -> "polars.Expr":
+    """The columns of these names, also of those that polars would read as patterns, such as '*'."""
+    import polars
+
+    return polars.selectors.by_name(*names).as_expr()
+
+
 def declared_column(series: "polars.Series", kind: str, total: bool) -> Column:
     """A column of the type that was declared for it."""
     import polars

@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
 from local_dp.records import LONGEST, Records, chosen, mark
-from local_dp.storage.columns import column_of, declared_column, length_of
+from local_dp.storage.columns import column_of, declared_column, exactly, length_of
 
 _DIGEST = 16  # bytes
 _END = 8  # bytes: the length of the footer, and PAR1
@@ -71,6 +71,7 @@ class Columns(Mapping[str, Column]):
     marks: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False)  # of all rows
     kept: dict[str, Column] = field(default_factory=dict, compare=False)
     lock: Any = field(default_factory=Lock, compare=False)
+    home: object = field(default=None, compare=False)  # of files that are removed as soon as nobody has it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Columns, (self.files, dict(self.types), dict(self.kinds), self.start, self.stop)
@@ -105,7 +106,7 @@ class Columns(Mapping[str, Column]):
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
         kept = {name: values[first:last] for name, values in dict(self.kept).items()}  # another thread may read meanwhile
-        return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, self.marks, kept)
+        return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, self.marks, kept, home=self.home)
 
     def _read(self, name: str, of_type: np.dtype[Any]) -> Column:
         import polars
@@ -115,7 +116,7 @@ class Columns(Mapping[str, Column]):
             low, high = max(self.start, end - file.rows), min(self.stop, end)
             if low < high:
                 with reading(Path(file.path), _ADVICE, "it is damaged"):  # a parser's words may show a cell
-                    scan = polars.scan_parquet(_checked(file), glob=False).select(name)
+                    scan = polars.scan_parquet(_checked(file), glob=False).select(exactly(name))
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:
             return np.zeros(0, dtype=of_type)
@@ -135,6 +136,12 @@ class Scanned(Records):
     def __init__(self, columns: Columns, lengths: Mapping[str, int], known: Sequence[str]) -> None:
         self.columns, self.lengths, self.odd, self.known = columns, dict(lengths), {}, tuple(known)
         self._length = columns.stop - columns.start
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Of temporary files the rows travel: another machine lacks them, and they may be gone."""
+        if self.columns.home is not None:
+            return Records, (dict(self.columns), self.lengths, {}, self.known)
+        return Scanned, (self.columns, self.lengths, self.known)
 
     def schema(self) -> Records:
         empty = {name: np.zeros(0, dtype="U1" if of_type.kind == "U" else of_type) for name, of_type in self.columns.types.items()}

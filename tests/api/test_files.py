@@ -11,7 +11,7 @@ import pytest
 
 import local_dp as ldp
 from local_dp.errors import InputError
-from local_dp.experiments.api.files import Form
+from local_dp.experiments.api.cells import Form
 from local_dp.experiments.api.tables import read_records, records_of
 from tests.support.inputs.exports import EXPORTS, excel, outcome, parquet
 from tests.support.runs.command import local_dp

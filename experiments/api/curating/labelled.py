@@ -108,7 +108,7 @@ class Labelled(LabelPolicies[D, R]):
         """The points of each column, and the labels."""
         label = Yes.of(records, self.label)
         lost = np.logical_or.reduce([label.missing, label.other, *(absent(records[column]) for column in self.of)])
-        points = [np.where(lost, np.uint64(0), coded(records, column).points) for column in self.of]
+        points = [np.where(lost, np.uint64(0), coded(records, column).points(records)) for column in self.of]
         return points, np.where(lost, 0, label.yes).astype(np.int64)
 
 

@@ -21,7 +21,7 @@ from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Offer, Question, Task, measured
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Loss, nano_epsilon
-from local_dp.populations.finite import Population
+from local_dp.populations.finite import Changed, Population
 from local_dp.populations.graphs import MAX_NODES, Graph
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Bounded, labels_of
@@ -81,8 +81,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     def _noisy(self) -> NoisyMean:
         return NoisyMean(self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon)
 
-    def database(self, records: Records) -> Records:
-        return self.kept(records)
+    def database(self, records: Records) -> Population:
+        return Changed(records, self.kept)
 
     def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
         found = self._noisy.mean(result, len(records))
@@ -94,12 +94,17 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         return {"columns": ["column", "mean"], "rows": [[self.column, value]], "explanation": explanation, "drawn": drawn, **numbers, **error}
 
     def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+        shares = list(map(self._shares, records.parts()))
+        if not (number := sum(number for number, _ in shares)):
+            return {}
+        mean = float(self.bounded.in_units(np.asarray(sum(total for _, total in shares) / number)))
+        return {"mean": mean, "error": abs(self.to_data(result, records)["value"] - mean), DRAWN: [mean]}
+
+    def _shares(self, records: Records) -> tuple[int, float]:
+        """How many records have a share of the range, and the sum of the shares."""
         kept = self.kept(records)
         shares = self.bounded.share(kept)[~absent(kept[self.column]) | (self.missing == "middle" and not self.excludes)]
-        if not len(shares):
-            return {}
-        mean = float(self.bounded.in_units(np.asarray(shares.mean())))
-        return {"mean": mean, "error": abs(self.to_data(result, records)["value"] - mean), DRAWN: [mean]}
+        return len(shares), float(shares.sum())
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return math.sqrt(2) * float(mechanism.deviations().max()), Z95
 
     def database(self, records: Records) -> Multiset:
-        return Multiset.of(self._cells(records).astype(np.uint64), self.bits)
+        return Multiset.of_parts((self._cells(part).astype(np.uint64) for part in records.parts()), self.bits)
 
     def _cells(self, records: Records) -> Counts:
         """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Numbers that are left out are in one more cell."""
@@ -168,7 +173,8 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return low + (high - low) * cell / self.bins
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.bins)[: self.bins]))
+        counts = sum(np.bincount(self._cells(part), minlength=self.bins)[: self.bins] for part in records.parts())
+        below = np.append(0, np.cumsum(counts))
         return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))}
 
 

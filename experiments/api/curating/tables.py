@@ -128,9 +128,11 @@ class Attributes:
         return tuple(int(start) for start in np.cumsum([0, *(each.bits for each in self.every[:-1])]))
 
     def table(self, records: Records) -> BinaryTable:
-        rows = np.zeros(len(records), dtype=np.uint64)
-        for each, start in zip(self.every, self.starts, strict=True):
-            rows |= each.numbers(records).astype(np.uint64) << np.uint64(start)
+        rows, start = np.zeros(len(records), dtype=np.uint64), 0
+        for part in records.parts():
+            for each, bit in zip(self.every, self.starts, strict=True):
+                rows[start : start + len(part)] |= each.numbers(part).astype(np.uint64) << np.uint64(bit)
+            start += len(part)
         return BinaryTable(self.d, rows)
 
     def workload(self, ways: int) -> Marginals:

@@ -33,9 +33,9 @@ _NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it
 
 @dataclass(frozen=True)
 class Coded:
-    """A column as points of 2^64: numbers in order, texts by their place among the texts in the table; and the point of a missing one."""
+    """A column as points of 2^64: of some records, numbers in order, texts by their place among the texts in the table; and the point of a missing one."""
 
-    points: Words
+    points: Callable[[Records], Words]
     value: Callable[[int], Any]
     nothing: int = _NOTHING
 
@@ -53,13 +53,17 @@ _BEYOND = " An unknown one lies beyond all numbers: the noise decides among so f
 
 
 def coded(records: Records, column: str) -> Coded:
-    values = records[column]
-    if values.dtype.kind != "U":
-        missing = absent(values)
-        points = points_of(np.where(missing, 0.0, records.numbers(column)))
-        return Coded(np.where(missing, np.uint64(_NOTHING), points), lambda point: MISSING if point == _NOTHING else plain(point))
-    texts, places = np.unique(values, return_inverse=True)
-    return Coded(places.astype(np.uint64), lambda place: str(texts[place]) or MISSING, 0 if texts[:1] == "" else _NOTHING)
+    if records.schema()[column].dtype.kind != "U":
+        return Coded(lambda part: _of_numbers(part, column), lambda point: MISSING if point == _NOTHING else plain(point))
+    texts = np.unique(np.concatenate([np.unique(part[column]) for part in records.parts()]))
+    return Coded(
+        lambda part: np.searchsorted(texts, part[column]).astype(np.uint64), lambda place: str(texts[place]) or MISSING, 0 if texts[:1] == "" else _NOTHING
+    )
+
+
+def _of_numbers(records: Records, column: str) -> Words:
+    missing = absent(records[column])
+    return np.where(missing, np.uint64(_NOTHING), points_of(np.where(missing, 0.0, records.numbers(column))))
 
 
 D = TypeVar("D")
@@ -96,7 +100,7 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         return PerCellHistogram(BITS, self.epsilon, strangers=1) if self.delta is None else ThresholdedHistogram(self.epsilon, self.delta)
 
     def database(self, records: Records) -> Multiset:
-        return Multiset.of(coded(records, self.column).points, BITS)
+        return Multiset.of_parts(map(coded(records, self.column).points, records.parts()), BITS)
 
     def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
         column, released = coded(records, self.column), dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
@@ -141,12 +145,12 @@ class OfNumbers(ByMechanism[Multiset, R]):
         return numbers[~np.isnan(numbers)]
 
     def database(self, records: Records) -> Multiset:
-        return Multiset.of(points_of(self.numbers(records)), BITS)
+        return Multiset.of_parts((points_of(self.numbers(part)) for part in records.parts()), BITS)
 
     def answer(self, point: int, records: Records) -> float | int | None:
         """The number of a point. In a column of whole numbers it is rounded down: as many records are at most that."""
-        value = plain(point)
-        return math.floor(value) if value is not None and records[self.column].dtype.kind in "biu" else value
+        value, whole = plain(point), records.schema()[self.column].dtype.kind in "biu"
+        return math.floor(value) if whole and value is not None and abs(value) < _WHOLE else value
 
 
 @dataclass(frozen=True)
@@ -194,9 +198,9 @@ class Quantiles(OfNumbers[Steps]):
         return [[padded[place], padded[place + 2 * apart]] for place in range(len(values))]
 
     def truth(self, result: Steps, records: Records) -> dict[str, Any]:
-        numbers = self.numbers(records)
-        true = np.quantile(numbers, self.shares, method="inverted_cdf").tolist() if len(numbers) else None
-        return {"largest_error_of_a_share": result.error(self.database(records)), DRAWN: true}
+        database = self.database(records)
+        true = [value_of(point) for point in database.ranked(np.ceil(database.size * np.array(self.shares)) - 1).tolist()] if database.size else None
+        return {"largest_error_of_a_share": result.error(database), DRAWN: true}
 
 
 @dataclass(frozen=True)
@@ -223,10 +227,10 @@ class Median(OfNumbers[int]):
         }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
-        numbers, value = np.sort(self.numbers(records)), self.answer(result, records)
-        if not len(numbers):
+        database, value = self.database(records), self.answer(result, records)
+        if not database.size:
             return {}
-        median = value_of(result) if value is None else value
-        middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, median))
-        through = int(np.searchsorted(numbers, median, "right"))
-        return {"median": numbers[middle].item(), "records_between": max(0, below - middle - 1, middle - through)}
+        point = np.uint64(result) if value is None else points_of([value])
+        middle, below = (database.size - 1) // 2, int(database.counts[database.values < point].sum())
+        through = int(database.counts[database.values <= point].sum())
+        return {"median": value_of(int(database.ranked(np.array(middle)))), "records_between": max(0, below - middle - 1, middle - through)}

@@ -169,6 +169,11 @@ class Answering(Role):
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     idle: float = option(86_400.0, "Ends after so long without a message of the server", metavar="T", unit="seconds")
 
+    @property
+    def copied(self) -> bool:
+        """The records of a member's clients stay where they are."""
+        return False
+
     def population(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
         check_whole("the first client", start, 0, MOST_CLIENTS["hosts"])
