@@ -80,7 +80,7 @@ def _of_the_machine(error: Exception) -> str:
 
 
 TABLES = dict.fromkeys(("--table", "--data", "--file", "--input"), "'--records'")
-MEANT = {**TABLES, "--bounds": "'--low' and '--high'", "--n": "'--clients'"}  # what others call them
+MEANT = {**TABLES, "--bounds": "--low and --high", "--n": "'--clients'"}  # what others call them
 
 
 def _run() -> int:
