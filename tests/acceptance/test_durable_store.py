@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -58,7 +59,7 @@ def _checked(path: Path, sent: list[bytes]) -> int:
 
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
-    """Test 4, once: killed before and after every step of a commit, and asked again by a client that is started again."""
+    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
     crashes, silent = 0, 0
     for turn in range(times):
         for point in range(STEPS):
@@ -70,6 +71,40 @@ def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path
             silent += _checked(path, sent) > len(sent)
     assert silent > 0, "some die between the commit and the reply"
     print(f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} charged and silent")
+
+
+def _pace(folder: Path) -> float:
+    """The seconds that a new round takes here and now, of which its store takes most."""
+    role, started = member(folder / "pace.store", 24.0), time.perf_counter()
+    for number in range(1, 41):
+        role.handle(asked(number))
+    return (time.perf_counter() - started) / 40
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
+    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
+    generator, path, answers, killed = random.Random(4), tmp_path / "killed.store", dict[int, bytes](), 0
+
+    def live(send: Callable[[bytes], None]) -> None:
+        role = member(path, 24.0)
+        for number in range(max(1, len(answers) - 4), 4000):  # some that were answered, and new ones
+            send(number.to_bytes(2) + told(role.handle(asked(number))))
+
+    member(path, 24.0).store.close()  # type: ignore[attr-defined]
+    pace = _pace(tmp_path)
+    while killed < kills or len(answers) < kills:  # on a busy machine few live to answer
+        sent, ended = forked(live, pace * generator.uniform(-2, 6))
+        assert ended == signal.SIGKILL
+        killed += 1
+        assert killed <= 20 * kills
+        for message in sent:
+            assert answers.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
+        for number in [*answers][-20:]:
+            role = member(path, 24.0)
+            assert role.store.get("run", number) is not None, "uncharged, and sent"
+            role.store.close()  # type: ignore[attr-defined]
+    print(f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 changed replies")
 
 
 @pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
