@@ -1,8 +1,10 @@
 """Clients with a store in a file, in processes that end where a test wants them to."""
 
 import os
+import select
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -75,8 +77,11 @@ class Doomed:
         self.left -= 1
 
 
-def forked(live: Callable[[Callable[[bytes], None]], None]) -> tuple[list[bytes], int]:
-    """What `live` has sent by the function it is given, in a process of its own, and the signal that ended it; 0 if it came to its end."""
+def forked(live: Callable[[Callable[[bytes], None]], None], kill_after: float | None = None) -> tuple[list[bytes], int]:
+    """What `live` has sent by the function it is given, in a process of its own, and the signal that ended it; 0 if it came to its end.
+
+    With `kill_after` it is killed so many seconds after its first word, or of less than nothing, after it has begun.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -87,6 +92,11 @@ def forked(live: Callable[[Callable[[bytes], None]], None]) -> tuple[list[bytes]
         finally:
             os._exit(1)
     os.close(writing)
+    if kill_after is not None:
+        if kill_after >= 0:
+            select.select([reading], [], [])
+        time.sleep(abs(kill_after))
+        os.kill(pid, signal.SIGKILL)
     with os.fdopen(reading, "rb") as stream:
         sent = _parted(stream.read())
     _, status = os.waitpid(pid, 0)
