@@ -36,10 +36,12 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
                 if name not in signature.parameters:
                     raise InputError(unknown(f"{declared.name} has no option", name, signature.parameters))
             try:
-                signature.bind(*values, **options)
+                question = kind(*values, **options)
             except TypeError as error:
-                raise InputError(f"{declared.name}: {error}; give options by name") from None
-            return release(kind(*values, **options), table)
+                if "__init__()" not in str(error):
+                    raise
+                raise InputError(f"{declared.name}: {str(error).partition('() ')[2]}; give options by name") from None
+            return release(question, table)
 
     parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]
     ask.__name__ = ask.__qualname__ = declared.name

@@ -212,7 +212,7 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True, missing="category"), "takes no seed"),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
         (lambda rows: ldp.curate.mean(rows, "age", eps=1), "mean has no option 'eps'; did you mean 'epsilon'"),  # type: ignore[call-arg]
-        (ldp.curate.mean, "mean: missing a required argument: 'column'"),
+        (ldp.curate.mean, "mean: missing 1 required positional argument: 'column'; give"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
