@@ -63,7 +63,7 @@ def _texts(files: Sequence[Path], form: Form, only: Collection[str] | None, said
                 raise InputError("the header has no end")
             wanted = chosen(named := [name for name in first if name], None if form.unsure else only)
             for block in _blocks(file, rest):
-                if block.count(b"\r") > block.count(b"\r\n"):
+                if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
                     raise InputError("a line may end in CR alone")
                 frame, empty = texts_of([(path, 0, block)], first, wanted, form)
                 left_out += empty
