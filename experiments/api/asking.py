@@ -4,15 +4,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import wraps
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import CSV, DATES, keywords, option
+from local_dp.experiments.api.declare import CSV, DATES, by_name, keywords, option
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Dates, Table, bounds_text, ends_of, records_of, sample_rows, settings_text, unsaid, warn
 from local_dp.experiments.text.layout import python_errors
@@ -178,25 +176,10 @@ class Options(TypedDict, total=False):
 
 
 def documented(function: F) -> F:
-    """The function with the options of a run in its documentation. Its call raises InputError for values that are not given, or not by name."""
-    expected = signature(function)
-    parameters = list(expected.parameters.values())
-    first = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
-
-    @wraps(function)
-    def called(*placed: Any, **how: Any) -> Any:
-        given = {*first[: len(placed)], *how}
-        if len(placed) > len(first):
-            others = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name not in how]
-            named = ", ".join(f"{name}={value!r:.80}" for name, value in zip(others, placed[len(first) :], strict=False))
-            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name{': ' * bool(named)}{named}")
-        for each in parameters:
-            if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
-                raise InputError(f"{function.__name__} needs {each.name}; add {f'{each.name}=...' if each.name != 'bounds' else 'bounds=(low, high)'}")
-        return function(*placed, **how)
-
+    """The function `by_name`, with the options of a run in its documentation."""
+    called = by_name(function)
     called.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return cast(F, called)
+    return called
 
 
 def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], settings: Mapping[str, Any], options: Iterable[str] = ()) -> LocalProtocol[Any]:
@@ -269,8 +252,8 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, 
     Works where an event loop is running too, as in a notebook.
     """
     notice = unsaid if options.private else options.notice
-    how: dict[str, Any] = {"csv": options.csv, "dates": options.dates, "only": options.reads(protocol), "copy": options.copied}
-    records = None if table is None else records_of(table, notice=notice, **how)
+    only, copy = options.reads(protocol), options.copied
+    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates, only=only, copy=copy)
     question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
     if records is None and isinstance(made_up, str) and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
         raise InputError("the question is about the columns of a table: add --records")

@@ -71,7 +71,6 @@ def _plain(texts: "polars.Expr", decimal: str, other: "polars.Expr | None" = Non
 
 def declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, path: Path) -> "polars.DataFrame":
     """The cells of declared numbers in the form that `polars` casts, each by itself. Raises InputError, from the header alone, where a comma may be decimal."""
-
     numbers = [name for name, kind in kinds.items() if kind in ("number", "whole", "truth") and name in frame.columns]
     if not form.decimal and form.sep not in ("", ",") and any(kinds[name] == "number" for name in numbers):
         raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]!r}, so its numbers may have decimal commas; say which: {_DECIMALS}")
@@ -140,7 +139,6 @@ def _facts(frame: "polars.LazyFrame", asked: "Mapping[K, polars.Expr]") -> dict[
 
 def _having(frame: "polars.LazyFrame", names: Iterable[str], pattern: str) -> list[str]:
     """The columns of which some cell has the pattern."""
-
     return [name for name, some in _facts(frame, {name: exactly(name).str.contains(pattern).any() for name in names}).items() if some]
 
 

@@ -15,7 +15,7 @@ from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals, Mean
 from local_dp.experiments.api.curating.tables import MarginalCounts, SyntheticRecords
 from local_dp.experiments.api.curating.values import Histogram, Median, Quantiles
-from local_dp.experiments.api.declare import keywords
+from local_dp.experiments.api.declare import by_name, keywords
 from local_dp.experiments.api.tables import Table
 from local_dp.experiments.api.trusted import Question, Release, release
 from local_dp.experiments.text.layout import python_errors
@@ -27,7 +27,6 @@ QUESTIONS: dict[str, type[Question[Any, Any]]] = {}  # by name, in the order of 
 def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Table, P], Release]:
     """Registers a question, and gives its function: a table, then the fields of the question."""
     declared = cast(type[Question[Any, Any]], kind)
-
     signature = inspect.signature(kind)
 
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
@@ -35,20 +34,14 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
             for name in options:
                 if name not in signature.parameters:
                     raise InputError(unknown(f"{declared.name} has no option", name, signature.parameters))
-            try:
-                question = kind(*values, **options)
-            except TypeError as error:
-                if "__init__()" not in str(error):
-                    raise
-                raise InputError(f"{declared.name}: {str(error).partition('() ')[2]}; give options by name") from None
-            return release(question, table)
+            return release(kind(*values, **options), table)
 
     parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]
     ask.__name__ = ask.__qualname__ = declared.name
     ask.__doc__ = f"{inspect.getdoc(declared)}\n\nKeywords:\n{keywords(declared)}"
     ask.__signature__ = signature.replace(parameters=parameters, return_annotation=Release)  # type: ignore[attr-defined]
     QUESTIONS[declared.name] = declared
-    return ask
+    return by_name(ask)
 
 
 median = _function(Median)

@@ -6,8 +6,10 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from local_dp.errors import InputError
 from local_dp.experiments.text.layout import as_csv
@@ -145,6 +147,30 @@ class Drawn:
             raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
         check_folder(path, "figure")
         return path
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def by_name(function: F) -> F:
+    """The function, whose call raises InputError for values that are not given, or not by name."""
+    parameters = list(signature(function).parameters.values())
+    first = [each.name for each in parameters if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+
+    @wraps(function)
+    def called(*placed: Any, **how: Any) -> Any:
+        given = {*first[: len(placed)], *how}
+        if len(placed) > len(first):
+            others = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name not in how]
+            named = ", ".join(f"{name}={value!r:.80}" for name, value in zip(others, placed[len(first) :], strict=False))
+            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name{': ' * bool(named)}{named}")
+        for each in parameters:
+            if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
+                form = "it first" if each.kind is Parameter.POSITIONAL_ONLY else "bounds=(low, high)" if each.name == "bounds" else f"{each.name}=..."
+                raise InputError(f"{function.__name__} needs {each.name}; add {form}")
+        return function(*placed, **how)
+
+    return cast(F, called)
 
 
 def check_folder(path: Path, what: str) -> None:

@@ -266,9 +266,8 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value. `notice` is that
     of `records_of`.
     """
-    simulated = not question.private
-    how: dict[str, Any] = {"csv": question.csv, "dates": question.dates, "only": question.reads, "copy": simulated}
-    records = records_of(table, question.schema, private=question.private, notice=notice, **how)
+    simulated, only = not question.private, question.reads
+    records = records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=only, copy=simulated)
     if question.person is not None:
         records = records.take(kept_rows(records[question.person], question.rows))
     size = question.size(records)

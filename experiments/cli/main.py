@@ -79,8 +79,8 @@ def _of_the_machine(error: Exception) -> str:
     return "a number is too large or too small to be computed with; give another"
 
 
-TABLES = dict.fromkeys(("--table", "--data", "--file", "--input"), "'--records'")
-MEANT = {**TABLES, "--bounds": "--low and --high", "--n": "'--clients'"}  # what others call them
+_RECORDS = ("--table", "--data", "--file", "--input")
+MEANT = {"--bounds": ("--low", "--high"), "--n": ("--clients",), **dict.fromkeys(_RECORDS, ("--records",))}  # a name in other tools, and ours
 
 
 def _run() -> int:
@@ -98,9 +98,9 @@ def _run() -> int:
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
         options = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
-        meant = MEANT.get(error.option_name, "")
-        nearest = meant if meant.split(" ")[0].strip("'") in options else repr(error.possibilities[0]) if error.possibilities else ""
-        near = f"did you mean {nearest}? " if nearest else f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
+        meant = [each for each in MEANT.get(error.option_name, ()) if each in options] or (error.possibilities or [])[:1]
+        parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
+        near = f"did you mean {' and '.join(map(repr, meant))}? " if meant else parameter
         called = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None
     except UsageError as error:

@@ -211,8 +211,8 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "leaves 'x > 0' open"),
         (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True, missing="category"), "takes no seed"),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
-        (lambda rows: ldp.curate.mean(rows, "age", eps=1), "mean has no option 'eps'; did you mean 'epsilon'"),  # type: ignore[call-arg]
-        (ldp.curate.mean, "mean: missing 1 required positional argument: 'column'; give"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(0, 99), eps=1), "mean has no option 'eps'; did you mean 'epsilon'"),  # type: ignore[call-arg]
+        (ldp.curate.mean, "mean needs column; add column="),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),

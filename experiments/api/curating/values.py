@@ -230,7 +230,7 @@ class Median(OfNumbers[int]):
         database, value = self.database(records), self.answer(result, records)
         if not database.size:
             return {}
-        point = np.uint64(result) if value is None else points_of([value])
+        point = np.uint64(result) if value is None else points_of([value])[0]
         middle, below = (database.size - 1) // 2, int(database.counts[database.values < point].sum())
         through = int(database.counts[database.values <= point].sum())
         return {"median": value_of(int(database.ranked(np.array(middle)))), "records_between": max(0, below - middle - 1, middle - through)}

@@ -40,7 +40,7 @@ class RunExperiment(Drawn):
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
     name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
-    full: bool = option(False, "All points (an hour or more for all experiments), or a few (five to ten minutes), the default", name="--full/--quick")
+    full: bool = option(False, "All points, or a few (five to ten minutes for all experiments), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")
     cluster: str = option("", CLUSTER, metavar="URL")

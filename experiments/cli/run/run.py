@@ -144,8 +144,7 @@ class Role(ProtocolCommand, RunOptions):
 
     def read(self, path: Path, only: Collection[str] | None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
-        how: dict[str, Any] = {"csv": self.csv, "dates": self.dates, "only": only, "copy": self.copied}
-        return read_records(path, schema, total=self.private, notice=SCREEN.note, **how)
+        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only, copy=self.copied)
 
     def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
         return RunOptions.reads(self, protocol)
