@@ -78,23 +78,23 @@ def write_provenance(path: Path, seed: Any, code: str) -> None:
     write_text(path, json.dumps(provenance(seed, code), indent=1, ensure_ascii=False) + "\n")
 
 
-def _source(module: str) -> Path | None:
+@cache
+def _module(module: str) -> tuple[str, frozenset[str]] | None:
+    """A module's source and the project's modules that it imports, at its top or inside a function; None of what is no module, such as a name inside one."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:  # `module` is a name inside a module that is not a package
         return None
-    return Path(spec.origin) if spec is not None and spec.origin is not None and spec.origin.endswith(".py") else None
-
-
-def _imports(source: str) -> set[str]:
-    """The project's modules that a source text imports, at its top or inside a function."""
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    source = Path(spec.origin).read_text(encoding="utf-8")
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] == _OURS}
+    return source, frozenset(name for name in found if name.split(".")[0] == _OURS)
 
 
 @cache
@@ -104,10 +104,10 @@ def code_stamp(module: str) -> str:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        path = _source(name)
-        if name not in texts and path is not None:
-            texts[name] = path.read_text(encoding="utf-8")
-            waiting += _imports(texts[name])
+        read = _module(name)
+        if name not in texts and read is not None:
+            texts[name], imports = read
+            waiting += imports
     return blake2b(canonical([version("numpy"), texts]).encode(), digest_size=8).hexdigest()
 
 

@@ -22,7 +22,7 @@ from local_dp.experiments.lab import catalogue
 from local_dp.experiments.lab.catalogue import chosen, load
 from local_dp.experiments.lab.claim import Scale, _adapters, _read
 from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.experiments.lab.store import MeasurementStore, _module, code_stamp, plain
 from local_dp.experiments.tiers.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
 
@@ -97,9 +97,11 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for changed in ("", "three", "two"):
         if changed:
             (package / f"{changed}.py").write_text("x = 2")
-        code_stamp.cache_clear()
+        for cached in (code_stamp, _module):
+            cached.cache_clear()
         stamps.append(code_stamp("local_dp.stamped.one"))
-    code_stamp.cache_clear()
+    for cached in (code_stamp, _module):
+        cached.cache_clear()
     del sys.modules["local_dp.stamped"]  # which the stamps imported
     assert stamps[0] == stamps[1] != stamps[2]
 
