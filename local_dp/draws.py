@@ -12,6 +12,7 @@ from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise, Noise
 
 WORD_BITS = 64
+_WORD = np.dtype("<u8")
 _BLOCK = 256  # words fetched at a time: a call for one word costs as much
 _ONE = Fraction(1)
 
@@ -49,7 +50,7 @@ class Draws:
         bits = (limit - 1).bit_length()
         while True:
             words = self.words(-(-bits // WORD_BITS))
-            drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") & ((1 << bits) - 1)
+            drawn = int.from_bytes(words.astype(_WORD, copy=False).tobytes(), "little") & ((1 << bits) - 1)
             if drawn < limit:
                 return drawn
 

@@ -98,7 +98,7 @@ class ParityPopulation(Population):
         if not isinstance(randomizer, Characters):
             return None
         lean = (randomizer.listed == self.r) / randomizer.gain
-        return np.stack([1 + lean, 1 - lean], axis=1) / (2 * randomizer.cells)
+        return (1 + np.outer(lean, (1, -1))) / (2 * randomizer.cells)
 
 
 class LadderPopulation(Population):

@@ -152,7 +152,9 @@ def _butterfly(values: Counts, combine: Callable[[Counts, Counts], tuple[Counts,
     half = 1
     while half < len(values):
         pairs = values.reshape(-1, 2, half)
-        values = np.stack(combine(pairs[:, 0], pairs[:, 1]), axis=1).reshape(-1)
+        combined = np.empty_like(pairs)
+        combined[:, 0], combined[:, 1] = combine(pairs[:, 0], pairs[:, 1])
+        values = combined.reshape(-1)
         half *= 2
     return values
 

@@ -200,5 +200,5 @@ def hard_thresholds(bits: int, alpha: float, target: int, flipped: float = 0.0) 
 def random_target(bits: int, generator: np.random.Generator) -> int:
     """A random odd threshold in the middle half, so that there is room on both sides."""
     words = generator.integers(0, 1 << 32, -(-bits // 32), dtype=np.uint64)
-    number = sum(int(word) << 32 * place for place, word in enumerate(words)) % (1 << (bits - 1))
+    number = int.from_bytes(words.astype("<u4").tobytes(), "little") % (1 << (bits - 1))
     return (number + (1 << (bits - 2))) | 1
