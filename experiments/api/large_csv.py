@@ -1,28 +1,36 @@
 """CSV files that may not fit in memory, as Parquet files in a temporary folder: the same rules read them as read small ones, some rows at a time."""
 
 import codecs
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TextIO
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.cells import Form, guessed, stripped, typed
-from local_dp.experiments.api.files import ADVICE, BOMS, check_same, header_of, texts_of
+from local_dp.experiments.api.cells import MISSING, TRUTH, Form, guessed, number_pattern, stripped, typed
+from local_dp.experiments.api.files import ADVICE, BOMS, check_same, count_of, header_of, texts_of
 from local_dp.records import chosen
+
+if TYPE_CHECKING:
+    import polars  # imported where it is used: it takes a third of a second
 
 LARGE = 1 << 26  # bytes: from here on
 BLOCK = 1 << 24  # characters or bytes that are read at a time
+SAMPLE = 100  # rows that show which columns are numbers
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
 
 
 class Copied(NamedTuple):
-    """The columns of a CSV table in Parquet files, the names of all its columns, and what was detected. The files go when nobody holds `home` any more."""
+    """The columns of a CSV table in Parquet files, the names of all its columns, its form, and what was detected. The files go when nobody holds `home`."""
 
     home: TemporaryDirectory[str]
     files: list[Path]
     names: list[str]
+    form: Form
     said: list[str]
+
+
+Reader: TypeAlias = "Callable[[bytes, Path, Sequence[str], Collection[str], Form], tuple[polars.DataFrame, int]]"  # the wanted cells of rows, and empty rows
 
 
 def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] | None) -> Copied | None:
@@ -34,46 +42,99 @@ def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] 
         return None
     import polars
 
-    home, said = TemporaryDirectory(prefix="local-dp-table-"), [] if path in files else [f"{len(files)} {files[0].suffix.lower()} files"]
-    try:
-        texts, form, names = _texts(files, form, only, said, Path(home.name))
-    except (InputError, OSError):
+    said = [] if path in files else [f"{len(files)} {files[0].suffix.lower()} files"]
+    if form == Form() and (made := _copied(files, form, only, said, Plain(), plain=True)):
+        return made
+    made = _copied(files, form, only, said, lambda block, path, first, wanted, form: texts_of([(path, 0, block)], first, wanted, form))
+    if made is None:
         return None
     with polars.Config(engine_affinity="streaming"):
-        lazy = polars.scan_parquet(texts, glob=False)
-        columns = guessed(stripped(lazy), form, path, said, only)
+        lazy = polars.scan_parquet(made.files, glob=False)
+        columns = guessed(stripped(lazy), made.form, path, made.said, only)
     if polars.Int128 in stripped(lazy).select(columns).collect_schema().dtypes():  # Parquet has no such numbers
         return None
-    tables = [text.with_suffix(".typed.parquet") for text in texts]
-    for text, table in zip(texts, tables, strict=True):
+    tables = [text.with_suffix(".typed.parquet") for text in made.files]
+    for text, table in zip(made.files, tables, strict=True):
         typed(polars.scan_parquet(text, glob=False).collect(), columns, only).write_parquet(table)
         text.unlink()
-    return Copied(home, tables, names, said)
+    return made._replace(files=tables)
 
 
-def _texts(files: Sequence[Path], form: Form, only: Collection[str] | None, said: list[str], folder: Path) -> tuple[list[Path], Form, list[str]]:
-    """The texts of all rows in files of the folder, as `files.read_table` has them in memory. Raises InputError for what it would refuse, and what is rare."""
-    first, parts, left_out = list[str](), list[Path](), 0
-    for path in files:
-        with reading(path, ADVICE), path.open(encoding=(encoding := _encoding(path, form)), newline="") as file:
-            start = file.read(_START).removeprefix("\ufeff").encode()
-            names, form, _, rest = header_of(path, start, encoding, None, form, said, first)
-            check_same(names, first := first or names, path, files[0])
-            if b"\n" not in start or (not rest and file.read(1)):
-                raise InputError("the header has no end")
-            wanted = chosen(named := [name for name in first if name], None if form.unsure else only)
-            for block in _blocks(file, rest):
-                if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
-                    raise InputError("a line may end in CR alone")
-                frame, empty = texts_of([(path, 0, block)], first, wanted, form)
-                left_out += empty
-                if frame.height:
-                    parts.append(folder / f"{len(parts):06}.parquet")
-                    frame.write_parquet(parts[-1], compression="lz4")
+class Plain:
+    """Reads columns of plain numbers and texts by the parser of `polars`, where the rules of `cells` certainly give the same; else raises InputError."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, polars.DataType] = {}  # of each column, under the names that `polars` gives them; those that are not wanted are texts
+
+    def __call__(self, block: bytes, path: Path, first: Sequence[str], wanted: Collection[str], form: Form) -> "tuple[polars.DataFrame, int]":
+        import polars
+
+        if form != Form(sep=",") or not block.isascii() or any(sign in block for sign in (b'"', b"\r", b"\0")):
+            raise InputError("cells may be more than they seem")
+        wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
+        self.kinds = self.kinds or _kinds(block, read)
+        frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=sorted({*read, wide - 1}))
+        if len(self.kinds) != wide or frame.height != count_of(b"\n", block) or frame[:, -1].null_count():
+            raise InputError("a row may be empty or short")
+        if count_of(b",", block) != frame.height * (wide - 1):
+            raise InputError("a row is long")
+        frame = frame[:, : len(read)]
+        if not all(within.all() for within in frame.select(polars.col(polars.Float64).abs() < 2.0**63)):  # also not of nan; whole numbers may need more bits
+            raise InputError("a number is too large")
+        if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame.select(polars.col(polars.String))):
+            raise InputError("a text may be a missing cell")
+        frame.columns = [first[place] for place in read]
+        return frame, 0
+
+
+def _kinds(block: bytes, read: Sequence[int]) -> "dict[str, polars.DataType]":
+    """The kinds of all columns: of these places, as the first rows show, numbers or certainly texts; the others are read as texts."""
+    import polars
+
+    sample = polars.read_csv(block, has_header=False, n_rows=SAMPLE, infer_schema_length=SAMPLE)
+    other = "|".join((number_pattern("."), number_pattern(","), MISSING, f"(?i)^({'|'.join(TRUTH)})$"))
+    for column in sample.select(polars.nth(read)):
+        if column.dtype not in (polars.Int64, polars.Float64) and (column.dtype != polars.String or column.str.strip_chars().str.contains(other).all()):
+            raise InputError("cells may be other than numbers or texts")
+    return {column.name: column.dtype if place in read else polars.String() for place, column in enumerate(sample)}
+
+
+def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, said: Sequence[str], reader: Reader, plain: bool = False) -> Copied | None:
+    """All rows in files of a temporary folder, some at a time, as `files.read_table` has them in memory. None for what is refused, there or by the reader."""
+    home = TemporaryDirectory(prefix="local-dp-table-")
+    first, said, parts, left_out = list[str](), list(said), list[Path](), 0
+    try:
+        for path in files:
+            with reading(path, ADVICE), _opened(path, form, plain) as file:
+                start = _read(file, _START).removeprefix(codecs.BOM_UTF8)
+                names, form, _, rest = header_of(path, start, getattr(file, "encoding", "utf-8"), None, form, said, first)
+                check_same(names, first := first or names, path, files[0])
+                if b"\n" not in start or (not rest and file.read(1)):
+                    raise InputError("the header has no end")
+                wanted = chosen(named := [name for name in first if name], None if form.unsure else only)
+                for block in _blocks(file, rest):
+                    if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
+                        raise InputError("a line may end in CR alone")
+                    frame, empty = reader(block, path, first, wanted, form)
+                    left_out += empty
+                    if frame.height:
+                        parts.append(Path(home.name) / f"{len(parts):06}.parquet")
+                        frame.write_parquet(parts[-1], compression="lz4")
+    except (InputError, OSError):
+        return None
     said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)
-    if not parts:
-        raise InputError("there are no rows")
-    return parts, form, named
+    return Copied(home, parts, named, form, said) if parts else None
+
+
+def _opened(path: Path, form: Form, plain: bool) -> IO[Any]:
+    """The file, as bytes if it is plain, else as text."""
+    return path.open("rb") if plain else path.open(encoding=_encoding(path, form), newline="")
+
+
+def _read(file: IO[Any], size: int) -> bytes:
+    """So many characters or bytes, in UTF-8."""
+    more = file.read(size)
+    return more if isinstance(more, bytes) else more.encode()
 
 
 def _encoding(path: Path, form: Form) -> str:
@@ -93,14 +154,14 @@ def _encoding(path: Path, form: Form) -> str:
     return encoding
 
 
-def _blocks(file: TextIO, rest: bytes) -> Iterator[bytes]:
+def _blocks(file: IO[Any], rest: bytes) -> Iterator[bytes]:
     """What is left of a text, whole rows at a time, and without the empty lines at its end."""
     size, ended = BLOCK, False
     while True:
         while len(rest) < size and not ended:
-            more = file.read(BLOCK).encode()
+            more = _read(file, BLOCK)
             rest, ended = rest + more, not more
-        if end := _end(rest[:size]):
+        if end := _end(rest, min(size, len(rest))):
             yield rest[:end]
             rest, size = rest[end:], BLOCK
         elif size <= len(rest):
@@ -111,10 +172,10 @@ def _blocks(file: TextIO, rest: bytes) -> Iterator[bytes]:
             return
 
 
-def _end(text: bytes) -> int:
-    """The end of the last row that certainly ends: no quote is open, and the empty lines after it are not counted. 0 if there is none."""
-    end = text.rfind(b"\n") + 1
-    odd = text.count(b'"', 0, end) % 2
+def _end(text: bytes, stop: int) -> int:
+    """The end of the last row that certainly ends before `stop`: no quote is open, and the empty lines after it are not counted. 0 if there is none."""
+    end = text.rfind(b"\n", 0, stop) + 1
+    odd = text.count(b'"', 0, end) % 2 if b'"' in text else 0  # looking is faster than counting
     while odd and end:
         before = text.rfind(b"\n", 0, end - 1) + 1
         odd ^= text.count(b'"', before, end) % 2

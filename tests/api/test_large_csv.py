@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import local_dp as ldp
 from local_dp import records as slices
 from local_dp.errors import InputError
 from local_dp.experiments.api import large_csv
+from local_dp.experiments.api.files import texts_of
 from local_dp.experiments.api.tables import read_records, unsaid
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.storage.scanned import Scanned
@@ -39,10 +42,12 @@ LATE: dict[str, str | bytes] = {
     "a mark": CLEAN.encode("utf-8-sig"), "windows": CLEAN.encode() + "1,Köln,2\n".encode("cp1252"), "UTF-16": CLEAN.encode("utf-16"), "NUL": CLEAN + "1,\0,2\n",
     "no line end": CLEAN + "1,z,2", "CR": CLEAN.replace("\n", "\r"), "a CR": CLEAN + "1,x,\n2,y,\rz\n", "patterns": "*,^b$\n1,x\n",
     "CRLF": CLEAN.replace("\n", "\r\n"), "no rows": "a,b,c\n\n", "two names": "a,b,a\n1,2,3\n",
+    "beyond 64 bits at first": f"a,b,c\n{2**70},x,1\n{2**70},y,2\n", "nan": "a,b,c\n.5,x,1\nnan,x,2\n", "blanks": CLEAN + "  ,  ,3\n",
+    "fractions": CLEAN.replace("0.5", "1e3"), "empty at first": "a,b,c\n,,1\n" + CLEAN[6:], "a short row in the middle": CLEAN + "1,2\n1,2,3,4\n",
 }  # fmt: skip
 FILES = {name: Export("t.csv", each.encode() if isinstance(each, str) else each) for name, each in LATE.items()}
 FILES |= {name: each for name, each in EXPORTS.items() if not each.file.endswith((".xlsx", ".parquet", ".xls", "kinds"))}
-WHOLE = {"dates", "a long text", "beyond 64 bits", "CR", "Macintosh, lines end in CR"}  # read by the reader of small files, though they are right
+WHOLE = {"dates", "a long text", "beyond 64 bits", "beyond 64 bits at first", "CR", "Macintosh, lines end in CR"}  # read by the reader of small files, though they are right
 
 
 def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
@@ -56,11 +61,11 @@ def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
     return (columns, table.known, table.odd, table_digest(table), said), isinstance(table, Scanned)
 
 
-def _compare(path: Path, csv: str, monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...] = BLOCKS) -> bool:
-    """Compares both readers on all columns and on one; whether the copy was used for all."""
+def _compare(path: Path, csv: str, monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, ...] = BLOCKS, columns: Sequence[str] = "b") -> bool:
+    """Compares both readers on all columns and on single ones; whether the copy was used for all."""
     copies = list[bool]()
     monkeypatch.setattr(large_csv, "LARGE", 1)
-    for only in (None, ["b"]):
+    for only in (None, *([name] for name in columns)):
         expected, _ = _read(path, csv, only, copy=False)
         for block in blocks:
             monkeypatch.setattr(large_csv, "BLOCK", block)
@@ -75,7 +80,41 @@ def test_both_readers_agree(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     """On files of every program, and where a late row decides; in blocks of some rows. What is right is copied, but what is rare."""
     path = FILES[name].write(tmp_path)
     right = not isinstance(_read(path, FILES[name].csv, None, copy=False)[0], str)
-    assert _compare(path, FILES[name].csv, monkeypatch) == (right and name not in WHOLE)
+    assert _compare(path, FILES[name].csv, monkeypatch, columns="abc" if name in LATE else "b") == (right and name not in WHOLE)
+
+
+SPELT = ("+7", "-0", "007", "1.", ".5", "-.5e-3", "1E5", "1e+5", "1e", "e5", "1_000", "0x10", "inf", "-Infinity", "NaN", "1e999", "1e-320", "- 1", "1 2", "--1", "5%",
+         str(2**63), str(-(2**63)), str(2**53 + 1), "0." + "1" * 60, "1" * 25 + ".5", "true", "T", "-", ".", "+", "\t3", "4 ", "2020-01-02", "Na", "x")  # fmt: skip
+
+
+@pytest.mark.parametrize("other", short(("2.5", "3", "y"), lambda other: other == "2.5"))
+def test_both_readers_agree_on_every_spelling(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the first cell, which shows the kind of its column, and as a late one; among fractions, whole numbers and texts."""
+    for word in SPELT:
+        (path := tmp_path / "t.csv").write_text("".join(f"{each}\n" for each in ("a,b", f"{word},{other}", f"{other},1", f"{other},2", f"{word},{other}")))
+        _compare(path, "", monkeypatch, blocks=(10,), columns="a")
+
+
+def test_both_readers_agree_on_every_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of long decimal fractions, large and small."""
+    path, generator = tmp_path / "t.csv", np.random.default_rng(1)
+    digits = ["".join(map(str, generator.integers(10, size=generator.integers(1, 30)))) for _ in range(400)]
+    path.write_text("a,b\n" + "".join(f"{one}.{other}e{len(other) - 9 * len(one)},1\n" for one, other in pairwise(digits)))
+    assert _compare(path, "", monkeypatch, blocks=(1000,), columns="a")
+
+
+def test_plain_cells_are_read_by_the_parser_of_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all others by the rules of small files."""
+    monkeypatch.setattr(large_csv, "LARGE", 1)
+    (path := tmp_path / "t.csv").write_text(CLEAN)
+    slow = list[str]()
+    monkeypatch.setattr(large_csv, "texts_of", lambda *told: (slow.append("texts"), texts_of(*told))[1])
+    for only in ("a", "b", "c", "ab"):
+        _read(path, "", only, copy=True)
+        assert not slow
+    path.write_text(CLEAN + "1,NA,1\n")
+    _read(path, "", "b", copy=True)
+    assert slow
 
 
 @pytest.mark.parametrize("seed", short(range(12), lambda seed: seed < 2))
