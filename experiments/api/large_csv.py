@@ -79,8 +79,6 @@ class Plain:
         if count_of(b",", block) != frame.height * (wide - 1):
             raise InputError("a row is long")
         frame = frame[:, : len(read)]
-        if not all(within.all() for within in frame.select(polars.col(polars.Float64).abs() < 2.0**63)):  # also not of nan; whole numbers may need more bits
-            raise InputError("a number is too large")
         if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame.select(polars.col(polars.String))):
             raise InputError("a text may be a missing cell")
         frame.columns = [first[place] for place in read]

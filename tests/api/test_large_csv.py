@@ -42,7 +42,7 @@ LATE: dict[str, str | bytes] = {
     "a mark": CLEAN.encode("utf-8-sig"), "windows": CLEAN.encode() + "1,Köln,2\n".encode("cp1252"), "UTF-16": CLEAN.encode("utf-16"), "NUL": CLEAN + "1,\0,2\n",
     "no line end": CLEAN + "1,z,2", "CR": CLEAN.replace("\n", "\r"), "a CR": CLEAN + "1,x,\n2,y,\rz\n", "patterns": "*,^b$\n1,x\n",
     "CRLF": CLEAN.replace("\n", "\r\n"), "no rows": "a,b,c\n\n", "two names": "a,b,a\n1,2,3\n",
-    "beyond 64 bits at first": f"a,b,c\n{2**70},x,1\n{2**70},y,2\n", "nan": "a,b,c\n.5,x,1\n.5,x,2\nnan,x,3\n", "blanks": CLEAN + "  ,  ,3\n",
+    "beyond 64 bits at first": f"a,b,c\n{2**70},x,1\n{2**70},y,2\n", "nan": "a,b,c\n.5,x,1\n.5,x,2\nnan,x,3\n", "whole beyond 64 bits among fractions": f"a,b,c\n.5,x,1\n1,x,2\n{2**70},x,3\n", "blanks": CLEAN + "  ,  ,3\n",
     "fractions": CLEAN.replace("0.5", "1e3"), "empty at first": "a,b,c\n,,1\n" + CLEAN[6:], "a short row in the middle": CLEAN + "1,2\n1,2,3,4\n",
 }  # fmt: skip
 FILES = {name: Export("t.csv", each.encode() if isinstance(each, str) else each) for name, each in LATE.items()}
