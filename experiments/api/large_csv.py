@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 LARGE = 1 << 26  # bytes: from here on
-BLOCK = 1 << 24  # characters or bytes that are read at a time
+BLOCK = 1 << 23  # characters or bytes that are read at a time
 SAMPLE = 100  # rows that show which columns are numbers
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
 

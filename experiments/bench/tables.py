@@ -1,4 +1,4 @@
-"""Tables in Parquet files that do not fit in memory, beside bare Polars that reads the one column and randomizes it."""
+"""Tables in Parquet and CSV files that do not fit in memory, beside bare Polars that reads the one column and randomizes it."""
 
 import subprocess
 import sys
@@ -19,8 +19,9 @@ from local_dp.protocols.surveys.survey import Survey
 QUESTION = "x0 > 49"
 _PART = 10**6  # rows
 _FEW = 10
-_ROWS = (10**7, 10**8)
-_TIME, _SPREAD = 3.0, 64.0  # times that of bare Polars, and MiB
+_ROWS = 10**8
+_TABLES = ((10**7, ".parquet", 3.0), (_ROWS, ".parquet", 3.0), (10**7, ".csv", 5.0))  # with the times that of bare Polars
+_SPREAD = 64.0  # MiB
 
 BARE = """
 import sys, time
@@ -35,7 +36,8 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 query, which = LocalQuery(Question("x0 > 49"), BinaryRR(1.0), Cohort(0, 1)), Draw(1)
 
 def asked(path):
-    values = polars.read_parquet(path, columns=["x0"])["x0"].to_numpy() > 49
+    read = polars.read_csv if path.suffix == ".csv" else polars.read_parquet
+    values = read(path, columns=["x0"])["x0"].to_numpy() > 49
     return int(randomize(query, values, 0, KeyedNoise(0), which, which.key(COINS, 0)).sum())
 
 started = time.perf_counter()
@@ -46,16 +48,16 @@ print(time.perf_counter() - started)
 
 
 @contextmanager
-def parquet_table(rows: int) -> Iterator[Path]:
-    """A folder of Parquet files with so many rows of 10 columns, whole numbers, fractions and texts: one part of a million rows under many names."""
+def _table(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
+    """A folder of files with so many rows of 10 columns, whole numbers, fractions and texts: one part of a million rows under many names."""
     import polars
 
     generator, many = np.random.default_rng(0), min(rows, _PART)
     numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {f"y{place}": generator.random(many).round(3) for place in range(3)}
     texts = {f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)}
     with tempfile.TemporaryDirectory(prefix="ldp-table-") as folder:
-        first = Path(folder) / "0000.parquet"
-        polars.DataFrame(numbers | texts).write_parquet(first)
+        first, frame = Path(folder) / f"0000{suffix}", polars.DataFrame(numbers | texts)
+        (frame.write_csv if suffix == ".csv" else frame.write_parquet)(first)
         for part in range(1, rows // many):
             first.with_stem(f"{part:04}").hardlink_to(first)
         yield Path(folder)
@@ -63,16 +65,16 @@ def parquet_table(rows: int) -> Iterator[Path]:
 
 def table_speeds() -> list[Speed]:
     """Whole commands, without the time that they take for ten rows. References: bare Polars, once it is imported; the memory for a million rows."""
-    with parquet_table(_FEW) as few, parquet_table(_PART) as part:
+    with _table(_FEW) as few, _table(_PART) as part:
         SCREEN.working("measuring tables of ten and of a million rows")
         start, memory = _asked(few)[0], _asked(part)[1]
     speeds = []
-    for rows in _ROWS:
-        what = f"survey of 10^{len(str(rows)) - 1} rows, 1 of 10 columns"
+    for rows, suffix, most in _TABLES:
+        what = f"survey of 10^{len(str(rows)) - 1} rows{' of CSV' * (suffix == '.csv')}, 1 of 10 columns"
         SCREEN.working(f"measuring a {what}")
-        with parquet_table(rows) as folder:
+        with _table(rows, suffix) as folder:
             seconds, mebibytes = _asked(folder)
-            speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", _bare(folder), _TIME))
+            speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", _bare(folder), most))
             speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", memory, 1 + _SPREAD / memory))
     return speeds
 
@@ -80,7 +82,7 @@ def table_speeds() -> list[Speed]:
 def all_cluster_speeds() -> list[Speed]:
     """Two Dask workers on synthetic clients, and on a table whose files they read themselves."""
     speeds = cluster_speeds("survey, 10^9 clients", Survey(), Survey().synthetic(CLIENTS, 0))
-    with parquet_table(_ROWS[-1]) as folder:
+    with _table(_ROWS) as folder:
         survey = Survey(QUESTION)
         table = read_records(folder, notice=unsaid, only=survey.reads)
         return speeds + cluster_speeds("survey of 10^8 rows", survey, Rows(table))
