@@ -72,8 +72,9 @@ class Plain:
         if form != Form(sep=",") or not block.isascii() or any(sign in block for sign in (b'"', b"\r", b"\0")):
             raise InputError("cells may be more than they seem")
         wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
-        self.kinds = self.kinds or _kinds(block, read)
-        frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=sorted({*read, wide - 1}))
+        self.kinds = self.kinds or _kinds(block, path, read)
+        with reading(path, ADVICE):
+            frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=sorted({*read, wide - 1}))
         if len(self.kinds) != wide or frame.height != count_of(b"\n", block) or frame[:, -1].null_count():
             raise InputError("a row may be empty or short")
         if count_of(b",", block) != frame.height * (wide - 1):
@@ -85,11 +86,12 @@ class Plain:
         return frame, 0
 
 
-def _kinds(block: bytes, read: Sequence[int]) -> "dict[str, polars.DataType]":
+def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.DataType]":
     """The kinds of all columns: of these places, as the first rows show, numbers or certainly texts; the others are read as texts."""
     import polars
 
-    sample = polars.read_csv(block, has_header=False, n_rows=SAMPLE, infer_schema_length=SAMPLE)
+    with reading(path, ADVICE):
+        sample = polars.read_csv(block, has_header=False, n_rows=SAMPLE, infer_schema_length=SAMPLE)
     other = "|".join((number_pattern("."), number_pattern(","), MISSING, f"(?i)^({'|'.join(TRUTH)})$"))
     for column in sample.select(polars.nth(read)):
         if column.dtype not in (polars.Int64, polars.Float64) and (column.dtype != polars.String or column.str.strip_chars().str.contains(other).all()):
