@@ -97,6 +97,7 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
     grouped = _having(frame, numbers, rf"\d[{group}]\d")
     plain = {name: _plain(exactly(name), decimal) if decimal == "," or name in grouped else exactly(name) for name in numbers}
     cast = {(name, kind): plain[name].cast(kind, strict=False) for name in numbers for kind in (polars.Float64, polars.Int64, polars.Int128)}
+    cast |= {key: cell.fill_nan(None) for key, cell in cast.items() if key[1] == polars.Float64}  # the word nan is a missing cell
     lacks = _facts(frame, {key: cell.null_count() for key, cell in cast.items() if key[1] != polars.Int128})
     broken = [name for name in numbers if lacks[name, polars.Float64] != lacks[name, polars.Int64]]
     lacks |= _facts(frame, {(name, polars.Int128): cast[name, polars.Int128].null_count() for name in broken})

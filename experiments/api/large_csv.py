@@ -1,14 +1,14 @@
 """CSV files that may not fit in memory, as Parquet files in a temporary folder: the same rules read them as read small ones, some rows at a time."""
 
 import codecs
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import MISSING, TRUTH, Form, guessed, number_pattern, stripped, typed
-from local_dp.experiments.api.files import ADVICE, BOMS, check_same, count_of, header_of, texts_of
+from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, header_of, texts_of
 from local_dp.records import chosen
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ class Copied(NamedTuple):
     said: list[str]
 
 
-Reader: TypeAlias = "Callable[[bytes, Path, Sequence[str], Collection[str], Form], tuple[polars.DataFrame, int]]"  # the wanted cells of rows, and empty rows
-
-
 def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] | None) -> Copied | None:
     """The columns `only` of CSV files, in a temporary folder; memory does not grow with the rows. None where the reader of small files is to read, or refuse.
 
@@ -43,9 +40,9 @@ def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] 
     import polars
 
     said = [] if path in files else [f"{len(files)} {files[0].suffix.lower()} files"]
-    if form == Form() and (made := _copied(files, form, only, said, Plain(), plain=True)):
+    if form == Form() and (made := _copied(files, form, only, said, plain=True)):
         return made
-    made = _copied(files, form, only, said, lambda block, path, first, wanted, form: texts_of([(path, 0, block)], first, wanted, form))
+    made = _copied(files, form, only, said, plain=False)
     if made is None:
         return None
     with polars.Config(engine_affinity="streaming"):
@@ -61,14 +58,15 @@ def copied(path: Path, files: Sequence[Path], form: Form, only: Collection[str] 
 
 
 class Plain:
-    """Reads columns of plain numbers and texts by the parser of `polars`, where the rules of `cells` certainly give the same; else raises InputError."""
+    """Reads rows as `texts_of` does, but as numbers and texts, by the parser of `polars`. Raises InputError where the rules of `cells` may differ."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, polars.DataType] = {}  # of each column, under the names that `polars` gives them; those that are not wanted are texts
 
-    def __call__(self, block: bytes, path: Path, first: Sequence[str], wanted: Collection[str], form: Form) -> "tuple[polars.DataFrame, int]":
+    def __call__(self, bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form) -> "tuple[polars.DataFrame, int]":
         import polars
 
+        ((path, _, block),) = bodies
         if form != Form(sep=",") or not block.isascii() or any(sign in block for sign in (b'"', b"\r", b"\0")):
             raise InputError("cells may be more than they seem")
         wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
@@ -82,6 +80,8 @@ class Plain:
         frame = frame[:, : len(read)]
         if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame.select(polars.col(polars.String))):
             raise InputError("a text may be a missing cell")
+        if any(numbers.is_nan().any() for numbers in frame.select(polars.col(polars.Float64))):
+            raise InputError("a number is the word nan")
         frame.columns = [first[place] for place in read]
         return frame, 0
 
@@ -99,9 +99,9 @@ def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.D
     return {column.name: column.dtype if place in read else polars.String() for place, column in enumerate(sample)}
 
 
-def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, said: Sequence[str], reader: Reader, plain: bool = False) -> Copied | None:
-    """All rows in files of a temporary folder, some at a time, as `files.read_table` has them in memory. None for what is refused, there or by the reader."""
-    home = TemporaryDirectory(prefix="local-dp-table-")
+def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, said: Sequence[str], plain: bool) -> Copied | None:
+    """All rows in files of a temporary folder, some at a time: as `Plain` reads them, or `texts_of`. None for what is refused, and what is rare."""
+    home, read = TemporaryDirectory(prefix="local-dp-table-"), Plain() if plain else texts_of
     first, said, parts, left_out = list[str](), list(said), list[Path](), 0
     try:
         for path in files:
@@ -115,7 +115,7 @@ def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, sai
                 for block in _blocks(file, rest):
                     if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
                         raise InputError("a line may end in CR alone")
-                    frame, empty = reader(block, path, first, wanted, form)
+                    frame, empty = read([(path, 0, block)], first, wanted, form)
                     left_out += empty
                     if frame.height:
                         parts.append(Path(home.name) / f"{len(parts):06}.parquet")
