@@ -128,7 +128,7 @@ EXPORTS: dict[str, Export] = {
     "MySQL, all quoted, NULL": Export("sql.csv", b'"id";"n"\n"1";"5"\n"2";NULL\n', {"id": [1, 2], "n": [5.0, NONE]}, ("separator ';'", "'NULL' missing")),
     "Python, True and False": Export("py.csv", b"ok,x\nTrue,1\nFalse,2\n,3\n", {"ok": [1.0, 0.0, NONE], "x": [1, 2, 3]}),
     "Python, nan": Export("nan.csv", b"x,n\n.5,1\nnan,2\nNaN,nan\n", {"x": [0.5, NONE, NONE], "n": [1.0, 2.0, NONE]},
-        ("'nan' missing in 'x' and 'n'", "'NaN' missing in 'x'")),
+        ("'nan' missing in 'x', 'n'", "'NaN' missing in 'x'")),
     "trailing empty lines": Export("tail.csv", b"a,b\n1,x\n2,y\n\n\r\n\n", {"a": [1, 2], "b": ["x", "y"]}),
     "Macintosh, lines end in CR": Export("cr.csv", b"a,b\r1,2\r3,4\r", {"a": [1, 3], "b": [2, 4]}),
     "a line inside quotes": Export("lines.csv", b'a,b\r\n"x\r\ny",1\r\n"5"" pipe",2\r\n', {"a": ["x\r\ny", '5" pipe'], "b": [1, 2]}),
