@@ -86,7 +86,9 @@ class FiniteChannel(Randomizer):
         """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
         if len(reports) and int(reports.max()) >= self.alphabet:
             raise IndexError(f"{self.name}: report {reports.max()} is out of bounds: there are {self.alphabet}")
-        places = reports if self.cells == 1 else cells.astype(np.intp) * self.alphabet + reports.astype(np.intp)
+        places = reports.astype(np.intp, copy=False)
+        if self.cells > 1:
+            places = cells.astype(np.intp) * self.alphabet + places
         return Tally(np.bincount(places, minlength=self.cells * self.alphabet).reshape(self.cells, self.alphabet))
 
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:

@@ -236,7 +236,7 @@ def test_the_law_of_ones_is_that_of_the_channel(kind: type[UnaryEncoding]) -> No
     vectors = np.unpackbits(np.arange(32, dtype=np.uint8)[:, None], axis=1, count=5, bitorder="little")
     for value in range(5):
         shares = np.array(randomizer.ones)[randomizer.code[value]] / randomizer.total
-        law = np.bincount(vectors.sum(axis=1), weights=np.where(vectors == 1, shares, 1 - shares).prod(axis=1))
+        law = np.bincount(vectors.sum(axis=1, dtype=int), weights=np.where(vectors == 1, shares, 1 - shares).prod(axis=1))
         assert np.allclose(law, ones_law(randomizer), atol=1e-15)
 
 
