@@ -320,7 +320,7 @@ def test_only_what_was_said_is_heard(examples: int, least: int) -> None:
     seen = {"genuine": 0, "forged": 0}
     by_server, by_member = _party(-1, 0), _party(0, 0)
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples, derandomize=True, database=None)
     @given(_mutated())
     def search(delivery: Delivery) -> None:
         from_server = "/req/" in delivery.topic

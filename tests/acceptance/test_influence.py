@@ -136,7 +136,7 @@ def test_where_the_result_is_no_average_nothing_is_said() -> None:
     assert influence_of(Nonadaptive((one, one), lambda tallies: one.randomizer.estimate(tallies[0]))) is None
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(["grr", "hadamard", "oue", "subset-selection", "olh"]), st.integers(2, 6), st.integers(1, 60), st.integers(0, 60), st.integers(0, 1 << 30)
 )

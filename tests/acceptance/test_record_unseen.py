@@ -99,7 +99,7 @@ def test_every_query_is_total_and_silent(examples: int, least: int) -> None:
     """The attack was a product that overflows for one record of two: every query, parameters and columns of any type by search."""
     seen: dict[str, int] = {}
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
     def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
         table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))

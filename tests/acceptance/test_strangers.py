@@ -113,7 +113,7 @@ def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
     honest = msgpack.packb({**_asking(), "asks": _asking()["asks"] * MAX_ASKS})
     reference = max(_peak(decode, honest, CLIENT)[2], 1e-3)
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(_junk(), st.sampled_from([SERVER, CLIENT]))
     def search(payload: bytes, side: Side) -> None:
         _, most, took = _peak(decode, payload, side)
@@ -263,7 +263,7 @@ def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes:
     """Every query and randomizer, with parameters of any size by search: replies and refusals alike stay within the stated entries and 512 MB."""
     seen, worst = dict[str, int](), [0.0]
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(QUERY_ASKS, RANDOMIZER_ASKS, st.booleans())
     def search(query: tuple[str, dict[str, Any]], by: tuple[str, dict[str, Any]], fit: bool) -> None:
         base, question = _ask("question", {"text": "yes == 1"}).model_dump(), _fitting(*by) if fit else {"query": query[0], "query_params": query[1]}

@@ -217,7 +217,7 @@ def test_nobody_enters_without_the_password(examples: int, tmp_path: Path) -> No
         assert doors.entered.count(HELLO) == sum(word.startswith(HELLO) for word in words)
         entered[0] += len(doors.entered)
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(WORDS, max_size=4), st.sampled_from([1, 7, 4096]))
     def search(words: list[bytes], piece: int) -> None:
         asyncio.run(play(words, piece))

@@ -68,7 +68,7 @@ def test_exact_is_between_another_accountants_estimates(terms: str, rare: float,
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=2, max_size=4, unique_by=lambda part: part[0]),
     st.integers(0, 40),
@@ -126,7 +126,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=3, deadline=None, derandomize=True)
+@settings(max_examples=3, derandomize=True)
 @given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
     """Each rule is right, so the optimum exceeds its price at most by the mesh; and what it says to spend beside its own epsilon is not more than delta."""

@@ -284,7 +284,7 @@ def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> 
             assert not verdict.valid or verdict.figures["success_at_most"] == str(Fraction(near, concepts.size))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(1, 6), st.floats(0.01, 0.6), st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.data())
 def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: list[int], data: st.DataObject) -> None:
     """For random functions and tolerances the certificate verifies, equals the hidden set of the definition, and fails with any one string moved."""

@@ -174,7 +174,7 @@ def test_expectations_are_those_of_the_definition() -> None:
                 assert query.mean(r) == pytest.approx(exact, abs=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(ASKED, st.integers(0, 63))
 def test_the_adversary_is_legal_and_tells_few(pairs: list[tuple[ParityCoset, float]], target: int) -> None:
     """Every answer is legal for the target, no query reveals more parities than Parseval allows, and the certificate of the survivors verifies."""

@@ -74,7 +74,7 @@ def test_an_epsilon_out_of_range_is_a_one_line_input_error(epsilon: float) -> No
     assert "nats" in str(error.value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(1e-9, MAX_EPSILON))
 def test_nano_epsilon_rounds_down(epsilon: float) -> None:
     """Whole nano-nats never exceed epsilon by more than 1e-12 nats, and lose less than one."""
@@ -131,7 +131,7 @@ CHARGE = st.builds(Charge, st.integers(0, 30), st.integers(0, 30), st.integers(1
 ROUNDS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(CHARGE, max_size=4)), max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rounds=ROUNDS, lifetime=st.integers(10, 25))
 def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Charge]]], lifetime: int) -> None:
     """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts and refuses what a plain per-client model does."""

@@ -26,7 +26,7 @@ from tests.support.runs.scripted import Script
 WIDTHS = (32, 64)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 2**64 - 1),
     round=st.integers(1, 2**31),
@@ -44,7 +44,7 @@ def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round
     assert (whole.dtype, len(noise.words(Draw(round), start, start, bits))) == (np.dtype(f"<u{bits // 8}"), 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(start=st.integers(0, 500), length=st.integers(0, 500), size=st.integers(1, 100))
 def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: int) -> None:
     cut = list(chunks(start, start + length, size))

@@ -18,7 +18,7 @@ SPECIAL = [np.inf, -np.inf, np.nan]
 SPELLED = ("True", "False", "nan", "inf", "1_0", "+1", " 1", "1.0", "1e300", "0.10000000149011612", "0.0999755859375", "١")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, LABELS, st.integers(9, 30))
 @example(["a", ""], ["a", "a\x00", "\x00"], 9)
 def test_texts_compare_as_numpy_compares_them(listed: list[str], labels: list[str], wide: int) -> None:
@@ -39,7 +39,7 @@ def _cut(text: str, size: int) -> bytes:
     return (kept[:end] + bytes([CUT])).ljust(size, b"\x00")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, st.integers(1, 12))
 def test_a_text_becomes_its_first_bytes(listed: list[str], size: int) -> None:
     assert [row.tobytes() for row in _texts(np.array(listed, dtype="U9"), size)] == [_cut(text, size) for text in listed]

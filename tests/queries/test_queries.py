@@ -34,7 +34,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     name=st.one_of(st.sampled_from(list(RANDOMIZERS)), st.text(max_size=8)),
     params=st.dictionaries(st.sampled_from(["epsilon", "k", "steps", "word_bits", "x"]), ODD),
@@ -50,7 +50,7 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
     assert randomizer.params().keys() >= params.keys()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     name=st.one_of(st.sampled_from(sorted(QUERIES)), st.text(max_size=8)),
     params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),

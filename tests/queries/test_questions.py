@@ -170,7 +170,7 @@ def agrees(question: str, read: Callable[[str], Any]) -> bool:
     return bool(evaluate(read(question), records).tolist() == [bool(eval(code, {"__builtins__": {}}, row)) for row in rows])  # noqa: S307  # a test's own text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(QUESTIONS.filter(lambda text: len(text) <= MAX_LENGTH))
 def test_questions_agree_with_python(question: str) -> None:
     """Every random question means what the same expression means in Python: same precedence, same answers, same doubles."""
@@ -181,7 +181,7 @@ PARTS = st.sampled_from(["b > 1", "a / (a - 1) > 1", "day < '2021-01-01'", "a > 
 DEEPER = st.recursive(PARTS, lambda parts: st.tuples(parts, st.sampled_from(["and", "or"]), parts).map(lambda each: f"({' '.join(each)})"), max_leaves=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(DEEPER, DEEPER, DEEPER)
 def test_the_laws_of_three_valued_logic_hold(p: str, q: str, r: str) -> None:
     """Kleene's algebra: De Morgan, distribution, absorption, double negation; and no question is both yes and no, whatever is missing."""
@@ -231,7 +231,7 @@ def test_nesting_is_allowed_up_to_the_limit() -> None:
     assert evaluate(parse(flat), RECORDS).tolist() == [False, False, False, True]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(st.text(max_size=60), st.text("ab 01.()<>=!'\"`andotr\n+-*/[],is", max_size=60)))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No text makes the parser raise anything but InputError, and what it reads it can answer or refuse."""

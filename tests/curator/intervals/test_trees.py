@@ -152,7 +152,7 @@ def matrix(coefficients: Counts) -> Counts:
     return np.where(lags >= 0, coefficients[np.maximum(lags, 0)], 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 2**32), st.integers(0, 2**13)), min_size=1, max_size=30))
 def test_products_are_exact(pairs: list[tuple[int, int]]) -> None:
     """Against Python's whole numbers, up to the largest sums there are."""
@@ -178,7 +178,7 @@ def test_sensitivity_over_all_pairs(bits: int) -> None:
     assert bits == 1 or mechanism.square > int((columns[0] ** 2).sum())  # of a record that is added: too little
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=12))
 def test_sensitivity_of_any_coefficients(column: list[int]) -> None:
     columns = matrix(np.array(column)).T
