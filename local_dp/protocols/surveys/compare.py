@@ -37,18 +37,19 @@ class Combined(Estimate):
         return cls(value, error, parts.n, parts=parts, weights=weights, correlation=correlation)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """Those of the groups; of the sum their half-widths combined as standard errors would be. Source: Zou, Donner 2008 (recovered variances)."""
+        """Those of the groups; of the sum their half-widths combined as standard errors would be. Source: Zou, Donner 2008 (recovered variances).
+
+        An end that is cut at the range, and one of a group whose value is not inside its interval, adds up in full: it is no multiple of a standard error.
+        """
         low, high = self.parts.interval(z)
-        value, up = self.parts.value, self.weights > 0
-        held = bool(np.all((low <= value) & (value <= high)))  # not where a group has no estimate, or one outside its range, whose interval is cut
+        value, (first, width), up = self.parts.value, self.parts.scale, self.weights > 0
 
-        def end(ends: Floats) -> float:
-            if not held:
-                return float(self.weights @ ends)
-            away = self.weights * np.abs(value - ends)
-            return float(self.value[-1]) + math.copysign(math.sqrt(max(0.0, float(away @ self.correlation @ away))), self.weights @ (ends - value))
+        def end(ends: Floats, side: int) -> float:
+            whole = (ends == first) | (ends == first + width) | ~((low <= value) & (value <= high))
+            away = np.where(whole, 0.0, self.weights * np.abs(value - ends))
+            return float(self.weights @ np.where(whole, ends, value)) + side * math.sqrt(max(0.0, float(away @ self.correlation @ away)))
 
-        return np.append(low, end(np.where(up, low, high))), np.append(high, end(np.where(up, high, low)))
+        return np.append(low, end(np.where(up, low, high), -1)), np.append(high, end(np.where(up, high, low), 1))
 
 
 def combined(oracle: FrequencyOracle, tally: Tally, cells: Conditional, weights: Floats, scale: tuple[float, float] = (0.0, 1.0)) -> Combined:
@@ -58,8 +59,8 @@ def combined(oracle: FrequencyOracle, tally: Tally, cells: Conditional, weights:
     slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)]) / wholes[:, None]
     spread = slopes @ joint.covariance @ slopes.T
     errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
-    known = bool(np.isfinite(spread).all() and (errors > 0).all())  # not where a group has no estimate
-    correlation = np.clip(spread / np.outer(errors, errors), -1.0, 1.0) if known else np.eye(len(weights))
+    with np.errstate(all="ignore"):
+        correlation = np.where(np.outer(errors, errors) > 0, np.clip(spread / np.outer(errors, errors), -1.0, 1.0), np.eye(len(weights)))
     return Combined.of(shares.on_scale(*scale), weights, correlation)
 
 

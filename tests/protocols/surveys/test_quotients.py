@@ -100,25 +100,28 @@ class Stratified(Finite):
         return {value: count for value, count in counts.items() if count}
 
 
-COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float]]] = {
-    "a difference": (Compare(), (0.7, 0.3)),
-    "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
-    "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05)),
-    "a stratified share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
+COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {  # and the sizes of both groups, and the share of yes in the second
+    "a difference": (Compare(), (0.7, 0.3), 0.3),
+    "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3), 0.3),
+    "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05), 0.3),
+    "a stratified share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3), 0.3),
+    "a rare group of no": (Compare(), (0.98, 0.02), 0.0),
+    "weights against a rare group of no": (Survey(by="group", labels=("A", "B"), weights=("1", "1")), (0.98, 0.02), 0.0),
 }
+CUT = ((name, epsilon, n, 120) for name, (epsilon, n) in product(list(COMBINED)[-2:], ((3.0, 500), (3.0, 5000))))
 
 
-@pytest.mark.parametrize("name", COMBINED)
-@pytest.mark.parametrize(("epsilon", "n", "runs"), [
-    (6.0, 20, 25), *(pytest.param(epsilon, n, 200, marks=pytest.mark.long) for epsilon, n in product(EPSILONS, (20, 500))),
+@pytest.mark.parametrize(("name", "epsilon", "n", "runs"), [
+    *((name, 6.0, 20, 25) for name in COMBINED), *CUT,
+    *(pytest.param(name, epsilon, n, 200, marks=pytest.mark.long) for name, epsilon, n in product(COMBINED, EPSILONS, (20, 500))),
 ])  # fmt: skip
 def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int) -> None:
-    """Drawn so many times each, for shares from 0 to 1 in the first group against .3 in the second."""
-    generator, (protocol, sizes) = np.random.default_rng(7), COMBINED[name]
+    """Drawn so many times each, for shares from 0 to 1 in the first group against one share in the second."""
+    generator, (protocol, sizes, second) = np.random.default_rng(7), COMBINED[name]
     kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
     for share in SHARES:
         drawn = Stratified if "stratified" in name else Finite
-        population = drawn(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * 0.7, sizes[1] * 0.3], n, 0)
+        population = drawn(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * (1 - second), sizes[1] * second], n, 0)
         algorithm, truth, held = protocol.algorithm(epsilon, n), float(np.asarray(protocol.truth(population))[2]), 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
