@@ -118,6 +118,41 @@ class Within(Estimate):
         return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
 
 
+@dataclass(frozen=True)
+class Steadied(Estimate):
+    """Sums of means of reports whose spread the reports themselves show, with an interval that has width also where all of them agree.
+
+    It is that of four reports more, two at either end of what one can stand for, moved outwards only: `steady` has their mean and its variance, shape (2, m).
+    Source: Agresti, Coull 1998.
+    """
+
+    steady: Floats = field(kw_only=True)
+
+    @classmethod
+    def of(cls, value: Floats, variance: Floats, n: int, steady: Floats) -> Self:
+        return cls(value, np.sqrt(np.maximum(variance, 0.0)), n, steady=steady)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        centre, variance = self.steady
+        half = z * (1 + (z**2 + 3) / (4 * self.n)) * np.sqrt(variance)
+        low, high = np.minimum(self.value, centre) - half, np.maximum(self.value, centre) + half
+        unknown = np.isnan(self.value)
+        return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+
+    def on_scale(self, low: Floats | float, high: Floats | float) -> "Steadied":
+        width = high - low
+        steady = np.stack([low + width * self.steady[0], width**2 * self.steady[1]])
+        return replace(self, value=low + width * self.value, standard_error=width * self.standard_error, steady=steady)
+
+
+def steadied(mean: Floats, square: Floats, ends: Ends, n: Counts | int) -> Floats:
+    """`Steadied.steady` of means of n reports between `ends`, from their mean and mean square; shape (2, m)."""
+    low, high = ends
+    centre = (n * mean + 2 * (low + high)) / (n + 4)
+    spread = np.maximum((n * square + 2 * (low**2 + high**2)) / (n + 4) - centre**2, 0.0)
+    return np.stack([centre, spread / (n + 4)])
+
+
 def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95, *, whole: bool = False) -> tuple[Floats, Floats]:
     """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard errors of `value`: Wilson's interval if a = 0, b = 1.
 
@@ -252,15 +287,30 @@ class Ratio(Estimate):
 
 @dataclass(frozen=True)
 class Joint:
-    """Unbiased estimates of several linear functions of one law from the same n reports: values (m,), and their covariance (m, m)."""
+    """Unbiased estimates of several linear functions of one law from the same n reports: values (m,), and their covariance (m, m).
+
+    `ends` are the least and the greatest value of one report; None where they are not known, and some reports always differ.
+    """
 
     value: Floats
     covariance: Floats
     n: int
+    ends: Ends | None = None
+
+    @property
+    def variance(self) -> Floats:
+        return np.diagonal(self.covariance)
+
+    @property
+    def terms(self) -> tuple[Floats, Floats]:
+        """What adds up over independent reports: values and, as in `Steadied`, centres; variances and steady ones; each of shape (2, m)."""
+        own = np.stack([self.value, self.variance])
+        steady = own if self.ends is None else steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
+        return np.stack([own[0], steady[0]]), np.stack([own[1], steady[1]])
 
     def ratio(self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0, each: OneReport | None = None) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
         part, whole = np.arange(len(self.value))[parts], np.broadcast_to(np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape)
-        spread = np.diagonal(self.covariance)
+        spread = self.variance
         moments = (self.value[part], self.value[whole], spread[part], self.covariance[part, whole], spread[whole])
         return Ratio.of(moments, self.n, least, most, each)

@@ -31,7 +31,7 @@ from local_dp.randomizers.frequencies.best import NEAR, best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Joint, Steadied, Tally
 
 MAX_SETS = 4096  # as many questions as one request of a round holds
 MAX_CELLS = 1 << 16
@@ -188,7 +188,7 @@ def _next(task: Task, columns: Set, left: set[Set], used: list[int]) -> int | No
     return None if best is None else best[2]
 
 
-Added = tuple[Floats, Floats]  # the term of a cohort in the cells of some columns, and its variance
+Added = tuple[Floats, Floats]  # the term of a cohort in the cells of some columns and its variance, each followed by that of `Steadied`: shape (2, m) each
 
 
 @dataclass(frozen=True)
@@ -220,12 +220,12 @@ class Dealt:
         terms = [self._added(place, *one) for place, one in enumerate(zip(randomizers, tallies, strict=True))]
         masks = np.array([sum(1 << column for column in columns) for columns in self.design.sets], dtype=np.uint64)
         values, variances = zip(*(self._marginal(marginal, masks, terms) for marginal in self.task.sets), strict=True)
-        return Estimate(np.concatenate(values), np.sqrt(np.concatenate(variances)), sum(tally.n for tally in tallies))
+        (value, centre), (variance, steady) = np.concatenate(values, axis=1), np.concatenate(variances, axis=1)
+        return Steadied.of(value, variance, sum(tally.n for tally in tallies), np.stack([centre, steady]))
 
     def _marginal(self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Added]]) -> Added:
-        own = np.uint64(sum(1 << column for column in marginal))
-        whole = self.task.cells(marginal)
-        value, variance = np.full(whole, 1 / whole), np.zeros(whole)
+        own, whole = np.uint64(sum(1 << column for column in marginal)), self.task.cells(marginal)
+        value, variance = np.full((2, whole), 1 / whole), np.zeros((2, whole))
         for place in np.flatnonzero(masks & ~own == 0 if self.design.characters else masks & own != 0).tolist():
             met = tuple(column for column in self.design.sets[place] if column in marginal)
             more, its = terms[place][met]
@@ -237,23 +237,24 @@ class Dealt:
     def _spread(self, values: Floats, met: Set, marginal: Set) -> Floats:
         """`values`, of some of the marginal's columns, repeated over its cells."""
         shape = [self.task.shape[column] if column in met else 1 for column in marginal]
-        return np.broadcast_to(values.reshape(shape), [self.task.shape[column] for column in marginal]).reshape(-1)
+        return np.broadcast_to(values.reshape(2, *shape), [2, *(self.task.shape[column] for column in marginal)]).reshape(2, -1)
 
     def _added(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Added]:
         """The terms of one cohort in every marginal, by the columns that its set shares with it."""
         columns = self.design.sets[place]
         if self.design.characters:
             odd = randomizer.estimate(tally)
-            signs = _product([np.array([1.0, -1.0])] * len(columns))
-            size = len(signs)
-            return {columns: (signs * (1 - 2 * float(odd.value)) / size, np.full(size, (2 * float(odd.standard_error) / size) ** 2))}
+            assert odd.ends is not None
+            one = Joint(np.array([1 - 2 * odd.value]), np.array([[4 * odd.standard_error**2]]), tally.n, (1 - 2 * odd.ends[1], 1 - 2 * odd.ends[0]))
+            (means, squares), signs = one.terms, _product([np.array([1.0, -1.0])] * len(columns))
+            return {columns: (signs * means / len(signs), np.ones(len(signs)) * squares / len(signs) ** 2)}
         if not isinstance(randomizer, FrequencyOracle):
             raise InputError(f"marginals need an oracle that knows the covariance of its shares, and {randomizer.name} does not")
         parts = list(self._parts(columns))
         rows = [self._rows(columns, part, self.clients[place]) for part in parts]
         joint = randomizer.joint(tally, np.concatenate(rows))
-        ends = np.cumsum([len(each) for each in rows])[:-1]
-        return dict(zip(parts, zip(np.split(joint.value, ends), np.split(np.diagonal(joint.covariance), ends), strict=True), strict=True))
+        terms = (np.split(each, np.cumsum([len(row) for row in rows])[:-1], axis=1) for each in joint.terms)
+        return dict(zip(parts, zip(*terms, strict=True), strict=True))
 
     def _rows(self, columns: Set, met: Set, clients: int) -> Floats:
         """The weights of a cohort's cells in its terms of `met`, some of its columns: shape (cells of met, cells of columns)."""

@@ -25,7 +25,7 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, SignRows, excess, rows_text, sylvester
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 MAX_QUERIES = 1 << 16
 
@@ -352,6 +352,10 @@ class Workload(LocalProtocol[Answers]):
         """The sign rows and what bounds them."""
         return _designed(self.queries, self.symbols)
 
+    @property
+    def possible(self) -> tuple[Floats, Floats]:
+        return self.matrix.min(axis=1), self.matrix.max(axis=1)
+
     def variances(self, epsilon: float) -> Variances:
         signs = response_gain(epsilon) ** 2 * self.design.excess
         bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
@@ -390,8 +394,7 @@ class Workload(LocalProtocol[Answers]):
 
 def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
     """The queries of the estimated shares; each variance is estimated from the reports."""
-    p, q, n = oracle.truth / oracle.total, oracle.other / oracle.total, tally.answered
-    law = tally.counts.sum(axis=0) / n
+    p, q, n, law = oracle.truth / oracle.total, oracle.other / oracle.total, tally.answered, tally.counts.sum(axis=0) / tally.answered
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)
-    mean = centred @ law
-    return Estimate(mean, np.sqrt(np.maximum((centred**2) @ law - mean**2, 0.0) / n), n)
+    mean, square = centred @ law, (centred**2) @ law
+    return Steadied.of(mean, (square - mean**2) / n, n, steadied(mean, square, (centred.min(axis=1), centred.max(axis=1)), n))

@@ -99,7 +99,8 @@ class SignOracle(FiniteOracle):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever the law."""
         n, mean = tally.answered, weights @ self.values(tally.counts)
-        return Joint(mean, (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n)
+        reach = self.gain * np.abs(weights).sum(axis=1)
+        return Joint(mean, (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n, (-reach, reach))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ def joint_of_reports(tally: Tally, each: Floats) -> Joint:
     n, flat = tally.answered, each.reshape(len(each), -1)
     law = tally.counts.ravel() / n
     mean = flat @ law
-    return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n)
+    return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n, (flat.min(axis=1), flat.max(axis=1)))
 
 
 def joint_of_places(n: int, weights: Floats, mean: Floats, square: Floats) -> Joint:

@@ -16,7 +16,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, of_moments, pieces_of, signs_of, words_of
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,8 @@ class CoordinateSigns(VectorCoin):
         clients = np.maximum(sizes, 1)
         mean = self.gain * (tally.counts[:, 1] - tally.counts[:, 0]) / clients
         error = np.sqrt((self.gain**2 - np.minimum(mean**2, 1.0)) / clients)
-        return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
+        steady = steadied(mean, np.full(self.d, self.gain**2), (-self.gain, self.gain), clients)
+        return Steadied(mean, np.where(sizes > 0, error, np.inf), n, steady=steady)
 
 
 @dataclass(frozen=True, kw_only=True)
