@@ -25,7 +25,8 @@ RARE = [0.6, 0.3, 0.09, 0.01]
 TABLES: dict[str, tuple[LocalProtocol[Any], Records, list[float]]] = {
     "prefixes": (Workload(columns=("k",), labels=("0|1|2|3",)), LABELS, RARE),
     "rows of numbers": (Workload(columns=("k",), labels=("0|1|2|3",), queries=("0 1 2 5", "1 0 0 10")), LABELS, RARE),
-    "marginals": (Marginals(columns=("a", "b"), labels=("x|y", "u|v")), PAIRS, [0.6, 0.39, 0.007, 0.003]),
+    "marginals by parities": (Marginals(columns=("a", "b"), labels=("x|y", "u|v")), PAIRS, [0.6, 0.39, 0.007, 0.003]),
+    "marginals by cells": (Marginals(columns=("a", "b"), labels=("x|y", "u|v|w")), PAIRS, [0.6, 0.39, 0.007, 0.003]),
     "means of a rare number": (MeanVector(columns=("x", "y", "q"), low=("0",), high=("10",)), SPIKE, [1.0] * 1000),
 }
 CASES = [(name, epsilon, n) for name in TABLES for epsilon, n in ((12.0, 20), (6.0, 50), (6.0, 500), (1.0, 50))]
