@@ -208,7 +208,8 @@ def test_values_are_read_as_they_are(case: str, frame: bool) -> None:
     held = values if not frame or isinstance(values, Series | np.ma.MaskedArray) else Series(list(values), dtype=object)
     found = records_of(DataFrame({"x": held}) if isinstance(held, Series) and frame else {"x": held}, notice=str)["x"]
     assert found.dtype.kind == kind
-    assert np.where(absent(found) & (kind != "U"), None, found.astype(object)).tolist() == expected
+    gaps = absent(found) & (kind != "U")
+    assert [None if gap else value for value, gap in zip(found.tolist(), gaps.tolist(), strict=True)] == expected
 
 
 UNREAD: dict[str, tuple[Any, str]] = {
