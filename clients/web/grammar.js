@@ -52,8 +52,7 @@ function named(operand) {
 /** A whole number stays whole where a column could hold it: as a double, 2^53 + 1 would equal 2^53. @param {string} token @returns {bigint | number} */
 function numberOf(token) {
   const plain = token.replace(/\p{Nd}/gu, digitOf);
-  const value = Number(plain);
-  return /^[0-9]+$/.test(plain) && value < 2 ** 63 ? BigInt(plain) : value;
+  return /^[0-9]+$/.test(plain) && BigInt(plain) < 1n << 64n ? BigInt(plain) : Number(plain);
 }
 
 /** The value of a decimal digit of any script: digits come in runs from 0 to 9. @param {string} digit */

@@ -3,7 +3,7 @@
 import { InputError, RefusedError, characters } from "./bytes.js";
 import { parse } from "./grammar.js";
 import { answer, checkColumns } from "./questions.js";
-import { asLabel } from "./labels.js";
+import { labelsOf } from "./labels.js";
 import { symbols } from "./randomizers/finite.js";
 
 const STEPS = 1 << 16;
@@ -78,7 +78,8 @@ function category(params) {
     },
     value(row) {
       const cell = row.get(column) ?? null;
-      const place = labels.indexOf(cell === null ? missing : asLabel(cell, numbered));
+      const own = cell === null ? [missing] : labelsOf(cell, numbered);
+      const place = labels.findIndex((/** @type {string} */ label) => own.includes(label));
       return place >= 0 ? place : symbol(cell === null ? "missing" : "other");
     },
   };

@@ -66,7 +66,7 @@ function digit(character) {
 
 function literal(token) {
   const ascii = token.replace(/\p{Nd}/gu, digit);
-  const whole = /^[0-9]+$/.test(ascii) && Number(ascii) < 2 ** 63;
+  const whole = /^[0-9]+$/.test(ascii) && BigInt(ascii) < 2n ** 64n;
   return whole ? ["whole", BigInt(ascii)] : ["number", Number(ascii)];
 }
 
@@ -282,24 +282,28 @@ function category(params) {
     value(record) {
       const [type, value] = column(record, name);
       if (value === null) return extra("missing");
-      const place = labels.indexOf(labelOf(type, value, counted));
+      const own = labelsOf(type, value, counted);
+      const place = labels.findIndex((label) => own.includes(label));
       return place < 0 ? extra("other") : place;
     },
   };
 }
 
-function labelOf(type, value, counted) {
-  if (type === "truth") return counted ? String(Number(value)) : value ? "True" : "False";
-  if (type !== "number") return String(value);
-  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
-  return Number.isInteger(value) ? String(BigInt(value)) : printed(value);
+function labelsOf(type, value, counted) {
+  if (type === "truth") return [counted ? String(Number(value)) : value ? "True" : "False"];
+  if (type !== "number") return [String(value)];
+  if (!Number.isFinite(value)) return [value > 0 ? "inf" : "-inf"];
+  const short = printed(value, value.toExponential(), 16);
+  const labels = [printed(value, value.toExponential(16), 17), /[.e]/.test(short) ? short : `${short}.0`];
+  if (Number.isInteger(value)) labels.push(String(BigInt(value)));
+  return value === 1 ? [...labels, "True"] : value === 0 ? [...labels, "False"] : labels;
 }
 
-/** A double as C prints it by %.17g. */
-function printed(value) {
-  const [digits, power] = value.toExponential(16).split("e").map((part, at) => (at ? Number(part) : part));
-  const short = (text) => text.replace(/\.?0+$/, "");
-  if (power >= -4 && power < 17) return short(value.toFixed(Math.max(0, 16 - power)));
+/** A double in the digits of `exponential`: with an exponent from `most` places on, else without zeros at its end. */
+function printed(value, exponential, most) {
+  const [digits, power] = exponential.split("e").map((part, at) => (at ? Number(part) : part));
+  const short = (text) => text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+  if (power >= -4 && power < most) return short(value.toFixed(Math.max(0, digits.replace(/\D/g, "").length - 1 - power)));
   return `${short(digits)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }
 

@@ -1,11 +1,10 @@
 """Tables in any form, as records."""
 
 import json
-import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,8 +22,8 @@ from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import DATES, LONGEST, Records, chosen
-from local_dp.storage.columns import OddColumnError, column_of, dates_of, declared_column, exactly, length_of
+from local_dp.records import LONGEST, Records, chosen
+from local_dp.storage.columns import MERGED, OddColumnError, column_of, dates_of, declared_column, exactly, is_whole, length_of, values_of
 from local_dp.storage.scanned import Columns, File, Scanned
 
 if TYPE_CHECKING:
@@ -116,34 +115,36 @@ def _cut(
 
 def _typed(table: Table) -> bool:
     """Whether each column has a type of its own, whatever its values."""
-    return isinstance(table, Records) or (
-        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufUM" for values in table.values())
-    )
+    return isinstance(table, Records) or (isinstance(table, Mapping) and all(map(_of_a_type, table.values())))
+
+
+def _of_a_type(values: object) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "biufUM" and not isinstance(values, np.ma.MaskedArray)  # a mask makes numbers fractions
 
 
 def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     import polars
 
     if isinstance(table, Mapping):
-        return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
+        return _readable(list(table), lambda name: values_of(str(name), table[name]), notice)
     if isinstance(table, polars.LazyFrame):
         names = table.collect_schema().names()
         frame = table.select(exactly(*chosen(names, only))).collect()
         return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
-    if hasattr(table, "__arrow_c_stream__"):
+    if hasattr(table, "__arrow_c_stream__") and np.dtype(object) not in list(getattr(table, "dtypes", ())):  # of mixed cells, pyarrow cuts some
         try:
             frame = polars.DataFrame(table)
-        except (ImportError, TypeError, ValueError):  # pandas offers the stream, and then needs pyarrow for it
-            if not hasattr(table, "columns"):
+        except (ImportError, TypeError, ValueError, polars.exceptions.ComputeError):  # pandas then needs pyarrow; polars lacks the time zone +05:30
+            if not hasattr(table, "dtypes"):
                 raise
         except polars.exceptions.DuplicateError as error:
             raise InputError(f"two columns of the table have one name ({str(error).splitlines()[0]:.200}); give each a name of its own") from None
         else:
             return _readable(frame.columns, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return _readable(list(table.columns), lambda name: _of_values(str(name), table[name]), notice, only)
+        return _readable(list(table.columns), lambda name: values_of(str(name), table[name]), notice, only)
     raise InputError(f"a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); not {type(table).__name__}")
 
 
@@ -166,27 +167,6 @@ def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: No
     if odd:
         notice(f"left out, because no question can be about its cells: {listed([repr(name) for name in odd])}")
     return columns, odd, [name for name in spelled if name not in odd]
-
-
-def _of_values(name: str, values: Any) -> Column:
-    """A column from an array, a list or a series."""
-    import polars
-
-    array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.dtype.kind in "biufUM" and array.ndim == 1:
-        return np.ascontiguousarray(array, dtype=DATES if array.dtype.kind == "M" else array.dtype)
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
-    kind = polars.Float64 if getattr(getattr(values, "dtype", None), "kind", "") == "f" else None  # also where every number is missing
-    try:
-        return column_of(polars.Series(name, [None if _nothing(value) else value for value in values], kind, strict=False))
-    except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _nothing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, and the equivalents of frames."""
-    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_records(
@@ -264,13 +244,17 @@ def _scanned(
 
 
 def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
-    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
+    """Whether a column lacks values, and whether a cell decides more than itself: a text that is to be cut with a notice, or may be a date; a whole number
+    that is refused beside a missing one.
+    """
     import polars
 
     cell = exactly(name)
     if name in kinds and total:
         return
     yield (cell.null_count() > 0).alias(f"{name} lacks")
+    if name not in kinds and is_whole(of_type):
+        yield ((cell.null_count() > 0) & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(f"{name} is refused decides")
     if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
         text = cell.cast(polars.String)
         yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")

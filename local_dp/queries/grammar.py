@@ -177,8 +177,7 @@ def only_names(expression: Expression) -> bool:
 
 def _number(token: str) -> float:
     """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal 2^53."""
-    value = float(token)
-    return int(token) if token.isdigit() and value < 2**63 else value
+    return int(token) if token.isdigit() and int(token) < 2**64 else float(token)
 
 
 def respelled(question: str) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,13 @@ from local_dp.records import letters
 
 _LETTERS = 3  # of 21 bits each, in a word
 _CASED = 0x530  # Latin, Greek and Cyrillic letters, which all versions of Unicode give the same lower case
+_TRUTHS = {"True": 1, "False": 0}
 _LOWER = np.array([ord(lower if len(lower := chr(point).lower()) == 1 else chr(point)) for point in range(_CASED)], dtype=np.uint32)
 
 
-def as_label(number: float) -> str:
-    """A number as a text label: a whole number prints without a decimal point."""
-    return str(int(number)) if number.is_integer() else f"{number:.17g}"
+def as_label(number: "float | np.floating[Any]") -> str:
+    """A number as a text label: the shortest digits that stand for it in its type; a whole number prints without a decimal point."""
+    return str(int(number)) if number.is_integer() else str(number)
 
 
 def _packed(texts: Column, width: int) -> Words:
@@ -75,9 +77,8 @@ class Listed:
             fitting = [(place, label) for place, label in enumerate(self.labels) if len(label) * 4 <= self.dtype.itemsize]
             known = [(place, label) for place, label in fitting if not label.endswith("\0")]  # no text of a column does
             return [place for place, _ in known], np.array([label for _, label in known], dtype=np.str_)
-        kind = np.dtype(np.float64) if self.dtype.kind == "f" else self.dtype
-        found = [(place, number) for place, label in enumerate(self.labels) if (number := _number(label, kind)) is not None]
-        return [place for place, _ in found], np.array([number for _, number in found], dtype=kind)
+        found = [(place, number) for place, label in enumerate(self.labels) if (number := value_of(label, self.dtype)) is not None]
+        return [place for place, _ in found], np.array([number for _, number in found], dtype=np.float64 if self.dtype.kind == "f" else self.dtype)
 
     @property
     def _width(self) -> int:
@@ -99,7 +100,7 @@ class Listed:
         places, values = self._known
         packed = _packed(values, self._width) if self.dtype.kind == "U" else np.zeros((0, 1), dtype=np.uint64)
         words = _hashed(packed, self._salt) if self.dtype.kind == "U" else _words(values)
-        order = np.argsort(words)
+        order = np.argsort(words, kind="stable")  # of two labels for one number, the first counts
         return np.array(places, dtype=np.int64)[order], words[order], packed[order] if len(packed) else packed
 
 
@@ -117,16 +118,24 @@ def _words(values: Column) -> Words:
     return values.astype(np.int64 if values.dtype.kind == "M" else np.uint64).view(np.uint64)
 
 
-def _number(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datetime64 | None:
-    """The number or date of this type that prints as the label, if there is one."""
+def value_of(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datetime64 | None:
+    """The number, truth value or date of this type that the label stands for, if there is one."""
     if kind.kind == "M":
         date = date_of(label)
         return date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
     if kind.kind == "b":
-        return {"True": 1, "False": 0}.get(label)
+        return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
-            return float(label) if as_label(float(label)) == label else None
+            return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)  # truth values are numbers where one is missing
         return int(label) if str(int(label)) == label and int(label) == int(kind.type(int(label))) else None
     except (ValueError, OverflowError):
         return None
+
+
+def _fraction(label: str, kind: "np.dtype[np.generic]") -> float | None:
+    """The number whose shortest digits the label has, in its own type or as a double, or whose 17 digits, or all of a whole number."""
+    number = float(label) + 0.0
+    with np.errstate(over="ignore"):
+        own = kind.type(number)
+    return float(own) if str(own) == label else number if label in (as_label(number), str(number), f"{number:.17g}") else None

@@ -168,7 +168,8 @@ def _compare(left: Operand, values: Column, comparator: str, right: Operand, oth
         raise InputError(f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with like{remedy}")
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):
         raise InputError(f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; {_declare(min(names_of(left)), values)}")
-    one, two = (values, other) if isinstance(other, int | float) or kinds[0] != "text" else (signs_of(values, other), 0)
+    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values  # which compare with any whole number
+    one, two = (numbers, other) if isinstance(other, int | float) or kinds[0] != "text" else (signs_of(values, other), 0)
     with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
     gaps = [absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)]

@@ -124,7 +124,7 @@ def labels_of(records: Records, column: str) -> np.ndarray:
     if values.dtype.kind == "U":
         return values
     if values.dtype.kind == "f":
-        return np.array([as_label(value) for value in values.tolist()])
+        return np.array([as_label(value) for value in values])
     if values.dtype.kind == "M":
         return date_texts(values)
     return values.astype(np.str_)

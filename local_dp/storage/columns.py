@@ -1,6 +1,10 @@
 """One column of a frame, as numpy has it: numbers, truth values, dates and texts."""
 
 import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +17,9 @@ from local_dp.records import DATES, LONGEST
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
+MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 _JOINED = 1 << 16  # texts
+_GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT")}
 
 
 class OddColumnError(InputError):
@@ -80,9 +86,57 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     if str(series.dtype) in ("Int128", "UInt128"):
         raise OddColumnError(f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
     if series.dtype.is_numeric() or series.dtype == polars.Boolean:
-        plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
+        lacking = series.null_count() > 0 and not series.dtype.is_float()
+        plain = series.cast(polars.Float64) if lacking or series.dtype.is_decimal() else series
+        ends: list[Any] = [series.min() or 0, series.max() or 0] if plain is not series and is_whole(series.dtype) else [0]
+        if max(map(abs, ends)) > MERGED:
+            kind = "of a decimal type" if series.dtype.is_decimal() else "and a missing one"
+            raise OddColumnError(f"column {series.name!r:.80} holds whole numbers beyond 2^53 {kind}; write them as text, or with a decimal point")
         return np.ascontiguousarray(plain.to_numpy())
     return _letters(series.cast(polars.String).fill_null("").str.slice(0, most + 1))
+
+
+def is_whole(of_type: "polars.DataType") -> bool:
+    """Whether a column of this type holds whole numbers alone."""
+    return of_type.is_integer() or (of_type.is_decimal() and getattr(of_type, "scale", 0) == 0)
+
+
+def values_of(name: str, values: Any) -> Column:
+    """A column from an array, a list or a series."""
+    import polars
+
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
+        form = " in a list, as df.to_dict('list') does" * isinstance(values, Mapping) or " in a list" * isinstance(values, set | frozenset)
+        raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record{form}")
+    array = np.asanyarray(values) if isinstance(getattr(values, "dtype", None), np.dtype) else None
+    if array is not None and array.ndim == 1 and array.dtype.kind in "biufUM":
+        kind = array.dtype.kind
+        if kind in _GAPS or not np.ma.is_masked(array):
+            return np.ascontiguousarray(np.ma.filled(array, _GAPS.get(kind)), dtype=DATES if kind == "M" else array.dtype)
+        values = array.tolist()  # with None where it is masked
+    of_type = polars.Float64 if array is None and getattr(getattr(values, "dtype", None), "kind", "") == "f" else None  # also where every number is missing
+    try:
+        plain = [_plain(value) for value in values]
+        kinds = set(map(type, plain))
+        if any(issubclass(each, date | time | timedelta) for each in kinds) and any(issubclass(each, Number) for each in kinds):
+            raise ValueError("it has numbers and dates; give values of one kind")
+        series = polars.Series(name, plain, of_type, strict=False)
+        if series.null_count() > sum(value is None for value in plain):
+            raise ValueError("a value is too large, or of another kind than the first; give values of one kind")
+        return column_of(series)
+    except (polars.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it, a time as its own zone shows it; None where it is missing: None, NaN, and the equivalents of frames."""
+    if isinstance(value, np.generic):
+        value = (value.astype(f"{value.dtype.kind}8[us]") if value.dtype.kind in "mM" else value).item()
+    if isinstance(value, Decimal) and not value.is_finite():
+        value = float(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.replace(tzinfo=None)
+    return None if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant") else value
 
 
 def _letters(texts: "polars.Series") -> Column:

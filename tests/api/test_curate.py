@@ -15,6 +15,7 @@ from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.draws import Draws
+from local_dp.errors import InputError
 from local_dp.experiments.api.curate import QUESTIONS as EVERY
 from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.values import Histogram
@@ -61,6 +62,26 @@ def test_the_answers_are_good() -> None:
     assert ldp.curate.point(rows, "job", "age > 20", seed=1).rows == [["baker", 1]]
     bounds = {row[0]: row[1:] for row in ldp.curate.rectangle(rows, ["age"], "old", seed=1).rows}
     assert bounds["age"][0] == pytest.approx(66, abs=4)
+
+
+@pytest.mark.parametrize("least", [-(2**63), 2**53, 2**64 - 2])
+def test_whole_numbers_are_counted_each(least: int) -> None:
+    """Also those that are one double, and those at the ends of their type; a rule for one value names it."""
+    rows = {"x": np.array([least, least + 1, least + 1] * 1000, dtype="i8" if least < 2**63 else "u8"), "y": np.array([1, 0, 0] * 1000)}
+    for how in ({}, {"delta": None}, {"missing": "exclude"}):
+        told = ldp.curate.histogram(rows, "x", seed=1, **how)
+        assert [row[0] for row in told.rows[:2]] == [least + 1, least]
+        assert told.to_dict()["truth"]["of_rows"][:2] == [2000, 1000]
+    assert ldp.curate.point(rows, "x", "y == 1", seed=1).rows == [[least, 1]]
+
+
+def test_labels_of_fractions_have_marginals() -> None:
+    """In the fewest digits; labels of numbers that no value can equal are refused."""
+    rows = {"x": np.array([0.1, 0.7, 0.7, np.nan] * 500)}
+    told = ldp.curate.marginals(rows, labels={"x": [0.1, 0.7]}, missing="category", ways=1, seed=1)
+    assert told.to_dict()["truth"]["of_rows"] == [500, 1000, 500]
+    with pytest.raises(InputError, match="no value of 'x' can equal the label 'low'"):
+        ldp.curate.marginals(rows, labels={"x": ["low", 0.1]}, missing="category", other="category", ways=1, seed=1)
 
 
 def test_numbers_intervals_and_rules() -> None:

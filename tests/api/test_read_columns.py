@@ -1,24 +1,27 @@
 """Of a table, a run reads the columns that its protocol names; every other bit of the run stays, and so does every refusal."""
 
 import re
-from datetime import date
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars
 import pytest
-from pandas import DataFrame
+from pandas import DataFrame, Series, to_datetime
 
 import local_dp as ldp
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.api import trusted
+from local_dp.experiments.api import tables, trusted
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.tables import read_records, read_schema, records_of, unsaid
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.records import Records
+from local_dp.records import Records, absent
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
 from tests.support.long import short
 from tests.support.runs.asked import QUESTIONS
@@ -170,3 +173,82 @@ def test_texts_become_letters_as_numpy_has_them() -> None:
         expected = np.array([text or "" for text in texts], dtype=np.str_)
         assert values.dtype == expected.dtype
         assert np.array_equal(values, expected)
+
+
+LARGE, EAST = 2**53 + 1, timezone(timedelta(hours=2))
+NINE = datetime(2021, 1, 1, 9)
+READ: dict[str, tuple[Iterable[Any], str, list[Any]]] = {
+    "numpy whole numbers and fractions": ([np.int64(2), np.float64(2.9)], "f", [2, 2.9]),
+    "a small numpy type first": ([np.int8(5), 300], "i", [5, 300]),
+    "a short numpy fraction first": ([np.float32(2), 1e300], "f", [2, 1e300]),
+    "whole numbers and fractions": ([1, 2.5, Fraction(1, 4), Decimal("NaN")], "f", [1, 2.5, 0.25, None]),
+    "truth values and numbers": ([True, 2], "i", [1, 2]),
+    "numbers and texts": ([1, "a"], "U", ["1", "a"]),
+    "a huge whole number and a fraction": ([2**70, 1.5], "f", [2.0**70, 1.5]),
+    "days and times": ([np.datetime64("2021-01-01T09", "ns"), date(2021, 1, 2), NINE], "M", [NINE, datetime(2021, 1, 2), NINE]),
+    "masked whole numbers": (np.ma.masked_equal([1, 1, -999], -999), "f", [1, 1, None]),
+    "masked fractions": (np.ma.masked_equal(np.array([0.5, -9], "f4"), -9), "f", [0.5, None]),
+    "masked truth values": (np.ma.array([True, False], mask=[False, True]), "f", [1, None]),
+    "masked texts": (np.ma.array(["a", "b"], mask=[False, True]), "U", ["a", ""]),
+    "masked dates": (np.ma.array(np.array(["2021", "2022"], "M8[D]"), mask=[False, True]), "M", [datetime(2021, 1, 1), None]),
+    "none masked": (np.ma.masked_equal([1, 2], 7), "i", [1, 2]),
+    "one masked": ([1, np.ma.masked], "f", [1, None]),
+    "times of two zones": ([NINE.replace(tzinfo=EAST), NINE.replace(tzinfo=timezone(timedelta(hours=5.5)))], "M", [NINE, NINE]),
+    "times of a fixed offset": (to_datetime(Series(["2021-01-01T09:00:00+02:00"])), "M", [NINE]),
+    "a short series": (Series([0.1, None], dtype="float32"), "f", [float(np.float32(0.1)), None]),
+    "large whole numbers": ([LARGE, LARGE + 1], "i", [LARGE, LARGE + 1]),
+}
+
+
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("case", READ)
+def test_values_are_read_as_they_are(case: str, frame: bool) -> None:
+    """No value takes the type of another; what is masked is missing; a time is what its own zone shows."""
+    values, kind, expected = READ[case]
+    held = values if not frame or isinstance(values, Series | np.ma.MaskedArray) else Series(list(values), dtype=object)
+    found = records_of(DataFrame({"x": held}) if isinstance(held, Series) and frame else {"x": held}, notice=str)["x"]
+    assert found.dtype.kind == kind
+    gaps = absent(found) & (kind != "U")
+    assert [None if gap else value for value, gap in zip(found.tolist(), gaps.tolist(), strict=True)] == expected
+
+
+UNREAD: dict[str, tuple[Any, str]] = {
+    "numbers and dates": ([5, date(2020, 1, 1)], "numbers and dates; give values of one kind"),
+    "a numpy duration and a number": ([np.timedelta64(5, "ns"), 2], "numbers and dates; give values of one kind"),
+    "a record and a number": ([{"a": 1}, 2], "of another kind than the first; give values of one kind"),
+    "a number beyond all types": ([2**200, 1], "too large"),
+    "a column by its rows": ({0: 1.5, 1: 2.5}, r"is dict; give one value for each record in a list, as df.to_dict\('list'\) does"),
+    "a set": ({5, 6}, "is set; give one value for each record in a list"),
+    "fractions in two directions": (np.ones((5, 1)), "has cells of type"),
+    "large whole numbers and a gap": ([LARGE, None], r"beyond 2\^53 and a missing one; write them as text"),
+    "large whole numbers, one masked": (np.ma.masked_equal([-LARGE, 1], 1), r"beyond 2\^53 and a missing one"),
+    "large whole numbers of pandas": (Series([LARGE, None], dtype="Int64"), r"beyond 2\^53 and a missing one"),
+    "large decimals": ([Decimal(LARGE)], r"beyond 2\^53 of a decimal type"),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_values_of_no_one_kind_are_refused(case: str) -> None:
+    """In one line that names the column and what to give."""
+    with pytest.raises(InputError, match=rf"^column 'x' .*{UNREAD[case][1]}"):
+        records_of({"x": UNREAD[case][0]}, notice=str)
+
+
+def test_large_whole_numbers_are_merged_in_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a gap they are refused, also where the table is read as it is used; without one they are exact."""
+    frame = polars.DataFrame({"h": [LARGE, LARGE + 1, None], "a": [1, 2, 3]})
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame[:2].write_parquet(tmp_path / "whole.parquet")
+    monkeypatch.setattr(tables, "MANY", 1)
+    for table in (frame, frame.lazy(), tmp_path / "t.csv", tmp_path / "t.parquet"):
+        with pytest.raises(InputError, match=r"column 'h' holds whole numbers beyond 2\^53 and a missing one"):
+            records_of(table, notice=str)["h"]
+    assert records_of(tmp_path / "whole.parquet", notice=str)["h"].tolist() == [LARGE, LARGE + 1]
+
+
+def test_a_mask_is_no_type_of_a_private_column() -> None:
+    """Whether one value is masked decides whether the others are fractions, so a private run needs a schema."""
+    with pytest.raises(InputError, match="declare them: schema=FILE"):
+        records_of({"x": np.ma.masked_equal([1, 2], 2)}, private=True)
+    assert records_of({"x": np.ma.masked_equal([1, 2], 2)}, {"x": "number"}, private=True)["x"].dtype.kind == "f"

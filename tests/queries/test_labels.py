@@ -47,14 +47,24 @@ def test_a_text_becomes_its_first_bytes(listed: list[str], size: int) -> None:
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "i4", "i1", "u8", "u4", "u1", "?"])
 def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
-    """Whole numbers without a decimal point, others in 17 digits; a label that is spelled otherwise is nobody's."""
+    """All digits of a whole number, the fewest of the type or of a double, or 17; True and False among fractions. Of several labels the first counts; a label
+    that is spelled otherwise is nobody's.
+    """
     ends = (-np.inf, np.inf) if kind[0] == "f" else (0, 1) if kind == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
     with np.errstate(all="ignore"):
         held = [number for number in NUMBERS if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))]
         column = np.array([*held, *(SPECIAL if kind[0] == "f" else ())]).astype(kind) if kind[0] == "f" else np.array([int(each) for each in held], dtype=kind)
-    printed = [as_label(value) if kind[0] == "f" else str(value) for value in column.tolist()]
-    labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *printed)))
-    assert Category("x", labels).places(Records({"x": column})).tolist() == [labels.index(text) for text in printed]
+    forms = [_forms(value + 0) if kind[0] == "f" else {str(value)} for value in column]
+    labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *sorted(set().union(*forms)))))
+    for listed in (labels, labels[::-1]):
+        expected = [next(place for place, label in enumerate(listed) if label in own) for own in forms]
+        assert Category("x", listed).places(Records({"x": column})).tolist() == expected
+
+
+def _forms(value: np.floating) -> set[str]:
+    """The labels of a fraction."""
+    double = float(value)
+    return {as_label(value), str(value), str(double), f"{double:.17g}", *(["True"] if value == 1 else ["False"] if value == 0 else [])}
 
 
 def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,21 @@ def test_any_number_compares_with_any_column(dtype: str, number: str) -> None:
     assert evaluate(parse(f"v == {number}"), records).tolist() == [False] * 3
 
 
+def test_whole_numbers_of_64_bits_compare_exactly() -> None:
+    """Doubles would merge neighbours, with a sign and without."""
+    records = Records({"u": np.array([2**63 + 1, 2**63 + 3, 2**64 - 1], np.uint64), "i": np.array([2**63 - 1, 2**63 - 2, -(2**63)])})
+    for question, yes in (
+        (f"u == {2**63 + 1}", [True, False, False]),
+        (f"u < {2**63 + 3}", [True, False, False]),
+        (f"u in [{2**64 - 1}, {2**63 + 3}]", [False, True, True]),
+        (f"i == {2**63 - 1}", [True, False, False]),
+        (f"i > -{2**63}", [True, True, False]),
+        (f"i < {2**63}", [True] * 3),
+        ("i < u", [True] * 3),
+    ):
+        assert evaluate(parse(question), records).tolist() == yes, question
+
+
 @pytest.mark.parametrize(("question", "says"), [
     ("", "expected a column, a number or a text in quotes, found the end"), ("   ", "found the end"), ("a + 1", "expected one of < <= > >= == != in is, found"),
     ("a >", "expected a column, a number or a text in quotes, found the end"), ("a > and", "found 'and'"), ("a = 1", "found '='"),

@@ -149,7 +149,8 @@ def _numbers(count: int) -> list[Case]:
         cases.append({"do": "query", "name": "bounded", "params": plain({"column": "x", "low": low, "high": rng.choice([7, 1.5])}), "record": row})
         end = rng.choice([value, float(np.nextafter(value, 1e9)), low])
         cases.append({"do": "query", "name": "below", "params": plain({"column": "x", "end": end, "missing": rng.randrange(65_538)}), "record": row})
-        labels = ("0", f"{value:.17g}", f"{np.nextafter(value, 1e9):.17g}", str(int(value)) if abs(value) < 1e300 else "1")
+        above = float(np.nextafter(value, 1e9))
+        labels = ("0", repr(above), *rng.sample((repr(value), f"{value:.17g}"), 2), f"{above:.17g}", str(int(value)) if abs(value) < 1e300 else "1")
         listed = {"column": "x", "labels": (*dict.fromkeys(labels), "z"), "spare": ("other",)}
         cases.append({"do": "query", "name": "category", "params": plain(listed), "record": row})
     return cases

@@ -14,7 +14,7 @@ from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.values import NO_VALUE, check_domain, coded, plain
+from local_dp.experiments.api.curating.values import NO_VALUE, check_domain, coded, of_numbers, plain
 from local_dp.experiments.api.declare import option, policy
 from local_dp.experiments.api.trusted import ByMechanism, Task, bounded, measured
 from local_dp.loss import Loss
@@ -108,7 +108,8 @@ class Labelled(LabelPolicies[D, R]):
         """The points of each column, and the labels."""
         label = Yes.of(records, self.label)
         lost = np.logical_or.reduce([label.missing, label.other, *(absent(records[column]) for column in self.of)])
-        points = [np.where(lost, np.uint64(0), coded(records, column).points(records)) for column in self.of]
+        found = (coded(records, column).points(records) if self.texts else of_numbers(records, column) for column in self.of)
+        points = [np.where(lost, np.uint64(0), each) for each in found]
         return points, np.where(lost, 0, label.yes).astype(np.int64)
 
 

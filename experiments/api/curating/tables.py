@@ -26,7 +26,7 @@ from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
-from local_dp.queries.tables import labels_of
+from local_dp.queries.labels import Listed
 from local_dp.records import Records, absent
 from local_dp.tallies import Z95
 
@@ -94,10 +94,9 @@ class Attribute:
         """The number of each record's value; `check` finds that there is one."""
         last = len(self.values) - 1  # the value of a missing one
         if self.labels:
-            texts, listed = labels_of(records, self.column), len(self.labels)
-            known = [absent(records[self.column]), *(texts == label for label in self.labels)]
-            places: Ints = np.select(known, [last, *range(listed)], min(listed, last)).astype(np.int64)
-            return places
+            values, listed = records[self.column], len(self.labels)
+            places = Listed(self.labels, values.dtype).places(values)
+            return np.where(absent(values), last, np.where(places < 0, min(listed, last), places)).astype(np.int64)
         if self.cuts:
             numbers = records.numbers(self.column)
             return np.where(np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")).astype(np.int64)

@@ -53,15 +53,19 @@ _BEYOND = " An unknown one lies beyond all numbers: the noise decides among so f
 
 
 def coded(records: Records, column: str) -> Coded:
-    if records.schema()[column].dtype.kind != "U":
-        return Coded(lambda part: _of_numbers(part, column), lambda point: MISSING if point == _NOTHING else plain(point))
+    kind = records.schema()[column].dtype.kind
+    if kind in "iu":  # exact, and in order: doubles would merge large ones
+        shift = 1 << BITS - 1 if kind == "i" else 0
+        return Coded(lambda part: part.words(column) ^ np.uint64(shift), lambda point: point - shift, -1)
+    if kind != "U":
+        return Coded(lambda part: of_numbers(part, column), lambda point: MISSING if point == _NOTHING else plain(point))
     texts = np.unique(np.concatenate([np.unique(part[column]) for part in records.parts()]))
     return Coded(
         lambda part: np.searchsorted(texts, part[column]).astype(np.uint64), lambda place: str(texts[place]) or MISSING, 0 if texts[:1] == "" else _NOTHING
     )
 
 
-def _of_numbers(records: Records, column: str) -> Words:
+def of_numbers(records: Records, column: str) -> Words:
     missing = absent(records[column])
     return np.where(missing, np.uint64(_NOTHING), points_of(np.where(missing, 0.0, records.numbers(column))))
 

@@ -13,6 +13,7 @@ from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.grammar import columns_of, only_names, parse
+from local_dp.queries.labels import Listed, value_of
 from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent, may_lack
@@ -74,11 +75,10 @@ class Launch:
         """For values of a column that are neither listed nor missing."""
 
         def unlisted(part: Records) -> Bools:
-            return ~np.isin(labels_of(part, column), np.array(labels)) & ~absent(part[column])
+            return (Listed(labels, part[column].dtype).places(part[column]) < 0) & ~absent(part[column])
 
-        kind, texts = self.types[column].dtype.kind, [each.strip() for each in labels]
-        wrong = next((each for each in texts if kind in "iuf" and each.endswith(".0") and each[:-2].lstrip("-").isdigit()), None)
-        spelled = f" (write {wrong[:-2]}, not {wrong})" if wrong else " (the values are True and False)" * (kind == "b")
+        check_labels(column, self.types[column].dtype, labels)
+        spelled = " (the values are True and False)" * (self.types[column].dtype.kind == "b")
         self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{spelled}", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
@@ -115,6 +115,25 @@ def check_ends(low: float | None, high: float | None) -> None:
     """Raises InputError if one of two bounds is given."""
     if (low is None) != (high is None):
         raise InputError(f"{'low' if low is None else 'high'} is not given, and {'high' if low is None else 'low'} is; give both: bounds=(low, high)")
+
+
+_WHOLE = "a whole number such as 2"
+_WRITTEN = {"i": _WHOLE, "u": _WHOLE, "f": "a number such as 0.5", "b": "True or False", "M": "a date such as 2020-06-01"}
+
+
+def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, ...]) -> None:
+    """Raises InputError for a label that can count nobody: no value of the column's kind equals it, or an earlier label stands for the same number."""
+    if kind.kind == "U" or (kind.kind == "b" and labels == tuple(map(str, range(len(labels))))):
+        return
+    wide = [np.dtype(np.int64), np.dtype(np.uint64)] if kind.kind in "iu" else [kind]
+    numbers = dict[object, str]()
+    for label in labels:
+        number = next((found for each in wide if (found := value_of(label, each)) is not None), None)
+        if number is None:
+            raise InputError(f"no value of {column!r} can equal the label {label!r:.80}; write {_WRITTEN[kind.kind]}")
+        if number in numbers:
+            raise InputError(f"the labels {numbers[number]!r} and {label!r} of {column!r} are one value; give one of them")
+        numbers[number] = label
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
 from local_dp.protocols.surveys.frequency import Crosstab, CrossTable, Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity, row_statistic
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, labels_in
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
@@ -176,6 +176,43 @@ def test_what_no_policy_decides_about_is_refused_with_the_choices(case: str) -> 
             protocol.for_table(Launch(table, True))
         lines.add(str(refused.value))
     assert len(lines) == 1, lines
+
+
+FRACTIONS = np.array([0.1, 0.7, 0.7, np.nan])
+LABELLED: list[tuple[np.ndarray, tuple[str, ...], list[float]]] = [
+    (FRACTIONS, ("0.1", "0.7"), [0.25, 0.5, 0, 0.25]),
+    (FRACTIONS.astype(np.float32), ("0.1", "0.7"), [0.25, 0.5, 0, 0.25]),
+    (FRACTIONS, ("0.10000000000000001", "2.0"), [0.25, 0, 0.5, 0.25]),
+    (np.array([1, 0, 1, np.nan]), ("True", "False"), [0.5, 0.25, 0, 0.25]),
+]
+
+
+@pytest.mark.parametrize(("column", "labels", "shares"), LABELLED)
+def test_labels_of_fractions_count_them(column: np.ndarray, labels: tuple[str, ...], shares: list[float]) -> None:
+    """In the fewest digits or in 17; truth values of which one is missing are numbers, and keep their labels. Labels from the table have the fewest digits."""
+    records = Records({"x": column})
+    protocol = Frequency(column="x", labels=labels, other="category", missing="category").for_table(Launch(records, False))
+    assert protocol.truth(Rows(records)) == pytest.approx(shares)
+    assert labels_in(Records({"x": FRACTIONS.astype(column.dtype)}), "x") == ("0.1", "0.7")
+
+
+IDLE: list[tuple[np.ndarray, tuple[str, ...], str]] = [
+    (np.array([0.5]), ("0.5", "abc"), "no value of 'x' can equal the label 'abc'; write a number such as 0.5"),
+    (np.array([1, 2]), ("1", "2.0"), "no value of 'x' can equal the label '2.0'; write a whole number such as 2"),
+    (np.array([True]), ("True", "yes"), "no value of 'x' can equal the label 'yes'; write True or False"),
+    (np.array(["2020-06-01"], "M8[us]"), ("2020-06-01", "1.6.2020"), "no value of 'x' can equal the label '1.6.2020'; write a date such as 2020-06-01"),
+    (np.array([0.5]), ("1", "True"), "the labels '1' and 'True' of 'x' are one value; give one of them"),
+]
+
+
+@pytest.mark.parametrize(("column", "labels", "told"), IDLE)
+def test_a_label_that_counts_nobody_is_refused(column: np.ndarray, labels: tuple[str, ...], told: str) -> None:
+    """By the type alone, in a private run too, whatever becomes of other values. One that a wider column could hold is no mistake."""
+    for policy in ("refuse", "category", "exclude"):
+        for private in (False, True):
+            refuse((told, lambda: Launch(Records({"x": column}), private).refuse_other(policy, "x", labels, "")))  # noqa: B023
+    Launch(Records({"x": np.array([1], np.uint8)}), True).refuse_other("category", "x", ("1", "-1", "300", str(2**64 - 1)), "")
+    Launch(Records({"x": np.array([True])}), True).refuse_other("category", "x", ("0", "1"), "")
 
 
 def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:

@@ -93,6 +93,12 @@ QUESTIONS_ASKED = (
 )  # fmt: skip
 DAYS = ("2020-06-01", "2020-02-29T23:59:59.500000", "2020-06-01T00:00:00", "", "NaT", "nan")
 LABELS = ("Zoë", "a", "30", "1.75", "1", "True", "9007199254740993", "-0", "0", "0.1", "0.10000000000000001", "inf", " ")
+FRACTIONS = ("height", "tenth", "third", "small", "large", "zero", "endless", "gap", "even", "age", "yes", "naïve")
+SHORT = ("True", "False", "0", "1", "1.0", "30.0", "0.1", "1.75", "0.3333333333333333", "5e-324", "1.7976931348623157e+308", "9007199254740992.0", "inf", "0.0")
+LARGE = (
+    "most == 9223372036854775807", "most < 9223372036854775808", "most == 9223372036854775808", "least == -9223372036854775809", "yes < 18446744073709551615",
+    "height < 18446744073709551615", "most < 18446744073709551616", "most in [9223372036854775807, 18446744073709551615]",
+)  # fmt: skip
 RANGES: dict[str, list[tuple[float, float]]] = {
     "age": [(0, 100), (0.0, 29.0), (31.0, 32.0), (0, 65536 * 30)],
     "height": [(1.0, 2.0), (1.5, 1.75), (0, 65536 * 1.75 * 2)],
@@ -137,7 +143,9 @@ def cases() -> dict[str, Case]:
     asked += [("category", {"column": column, "labels": DAYS, "spare": ("other", "missing")}) for column in ("day", "instant", "never", "us")]
     asked += [("bounded", {"column": column, "low": low, "high": high}) for column, ranges in RANGES.items() for low, high in ranges]
     below = [("below", {"column": column, "end": end, "missing": 32768}) for column, ends in ENDS.items() for end in ends]
-    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG, *below])}
+    large = [("question", {"text": text}) for text in LARGE]
+    short = [("category", {"column": column, "labels": SHORT, "spare": ("other", "missing")}) for column in FRACTIONS]
+    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG, *below, *large, *short])}
 
 
 RECORDS = records_of([ROW]).at_length()
