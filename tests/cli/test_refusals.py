@@ -102,7 +102,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         f"run survey --clients 9 --broker 'mqtts://localhost?ca={LONG}'": "certificate file",
         "run survey --clients 9 --broker mqtt://a..b": "no host name",
         "run survey --clients 9 --deadline nan": "give a number",
-        "run survey --tolerance 1e-300": "tolerance is '1e-300'",
+        "run survey --tolerance 1e-300": "tolerance is '1e-300', too small to compute with; give a number of at least 1e-150",
         "run survey --records table.xlsx --question 'a > 1'": "cannot read 'table.xlsx'",
         "run survey --records people.csv --csv 'sep=x' --question 'age > 1'": "decimal is . or ,",
         "run survey --records people.csv --seed -1 --question 'age > 1'": "seed is -1",
