@@ -43,8 +43,10 @@ def real_number(name: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if math.isnan(value) or 0 < abs(value) < SMALLEST:
+    if math.isnan(value):
         raise InputError(f"{name} is {text!r:.80}; give a number")
+    if 0 < abs(value) < SMALLEST:
+        raise InputError(f"{name} is {text!r:.80}, too small to compute with; give a number of at least {SMALLEST:g}")
     return value
 
 

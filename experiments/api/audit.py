@@ -57,7 +57,9 @@ def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Paramet
 def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
     """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError for an unknown name."""
     kind = _class_of(name) if ":" in name else RANDOMIZERS[name]
-    known = [each.name for each in fields(kind)]
+    known = [each.name for each in fields(kind) if each.name != "epsilon"]
+    if "epsilon" in parameters:
+        raise InputError(f"epsilon is set to {parameters['epsilon']!r}; it has an option of its own: give --epsilon")
     if wrong := parameters.keys() - set(known):
         raise InputError(unknown(f"{name} has no parameter", min(wrong), known))
     try:
@@ -65,7 +67,7 @@ def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Ran
         named = (made.name, made.evidence, made.domain, made.report_dtype)
     except InputError as error:
         raise InputError(f"{name} cannot be made: {str(error).removeprefix(f'{name}: ')}") from None
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}") from None
     if not all(isinstance(each, str) for each in named[:2]):
         raise InputError(f"{name} must have a name and an evidence, each a text")

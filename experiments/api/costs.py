@@ -133,6 +133,11 @@ def shuffled(name: str, *, clients: int, epsilon: float = 1.0, delta: float = 1e
 
     With `together`, an epsilon after shuffling, `epsilon` is the largest one of a report for which this is proved.
     """
+    return behind_shuffler(name, parameters, clients, epsilon, delta, together)
+
+
+def behind_shuffler(name: str, parameters: Mapping[str, Parameter], clients: int, epsilon: float, delta: float, together: float | None) -> Shuffled:
+    """The same, with parameters of any name."""
     if together is not None:
         epsilon = largest_local(lambda local: built(name, local, parameters), clients, together, delta)
     bounds = amplified(built(name, epsilon, parameters), clients, delta)

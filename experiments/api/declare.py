@@ -75,11 +75,13 @@ def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
 
 def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
     """The parameters in --set NAME=VALUE. Raises InputError."""
-    values = {}
+    values: dict[str, str] = {}
     for setting in settings:
         key, separator, value = (part.strip() for part in setting.partition("="))
         if not separator or not key:
             raise InputError(f"--set takes NAME=VALUE, not {setting!r}")
+        if key in values:
+            raise InputError(f"{key} is set to {values[key]!r} and to {value!r}; give one")
         values[key] = value
     return values
 

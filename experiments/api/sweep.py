@@ -1,5 +1,6 @@
 """Sweeps: errors measured over a grid of protocols, parameters, epsilons, numbers of clients and seeds. `compare` is the sweep of one protocol."""
 
+import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, reading, unknown
@@ -33,7 +34,8 @@ Progress: TypeAlias = Callable[[str, int, int], None]  # (what is measured, poin
 MOST_RUNS, MOST_POINTS = 1_000_000, 100_000
 MOST_SHOWN = 40  # rows of a text
 _ALWAYS = ("randomizer", "epsilon", "clients")
-COLUMNS = ("protocol", "randomizer", "epsilon", "clients", "seed", "error", "low", "high", "rmse", "planned")
+MEASURED = ("error", "low", "high", "rmse")
+COLUMNS = ("protocol", "randomizer", "epsilon", "clients", "seed", *MEASURED, "planned")
 EXAMPLE = "give a file such as: epsilon = [1, 2], clients = [1000, 4000], seed = [1, 2], and for each protocol a table of parameters: [frequency], k = [4, 16]"
 
 
@@ -61,6 +63,9 @@ class Grid:
                 raise InputError(f"{name} has 0 values; give at least one")
         if min(self.clients) < 1:
             raise InputError(f"clients is {min(self.clients)}; give 1 or more")
+        for name in self.only:
+            if not isinstance(name, str):
+                raise InputError(f"only is {name!r:.80}; give names of randomizers")
         for seed in self.seed:
             KeyedNoise(seed)  # refuses what is no seed
 
@@ -111,24 +116,36 @@ class Sweep:
     def measured(self, folder: Path, name: str, progress: Progress, cluster: str, workers: int) -> "Compared":
         """Measures the points that the file of this name lacks, and stores each at once. Raises InputError, and BusError for a lost cluster."""
         points, kept = self.points, MeasurementStore(folder, self.stamp, name)
-        missing = [place for place, (_, point, seed) in enumerate(points) if kept.get(point, seed) is None]
+        with reading(kept.path, "remove it to measure again"):
+            missing = [place for place, (_, point, seed) in enumerate(points) if not _is_stored(kept.get(point, seed))]
         for done, (place, measurement) in enumerate(each_of(missing, self, cluster, min(workers, len(missing))), len(points) - len(missing) + 1):
             case, point, seed = points[place]
             kept.add(point, seed, measurement)
             progress(f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients, seed {seed}", done, len(points))
         kept.sort()
         with reading(kept.path, "remove it to measure again"):
-            rows = [self._row(case, point, seed, kept.get(point, seed) or {}) for case, point, seed in points]
+            rows = [self._row(case, point, seed, measured) for case, point, seed in points if _is_stored(measured := kept.get(point, seed))]
         return Compared(plain({"tier": self.grid.tier, "runs": self.grid.runs, "rows": rows}), self)
 
     def _row(self, case: Case, point: Data, seed: int, measured: Data) -> dict[str, Any]:
-        if any(type(value) not in (int, float) for value in measured.values()):
-            raise InputError(f"a measurement of {point['randomizer']} holds something else than numbers; measure into another file")
         names = dict.fromkeys(name for each in self.cases for name in each.given)
         given = {f"parameter_{name}" if name in COLUMNS else name: case.given.get(name) for name in names}
         about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
         planned = case.planned(point["randomizer"], point["epsilon"], point["clients"])
         return {"protocol": case.protocol.name, **given, **about, "seed": seed, **measured, "planned": planned}
+
+
+def _is_stored(measured: Any) -> TypeGuard[Data]:
+    """Whether there is a measurement. Raises ValueError for what is none."""
+    if measured is None:
+        return False
+    if (
+        not isinstance(measured, dict)
+        or measured.keys() != {*MEASURED}
+        or not all(type(each) in (int, float) and math.isfinite(each) for each in measured.values())
+    ):
+        raise ValueError(f"a measurement has not one number for each of {', '.join(MEASURED)}")
+    return True
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,7 +243,7 @@ def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None)
         with reading(source, EXAMPLE):
             data = tomllib.loads(Path(source).read_text(encoding="utf-8"))
     known = [each.name for each in fields(Grid)]
-    asked = [(name, each) for name, value in data.items() if name not in known for each in (value if isinstance(value, list) else [value])]
+    asked = [(name, each) for name, value in data.items() if name not in known for each in (value if isinstance(value, list) and value else [value])]
     for name, axes in asked:
         if not isinstance(axes, Mapping):
             raise InputError(f"{unknown('no key', name, known)}; {EXAMPLE}")
@@ -242,6 +259,8 @@ def _cases(name: str, axes: Mapping[str, Any], tier: Tier, records: Records | No
     hints = get_type_hints(find_protocol(name))
 
     def values(key: str, given: Any) -> Sequence[Any]:
+        if isinstance(given, list | tuple) and not given:
+            raise InputError(f"{key} of {name} has 0 values; give at least one")
         of_lists = key == "bounds" or get_origin(hints.get(key)) is tuple
         many = isinstance(given, list | tuple) and (not of_lists or all(isinstance(each, list | tuple) for each in given))
         return given if many else [given]

@@ -14,9 +14,10 @@ import click
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.cli.fields import Group, Kinds, Option, command_of
+from local_dp.experiments.cli.main import VARIABLE
 from local_dp.experiments.text.screen import SCREEN
 
-PROGRAM, VARIABLE = "local-dp", "_LOCAL_DP_COMPLETE"
+PROGRAM = "local-dp"
 SHELLS = ("bash", "zsh", "fish")
 OWN = "yours"  # the shell that the environment names
 _START = {"bash": ".bashrc", "zsh": ".zshrc"}

@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input
 or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
+import os
 import re
 import shlex
 import signal
@@ -13,11 +14,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
-from local_dp.experiments.text.screen import SCREEN
+from local_dp.experiments.text.screen import CLOSED_PIPE, SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
+VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
 HEAVY = frozenset(("amqtt", "cryptography", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
 
 
@@ -37,6 +39,11 @@ def main() -> None:
             code = EXIT_CODES[InputError]
         except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
+            code = EXIT_CODES[InputError]
+        except SystemExit as error:
+            if error.code == CLOSED_PIPE or VARIABLE in os.environ:  # our own, and click's after it has completed a name
+                raise
+            SCREEN.complain(f"foreign code, such as a plug-in's, ended the program with SystemExit({error.code!r}) and no result; correct or remove it")
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
             exec("pass")  # an interrupt inside exec(), as in a dataclass, would else end the interpreter by the signal and not by our code

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import combinations
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from local_dp.experiments.lab.chapters import Chapter
 from local_dp.experiments.lab.coverage.stated import Stated
@@ -190,4 +190,13 @@ def _adapters(kind: Any) -> dict[frozenset[str], TypeAdapter[Any]]:
 
 def _read(kind: Any, data: Any) -> Any:
     adapters = _adapters(kind)
-    return adapters[frozenset(data)].validate_python(data) if adapters else data
+    if not adapters:
+        return data
+    if (own := frozenset(data)) not in adapters:
+        known = " or ".join(sorted(", ".join(sorted(names)) for names in adapters))
+        raise ValueError(f"the fields are {', '.join(sorted(map(str, own))) or 'none'}, and not {known}")
+    try:
+        return adapters[own].validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -130,7 +130,7 @@ class MeasurementStore:
 
     def _read(self, line: str) -> bool:
         try:
-            entry = json.loads(line)
+            entry = json.loads(line, parse_constant=int)  # which takes no NaN: none was ever written
             if entry["code"] != self.stamp:
                 return False
             self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]

@@ -2,8 +2,10 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from local_dp.errors import InputError
@@ -145,14 +147,26 @@ def _ends(row: dict[str, Any]) -> str:
     return "none" if row["value"] is None else f"{_cell(row['low'])} to {_cell(row['high'])}"
 
 
+def check_out(folder: Path) -> None:
+    """Makes the folder of a result. Raises InputError unless files may be written there."""
+    with _writing(folder), TemporaryFile(dir=folder):
+        pass
+
+
 def write(data: dict[str, Any], folder: Path) -> None:
     """Writes result.json, result.csv and result.html, and how they came about as provenance.json. Raises InputError."""
     about = json.dumps(provenance(None, stamp_of()), indent=1) + "\n"
     files = {"result.json": json.dumps(data, indent=1) + "\n", "result.csv": table_of(data), "result.html": page_of(data), "provenance.json": about}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with _writing(folder):
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise InputError(f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give another --out") from None
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats
 from local_dp.cube import places_of, walsh_hadamard
 from local_dp.errors import LocalDPError
 from local_dp.experiments.text.layout import marked, number, typeset
@@ -24,9 +23,9 @@ from local_dp.protocols.local_protocol import MODELS, describe_estimate, possibl
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from local_dp.tallies import Z95, Estimate, Tally
+from local_dp.tallies import Estimate, Tally, few_count
 
-Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
+Bar: TypeAlias = tuple[str, float, float, float, float]  # label, coefficient, standard error, its interval
 
 
 def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
@@ -38,28 +37,26 @@ def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
     elif isinstance(randomizer, SignedOracle) and isinstance(query, MaskedList | MaskedBent):
         estimate = randomizer.estimate(tally)
         if isinstance(query, MaskedList) or query.told == query.d:  # or else it is a bent function that is multiplied by each parity
-            yield from _spectrum(query.vectors(), estimate)
+            yield from _labelled([f"parity {vector:#x}" for vector in query.vectors()], _spectrum(query.listed, randomizer, estimate))
         positions = range(query.d) if isinstance(query, MaskedBent) else places_of(query.asked)
         yield from _labelled([f"bit {place} of r" for place in positions], estimate, query.listed)
     elif isinstance(query, MaskedBit | MaskedFunction):
         name = f"bit {query.j} of r" if isinstance(query, MaskedBit) else "parity of r"
-        estimate = randomizer.estimate(tally)
-        shares, errors = np.atleast_1d(estimate.value), np.atleast_1d(estimate.standard_error)
-        yield name, float(2 * shares[-1] - 1), float(2 * errors[-1])  # of the share of +1
+        estimate = randomizer.estimate(tally).on_scale(-1.0, 1.0)  # of the share of +1
+        yield from _labelled([name], estimate, np.size(estimate.value) - 1)
 
 
 def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator[Bar]:
-    values, errors = estimate.value[first:], estimate.standard_error[first:]
-    yield from zip(labels, values.tolist(), errors.tolist(), strict=True)
+    parts = (np.atleast_1d(part)[first:].tolist() for part in (estimate.value, estimate.standard_error, *estimate.interval()))
+    yield from zip(labels, *parts, strict=True)
 
 
-def _spectrum(vectors: list[int], estimate: Estimate) -> Iterator[Bar]:
+def _spectrum(listed: int, randomizer: SignedOracle, estimate: Estimate) -> Estimate:
     """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
-    listed = len(vectors)
-    spectrum: Floats = walsh_hadamard(estimate.value[:listed])
-    error = float(estimate.standard_error[:listed].max()) * listed**0.5
-    for vector, value in zip(vectors, spectrum.tolist(), strict=True):
-        yield f"parity {vector:#x}", value, error
+    n, means, errors = estimate.n, estimate.value[:listed], estimate.standard_error[:listed]
+    square = listed * float((n * errors**2 + means**2).mean())
+    ends = few_count(square, min(listed, randomizer.cells) * randomizer.gain, n)
+    return Estimate(walsh_hadamard(means), np.full(listed, errors.max() * listed**0.5), n, ends)
 
 
 ROWS = 32  # estimates shown
@@ -212,9 +209,9 @@ def _by_round(bars: dict[int, list[Bar]]) -> list[Bar]:
     """The bars of all rounds; a repeated label gets the number of its round."""
     named: dict[str, Bar] = {}
     for number_of_round, part in bars.items():
-        for label, value, error in part:
-            name = f"{label}, round {number_of_round}" if label in named else label
-            named[name] = (name, value, error)
+        for bar in part:
+            name = f"{bar[0]}, round {number_of_round}" if bar[0] in named else bar[0]
+            named[name] = (name, *bar[1:])
     return list(named.values())
 
 
@@ -231,8 +228,8 @@ def _row(label: str, value: float | None, error: float | None, interval: tuple[f
     return {"label": shown(label), "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 
-def _bar_row(label: str, value: float, error: float) -> State:
-    return _row(label, value, error, (value - Z95 * error, value + Z95 * error), None)
+def _bar_row(label: str, value: float, error: float, low: float, high: float) -> State:
+    return _row(label, value, error, (low, high), None)
 
 
 def _finite(value: Any) -> float | None:

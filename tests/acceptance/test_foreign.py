@@ -304,6 +304,7 @@ def test_stored_measurements_are_of_their_form(measurement: object, folder: Path
     with pytest.raises(InputError, match=r"measurements\.jsonl.*remove it to measure again") as raised:
         run_experiments([TOY], "quick", 1, folder, workers=1)
     assert not raw(str(raised.value), "")
+    assert any(word in str(raised.value) for word in ("the fields are ", "error: Input should", "half: Input should")), "which says what is wrong"
 
 
 def check_fuzzed(done: Done, words: tuple[str, ...], data: bytes) -> None:

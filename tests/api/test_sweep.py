@@ -1,6 +1,7 @@
 """Sweeps and comparisons: what is measured is right, wherever and in how many attempts it is."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -90,6 +91,31 @@ def test_a_cut_store_is_completed(tmp_path: Path) -> None:
         assert (len(measured), out.read_text(), stored.read_bytes()) == (rest, text, whole)
 
 
+@pytest.mark.parametrize(
+    "damaged", ["{}", "[]", '{"error":1,"high":1,"low":1}', '{"error":1,"high":1,"low":1,"rmse":"nan"}', '{"error":1,"high":1,"low":1,"rmse":1e999}']
+)
+def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path) -> None:
+    """A stored measurement of another form is refused in one line, before anything is measured or written."""
+    stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
+    grid = {"epsilon": 1, "clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}}
+    swept(read_grid(grid), out, formats=())
+    text = out.read_text()
+    stored.write_text(re.sub('"measurement":{[^}]*}', f'"measurement":{damaged}', stored.read_text()))
+    with pytest.raises(InputError, match=r"t\.csv\.measurements\.jsonl.*not one number for each of error, low, high, rmse; remove it to measure again"):
+        swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())
+    assert (out.read_text(), stored.read_text().count("\n")) == (text, 1)
+
+
+def test_a_stored_nan_is_measured_again(tmp_path: Path) -> None:
+    """No line with NaN was ever written: it is dropped like one that is cut."""
+    stored, out, grid = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv", read_grid({"clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}})
+    swept(grid, out, formats=())
+    whole, text = stored.read_text(), out.read_text()
+    stored.write_text(re.sub('"rmse":[^}]*', '"rmse":NaN', whole))
+    swept(grid, out, formats=())
+    assert (stored.read_text(), out.read_text()) == (whole, text)
+
+
 @pytest.mark.long
 def test_cores_measure_what_one_process_does() -> None:
     """Two worker processes measure the bits of this one, of comparisons and of whole runs."""
@@ -129,6 +155,9 @@ def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
         ({"runs": 5}, "runs is 5"),
         ({"clients": 0}, "clients is 0"),
         ({"only": "grrr"}, "did you mean 'grr'"),
+        ({"only": 3}, "only is 3; give names of randomizers"),
+        ({"frequency": {"k": []}, "survey": {}}, "k of frequency has 0 values; give at least one"),
+        ({"frequency": [], "survey": {}}, "no key 'frequency'"),
         ({"epsilon": "much"}, "epsilon is 'much'"),
         ({"seed": []}, "seed has 0 values"),
         ({"seed": -1}, "seed"),

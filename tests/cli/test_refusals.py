@@ -1,10 +1,12 @@
 """Wrong input at the command line: one line on standard error, with the value, the nearest name or what to type; the documented exit code."""
 
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from local_dp.experiments.cli.inspect.listing import Protocols
 from tests.support.runs.command import local_dp
 
 pytestmark = pytest.mark.usefixtures("warm", "impatient")
@@ -25,6 +27,15 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survey --randomizer one-bit-mean": "takes the levels 0 to 65536; give a query and a randomizer of one domain",
         "run survey --q 1": "no option '--q'",
         "audit grr --set k": "NAME=VALUE",
+        "audit grr --set epsilon=3": "epsilon is set to 3; it has an option of its own: give --epsilon",
+        "shuffle grr --set epsilon=2 --clients 100": "epsilon is set to 2",
+        "audit grr --set name=x": "grr has no parameter 'name'; there are word_bits, k",
+        "shuffle grr --set clients=9": "grr has no parameter 'clients'",
+        "audit grr --set epsilom=3": "no parameter 'epsilom'; there are word_bits, k",
+        "audit grr --set k=2 --set k=3": "k is set to '2' and to '3'; give one",
+        "audit quitter:Quit": "quitter:Quit cannot be made with epsilon 1.0 and {}: SystemExit: 0",
+        "audit quitter:Quit --json": "SystemExit: 0",
+        "shuffle quitter:Quit": "SystemExit: 0",
         "run survey --p many": "p is 'many'",
         "run survey --p 1.5": "p is 1.5",
         "run survey --question 'yes >'": "cannot read the question",
@@ -91,7 +102,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         f"run survey --clients 9 --broker 'mqtts://localhost?ca={LONG}'": "certificate file",
         "run survey --clients 9 --broker mqtt://a..b": "no host name",
         "run survey --clients 9 --deadline nan": "give a number",
-        "run survey --tolerance 1e-300": "tolerance is '1e-300'",
+        "run survey --tolerance 1e-300": "tolerance is '1e-300', too small to compute with; give a number of at least 1e-150",
         "run survey --records table.xlsx --question 'a > 1'": "cannot read 'table.xlsx'",
         "run survey --records people.csv --csv 'sep=x' --question 'age > 1'": "decimal is . or ,",
         "run survey --records people.csv --seed -1 --question 'age > 1'": "seed is -1",
@@ -125,6 +136,16 @@ REFUSED = {  # by the exit code: the command, and what its line says
     },
 }
 
+QUITTER = "import sys\nfrom local_dp.randomizers.frequencies.grr import GRR\n\n\nclass Quit(GRR):\n    def prepare(self):\n        sys.exit(0)\n"
+
+
+def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a plug-in calls sys.exit(0), the command has failed, in one line."""
+    monkeypatch.setattr(Protocols, "__call__", lambda self: sys.exit(0))
+    done = local_dp("protocols")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and no result; correct or remove it\n"
+
 
 @pytest.mark.parametrize(("code", "line"), [(code, line) for code, lines in REFUSED.items() for line in lines])
 def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +153,7 @@ def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatc
     monkeypatch.chdir(table.parent)
     for name, text in {"empty": "a,b\n", "big": f"a,b\n{10**22},2\n1,2\n", "twins": "a,a\n1,2\n"}.items():
         table.with_name(f"{name}.csv").write_text(text)
+    table.with_name("quitter.py").write_text(QUITTER)
     table.with_name("table.xlsx").write_text("x")
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))

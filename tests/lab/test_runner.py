@@ -253,7 +253,7 @@ def test_other_code_and_failures_are_one_line() -> None:
     """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
     with pytest.raises(LocalDPError, match="install the same version"):
         measure_apart(TOY, {"n": 100}, 5, "0")
-    with pytest.raises(LocalDPError, match=r"could not measure .*KeyError"):
+    with pytest.raises(LocalDPError, match=r"could not measure .*ValueError: the fields are m, and not n"):
         measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
 
 

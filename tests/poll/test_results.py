@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,13 @@ from typing import Any
 import pytest
 
 from local_dp.errors import InputError
+from local_dp.experiments.cli.run import poll as command
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.results import data_of, page_of, table_of, text_of, write
+from local_dp.experiments.poll.run import Poll
+from local_dp.experiments.tiers.settings import EMBEDDED
+from local_dp.server.remote import Journal
+from tests.support.runs.command import local_dp
 from tests.support.runs.polls import Person, plan, serving
 
 HOSTILE = ("<script>alert(1)</script>", "=1+1", "x\u202ey")
@@ -56,6 +62,30 @@ def test_the_three_forms_agree(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="give another --out"):
         write(data, tmp_path / "file" / "out")
+
+
+def test_where_the_result_goes_is_tried_before_anybody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the place of the folder of --out, and a folder that cannot be made: no poll is begun."""
+    monkeypatch.setattr(command, "continued", lambda *_: pytest.fail("the poll was opened"))
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", Path("/proc/x")):
+        done = local_dp("poll", "Did you?", "--out", str(out), "--journal", str(tmp_path / "polls"))
+        assert (done.returncode, "give another --out" in done.stderr, done.stderr.count("\n")) == (2, True, 1)
+    assert not (tmp_path / "polls").exists()
+
+
+def test_a_result_that_cannot_be_written_is_printed(data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The folder became a file while people answered."""
+
+    async def play(*_: object) -> None:
+        (tmp_path / "out").write_text("")
+
+    monkeypatch.setattr(Poll, "play", play)
+    monkeypatch.setattr(command, "data_of", lambda _: data)
+    planned = plan()
+    with closing(Journal.begin(tmp_path, planned.run, planned.to_dict())) as journal, pytest.raises(InputError, match="cannot write the result"):
+        command.continued(journal, EMBEDDED, tmp_path / "out", as_json=True)
+    assert json.loads(capsys.readouterr().out) == data
 
 
 def test_labels_are_text_only(data: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_dp.experiments.api.audit import parameters_of, refuse_unknown
-from local_dp.experiments.api.costs import budget, price, shuffled
+from local_dp.experiments.api.costs import behind_shuffler, budget, price
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option, set_option, show
 from local_dp.experiments.text.screen import SCREEN
@@ -67,5 +67,4 @@ class Shuffle:
     def __call__(self) -> None:
         SCREEN.working("searching for the worst data set")
         refuse_unknown(self.name)
-        parameters = parameters_of(self.settings)
-        show(shuffled(self.name, clients=self.clients, epsilon=self.epsilon, delta=self.delta, together=self.shuffled, **parameters), self.as_json)
+        show(behind_shuffler(self.name, parameters_of(self.settings), self.clients, self.epsilon, self.delta, self.shuffled), self.as_json)

@@ -31,10 +31,10 @@ class Audit:
 
     def __call__(self) -> int:
         SCREEN.working(f"auditing {self.name}")
-        from local_dp.experiments.api.audit import audit, parameters_of, refuse_unknown
+        from local_dp.experiments.api.audit import audit, built, parameters_of, refuse_unknown
 
         refuse_unknown(self.name)
-        findings = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))
+        findings = audit(built(self.name, self.epsilon, parameters_of(self.settings)))
         show(findings, self.as_json)
         return 0 if findings.holds else EXIT_CODES[RefusedError]
 

@@ -23,7 +23,7 @@ from local_dp.experiments.poll.game import EPSILON, TITLE, Game, outlook
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
 from local_dp.experiments.poll.plan import PROTOCOL, Plan
 from local_dp.experiments.poll.questions import Questions, read
-from local_dp.experiments.poll.results import data_of, text_of, write
+from local_dp.experiments.poll.results import check_out, data_of, text_of, write
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Site
 from local_dp.experiments.text.screen import SCREEN
@@ -76,10 +76,11 @@ class Ask:
 
     def _opened(self) -> Journal:
         """The journal of a new poll, or of the one to resume. Raises InputError."""
-        folder = self.journal or runs_folder()
-        if self.resume:
+        folder, plan = self.journal or runs_folder(), None if self.resume else self._plan()
+        if self.out is not None:
+            check_out(self.out)
+        if plan is None:
             return Journal.open(folder, self.resume)
-        plan = self._plan()
         return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": re.sub("//[^@/]*@", "//", plan.broker)})
 
     def _plan(self) -> Plan:
@@ -154,9 +155,11 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
             raise
     data = data_of(result)
     journal.end(data)
-    if out is not None:
-        write(data, out)
-    SCREEN.tell(json.dumps(data) if as_json else text_of(data))
+    try:
+        if out is not None:
+            write(data, out)
+    finally:
+        SCREEN.tell(json.dumps(data) if as_json else text_of(data))
     return 0
 
 

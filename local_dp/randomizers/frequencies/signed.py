@@ -14,7 +14,7 @@ from local_dp.domains import Domain, signed_symbols
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Tally, few_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,11 @@ class SignedOracle(FiniteChannel):
     @property
     def domain(self) -> Domain:
         return signed_symbols(self.k)
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """By how much a report counts towards a mean, where it counts."""
 
     @abstractmethod
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
@@ -98,18 +103,22 @@ class SignedBlocks(SignedOracle):
         return self._response.weight(reports, self.encode(values, cells), cells)
 
     @property
+    def gain(self) -> float:
+        p, q = self._odds
+        return 1 / (p - q)
+
+    @property
     def _odds(self) -> tuple[float, float]:
         """The probability of the true code, and of each other one."""
         return self._response.truth / self.total, self._response.other / self.total
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
         """The k signed means, shape (k,), with standard errors measured from the same reports. Null has a report of its own, whatever `null_share` is."""
-        n, (p, q) = tally.answered, self._odds
+        n = tally.answered
         signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
-        rows = (signs[:, :, 0] - signs[:, :, 1]) / (n * (p - q))
-        mean = walsh_hadamard(rows).T.reshape(-1)[: self.k]
-        square = np.repeat(signs.sum(axis=(0, 2)) / (n * (p - q) ** 2), self.size)[: self.k]
-        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+        mean = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n).T.reshape(-1)[: self.k]
+        square = np.repeat(signs.sum(axis=(0, 2)) * self.gain**2 / n, self.size)[: self.k]
+        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / n), n, few_count(square, self.gain, n))
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
         p, q = self._odds
