@@ -170,15 +170,6 @@ def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95, *,
     return np.where(few & (away < -edge), np.minimum(low, ends[0]), low), np.where(few & (away > edge), np.maximum(high, ends[1]), high)
 
 
-def few_count(square: Floats | float, gain: float, n: int) -> Ends:
-    """`ends` for reports that count `gain`, -`gain` or mostly nothing, of measured mean square: by that of three more reports that count.
-
-    The interval then contains the truth in 94 % of runs or more: summed exactly for 1 to 1,500 reports, over a grid of such laws, also where few or none count.
-    """
-    reach = np.sqrt(np.minimum(square + 3 * gain**2 / n, gain**2))
-    return -reach, reach
-
-
 def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats, Floats]:
     """Every f for which n two-valued reports of mean f reach `value`, on either side, with more than the probability of a normal variable beyond z.
 

@@ -23,7 +23,7 @@ from local_dp.protocols.local_protocol import MODELS, describe_estimate, possibl
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from local_dp.tallies import Estimate, Tally, few_count
+from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 Bar: TypeAlias = tuple[str, float, float, float, float]  # label, coefficient, standard error, its interval
 
@@ -54,9 +54,9 @@ def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator
 def _spectrum(listed: int, randomizer: SignedOracle, estimate: Estimate) -> Estimate:
     """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
     n, means, errors = estimate.n, estimate.value[:listed], estimate.standard_error[:listed]
-    square = listed * float((n * errors**2 + means**2).mean())
-    ends = few_count(square, min(listed, randomizer.cells) * randomizer.gain, n)
-    return Estimate(walsh_hadamard(means), np.full(listed, errors.max() * listed**0.5), n, ends)
+    mean, square, reach = walsh_hadamard(means), listed * float((n * errors**2 + means**2).mean()), min(listed, randomizer.cells) * randomizer.gain
+    steady = steadied(mean, np.full(listed, square), (-reach, reach), n)
+    return Steadied(mean, np.full(listed, errors.max() * listed**0.5), n, steady=steady)
 
 
 ROWS = 32  # estimates shown

@@ -16,7 +16,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Tally, few_count, score_interval
+from local_dp.tallies import Z95, Estimate, Steadied, Tally, score_interval, steadied
 
 
 def test_nobody_answered() -> None:
@@ -61,7 +61,7 @@ def test_a_signed_mean_is_covered_where_few_reports_count(n: int) -> None:
     """Summed over the law of the reports that count and of their signs, for shares that count from .3 / n to 1."""
     counting, plus = np.arange(n + 1)[:, None], np.arange(n + 1)
     value, square = (2 * plus - counting) / n, counting / n
-    low, high = Estimate(value, value, n, few_count(square, 1.0, n)).interval()
+    low, high = Steadied.of(value, (square - value**2) / n, n, steadied(value, square, (-1.0, 1.0), n)).interval()
     for share in sorted({min(each / n, 1.0) for each in (0.3, 1, 2, 3, 5, 10, 0.3 * n, n)}):
         for lean in (0.5, 0.6, 0.75, 0.9, 1.0):
             law, truth = stats.binom.pmf(counting, n, share) * stats.binom.pmf(plus, counting, lean), share * (2 * lean - 1)

@@ -14,7 +14,7 @@ from local_dp.domains import Domain, signed_symbols
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.tallies import Estimate, Tally, few_count
+from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class SignedBlocks(SignedOracle):
         signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
         mean = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n).T.reshape(-1)[: self.k]
         square = np.repeat(signs.sum(axis=(0, 2)) * self.gain**2 / n, self.size)[: self.k]
-        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / n), n, few_count(square, self.gain, n))
+        return Steadied.of(mean, (square - mean**2) / n, n, steadied(mean, square, (-self.gain, self.gain), n))
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
         p, q = self._odds
