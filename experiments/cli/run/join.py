@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
-from local_dp.bus.address import Address
+from local_dp.bus.address import Address, without_user
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import SealedBus
 from local_dp.checks import check_whole
@@ -115,7 +114,7 @@ class Server(Role):
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.hidden and each.metadata.get("shell", True)}
-        values["broker"] = re.sub("//[^@/]*@", "//", self.broker)
+        values["broker"] = without_user(self.broker)
         options = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in values.items()}
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return {"at": at, "protocol": kind.name, "given": dict(given), "options": options, "randomness": vars(chance)}

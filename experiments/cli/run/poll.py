@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from local_dp.bus.address import Address
+from local_dp.bus.address import Address, without_user
 from local_dp.checks import check_whole
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
@@ -80,7 +79,7 @@ class Ask:
         if self.resume:
             return Journal.open(folder, self.resume)
         plan = self._plan()
-        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": re.sub("//[^@/]*@", "//", plan.broker)})
+        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": without_user(plan.broker)})
 
     def _plan(self) -> Plan:
         check_installed(*NEEDED)
@@ -98,7 +97,7 @@ class Ask:
             if not self.demo:
                 raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
         if self.broker != EMBEDDED and Address.parse(self.broker).transport == "websockets":
-            raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
+            raise InputError(f"the broker is {without_user(self.broker)!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         if self.game:
             Game.of(epsilon, 1, 0)
         questions = Questions(TITLE, ()) if self.game else read(self.question, epsilon)
