@@ -38,8 +38,8 @@ class Place:
             place = None
         if place is None or not 0 <= place.start < place.stop or len(place.key) != KEY or str(place) != line:
             raise InputError(f"a roster has lines of MEMBER GROUP START STOP KEY, not {line!r:.160}")
-        check_name(place.member)
-        check_name(place.group)
+        check_name(place.member, "a member's name")
+        check_name(place.group, "a group's name")
         return place
 
 
