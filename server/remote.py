@@ -194,7 +194,7 @@ class RemoteOracle:
             self.coordinator.gather(self._patience, _now())
             self._patience = None
             await self._settle()
-            self.coordinator.gathered()
+            self.coordinator.gathered(self.bus.forged)
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
