@@ -62,11 +62,13 @@ class Roster:
     def parse(cls, text: str) -> "Roster":
         """A line for each place; lines that begin with # are notes, one of them the number of places. Raises InputError, also for a cut one."""
         roster = cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-        counted = re.findall(r"^# (\d+) places$", text, re.MULTILINE)
+        counted = re.findall(r"^# (\d+) places", text, re.MULTILINE)
         if counted not in ([], [str(len(roster.places))]):
             raise InputError(
                 f"the roster has {len(roster.places)} places and should have {' or '.join(counted)}: it was cut or changed; enrol its members again"
             )
+        if not roster.places:
+            raise InputError("the roster has no place; delete it, and enrol its members")
         return roster
 
     def __str__(self) -> str:

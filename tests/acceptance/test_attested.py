@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import InputError
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.operate.keys import private_key
 from local_dp.experiments.tiers import outcome as outcomes
@@ -122,6 +123,12 @@ def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(members: 
         roster.write_text(text[:end])
         done = local_dp("keys", "enrol", str(roster), "ab" * KEY, "--index", "0")
         assert (done.returncode, done.stderr.count("\n")) == ((0, 1) if end == len(text) - 1 else (2, 1)), done.stderr
+    for ends in ("\r\n", " ", ""):  # as another system, or a mail, made them of the line breaks
+        with pytest.raises(InputError, match="it was cut or changed"):
+            Roster.parse(ends.join(text.splitlines()[:-1]))
+    with pytest.raises(InputError, match="has no place"):
+        Roster.parse("")
+    assert Roster.parse(text.replace("\n", "\r\n")).places == places
     keys.write_text(f"{1:064x}\n{2:063x}\n")
     assert "line 2 of" in local_dp("keys", "enrol", str(tmp_path / "fresh"), str(keys), "--clients", "10").stderr
 
