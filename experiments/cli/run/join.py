@@ -28,7 +28,7 @@ from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
 from local_dp.experiments.cli.run.stored import ENDING, stored
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.installation import runs_folder, stores_folder
+from local_dp.experiments.tiers.installation import named, runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
@@ -105,7 +105,7 @@ class Server(Role):
                 journal.end(result.to_dict())
             except QuorumError:
                 if journal.standing()[1] and not self.shuffle:
-                    SCREEN.note(f"the members wait: `local-dp resume {self.run}` asks those once more who have not answered")
+                    SCREEN.note(f"the members wait: `local-dp resume {named(self.run, folder)}` asks those once more who have not answered")
                 raise
             finally:
                 journal.leave()
@@ -328,7 +328,7 @@ class Resume:
 
                 return continued(journal, self.broker or EMBEDDED, None, self.as_json)
             if journal.result is not None:
-                raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
+                raise InputError(f"run {self.run!r} is over; `local-dp show {named(self.run, journal.folder)}` prints its outcome")
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
                 options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
                 if self.broker:

@@ -26,7 +26,7 @@ from local_dp.experiments.poll.results import data_of, text_of, write
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Site
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.installation import runs_folder
+from local_dp.experiments.tiers.installation import named, runs_folder
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -135,10 +135,11 @@ class Ask:
 def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:
     """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
     check_installed(*NEEDED)
+    name = named(journal.run, journal.folder)
     if journal.began.get("protocol") != PROTOCOL:
-        raise InputError(f"{journal.run!r} is no poll; `local-dp resume {journal.run}` continues it")
+        raise InputError(f"{journal.run!r} is no poll; `local-dp resume {name}` continues it")
     if journal.result is not None:
-        raise InputError(f"poll {journal.run!r} is over; `local-dp show {journal.run}` prints its result")
+        raise InputError(f"poll {journal.run!r} is over; `local-dp show {name}` prints its result")
     with reading(f"{journal.run}{SUFFIX}", "begin another poll"):
         plan = Plan.from_dict(journal.began)
     plan = plan if broker == EMBEDDED else replace(plan, broker=broker)
@@ -147,9 +148,9 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
         poll = Poll(plan, journal, site, listener)
         SCREEN.working("people are answering")
         try:
-            result = asyncio.run(poll.play(lambda: _announce(plan, site), _show))
+            result = asyncio.run(poll.play(lambda: _announce(plan, site, name), _show))
         except KeyboardInterrupt:
-            SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {plan.run}` continues it")
+            SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {name}` continues it")
             raise
     data = data_of(result)
     journal.end(data)
@@ -163,7 +164,7 @@ def _show(state: Mapping[str, Any]) -> None:
     SCREEN.working(f"{state['joined']} of at most {state['people']:,} people have joined, {state['here']} are here")
 
 
-def _announce(plan: Plan, site: Site) -> None:
+def _announce(plan: Plan, site: Site, name: str) -> None:
     import segno
 
     drawn = io.StringIO()
@@ -173,5 +174,5 @@ def _announce(plan: Plan, site: Site) -> None:
         lines.append(outlook(plan.game))
     if plan.certificate:
         lines.append(f"SHA-256 of the certificate  {fingerprint(plan.certificate)}")
-    for line in (*lines, f"after a crash      local-dp poll --resume {plan.run}"):
+    for line in (*lines, f"after a crash      local-dp poll --resume {name}"):
         SCREEN.note(line)
