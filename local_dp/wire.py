@@ -193,10 +193,10 @@ CLIENT = Side({"request": Request, "receipt": Receipt, "roll": Roll, "end": End}
 EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for a reader of both sides
 
 
-def check_name(run: str) -> None:
-    """Raises InputError unless `run` can be part of a topic."""
-    if not re.fullmatch(_NAME, run):
-        raise InputError(f"the run's name is {run!r}; give 1 to 64 letters, digits, '.', '_' or '-'")
+def check_name(name: str, what: str = "the run's name") -> None:
+    """Raises InputError unless `name` can be part of a topic."""
+    if not re.fullmatch(_NAME, name):
+        raise InputError(f"{what} is {name!r}; give 1 to 64 letters, digits, '.', '_' or '-'")
 
 
 def encode(message: BaseModel) -> bytes:

@@ -52,6 +52,7 @@ class Coordinator(LocalOracle):
         self.pace = Pace()
         self.rolls = Rolls(run)
         self.rejections = Counter[str]()  # by their fault
+        self._fault = ""  # the last of them
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
         self.fresh: list[Reply] | None = None
@@ -73,14 +74,14 @@ class Coordinator(LocalOracle):
         """Begins the wait for the members."""
         self.phase = Gathering(self.members, self.rolls, patience, now)
 
-    def gathered(self) -> None:
-        """Ends the wait for the members. Raises QuorumError if nobody came."""
+    def gathered(self, forged: int = 0) -> None:
+        """Ends the wait for the members. Raises QuorumError if nobody came; it says why messages were rejected, of which so many were forged."""
         phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
-            raise QuorumError(
-                f"none of the {self.members.clients} clients joined run {self.run!r} in {phase.patience:g} seconds; start them, or check their broker"
-            )
+            why = [f"{forged} without a signature of the roster"] * bool(forged) + [f"{self.rejected} (the last one: {self._fault})"] * bool(self._fault)
+            advice = f"messages rejected: {', '.join(why)}; correct their keys and places" if why else "start them, or check their broker"
+            raise QuorumError(f"none of the {self.members.clients} clients joined run {self.run!r} in {phase.patience:g} seconds; {advice}")
 
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
@@ -238,6 +239,7 @@ class Coordinator(LocalOracle):
     def reject(self, topic: str, error: WireError, now: float) -> None:
         """Counts a wrong message under `topic`."""
         self.rejections[error.kind] += 1
+        self._fault = str(error)
         if self.members.owner(topic) is None:
             self._shut_out(topic, now)
 

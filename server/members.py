@@ -38,8 +38,8 @@ class Place:
             place = None
         if place is None or not 0 <= place.start < place.stop or len(place.key) != KEY or str(place) != line:
             raise InputError(f"a roster has lines of MEMBER GROUP START STOP KEY, not {line!r:.160}")
-        check_name(place.member)
-        check_name(place.group)
+        check_name(place.member, "a member's name")
+        check_name(place.group, "a group's name")
         return place
 
 
@@ -62,11 +62,13 @@ class Roster:
     def parse(cls, text: str) -> "Roster":
         """A line for each place; lines that begin with # are notes, one of them the number of places. Raises InputError, also for a cut one."""
         roster = cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
-        counted = re.findall(r"^# (\d+) places$", text, re.MULTILINE)
+        counted = re.findall(r"^# (\d+) places", text, re.MULTILINE)
         if counted not in ([], [str(len(roster.places))]):
             raise InputError(
                 f"the roster has {len(roster.places)} places and should have {' or '.join(counted)}: it was cut or changed; enrol its members again"
             )
+        if not roster.places:
+            raise InputError("the roster has no place; delete it, and enrol its members")
         return roster
 
     def __str__(self) -> str:

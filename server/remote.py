@@ -4,8 +4,9 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, Self
 
 from local_dp.bus.interface import Connected, Delivery, SealedBus, ServerBus
@@ -39,7 +40,11 @@ class Journal:
         """A new one. Raises InputError for a run that has one: clients answer a round of a name once."""
         path = path_of(folder, run)
         if path.exists():
-            raise InputError(f"run {run!r} was begun before, in {str(folder)!r}: `local-dp resume {run}` resumes it; a new run takes a new name")
+            over, where = False, f"{run} --journal {quote(str(folder))}"
+            with suppress(InputError), closing(cls.open(folder, run)) as begun:
+                over = begun.result is not None
+            advice = f"`local-dp show {where}` prints its outcome" if over else f"`local-dp resume {where}` resumes it"
+            raise InputError(f"run {run!r} was begun before: {advice}; a new run takes a new name")
         return cls(Log.create(path, KIND, Entry(run, 0, "began", json.dumps(how).encode())), run)
 
     @classmethod
@@ -47,8 +52,14 @@ class Journal:
         """That of a run which was begun before."""
         path = path_of(folder, run)
         if not path.exists():
-            raise InputError(f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs` lists those that there are")
+            raise InputError(
+                f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs --journal {quote(str(folder))}` lists those that there are"
+            )
         return cls(Log(path, KIND), run)
+
+    @property
+    def folder(self) -> Path:
+        return self._log.path.parent
 
     def past(self, number: int) -> Past | None:
         """The stored part of a round, if it was asked."""
@@ -194,7 +205,7 @@ class RemoteOracle:
             self.coordinator.gather(self._patience, _now())
             self._patience = None
             await self._settle()
-            self.coordinator.gathered()
+            self.coordinator.gathered(self.bus.forged)
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""

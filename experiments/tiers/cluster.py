@@ -1,10 +1,11 @@
 """The population tier on the workers of a Dask scheduler: the same chunks, hence the same bits, elsewhere."""
 
+import asyncio
 import ctypes
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import reduce
 from hashlib import blake2b
@@ -46,9 +47,15 @@ class Cluster:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of other versions: `checked` refuses them in one line
+                with ThreadPoolExecutor(1) as thread:  # here a loop may run, as in a notebook
+                    thread.submit(asyncio.run, _reach(address)).result()
                 self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
         except ValueError as error:
             raise InputError(f"cluster is {address!r}; give a scheduler's address, such as tcp://127.0.0.1:8786") from error
+        except (TypeError, RuntimeError) as error:
+            raise InputError(
+                f"cluster is {address!r}, for which Dask has no TLS settings (distributed.comm.tls); set them, or give its tcp:// address"
+            ) from error
         except OSError as error:  # of which a timeout is one
             raise BusError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or correct the address") from error
         try:
@@ -77,6 +84,15 @@ class Cluster:
         """Nobody waits for these any more."""
         with suppress(OSError, CancelledError, RuntimeError):  # where the scheduler is gone, nobody works on them
             self.client.cancel(futures)
+
+
+async def _reach(address: str) -> None:
+    """Connects once: a Client that cannot is left half made, and holds up the end of the process for half a minute."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    line = await connect(address, timeout=PATIENCE, **Security().get_connection_args("client"))
+    await line.close()
 
 
 def died_over_and_over(error: BaseException | None) -> bool:

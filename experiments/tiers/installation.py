@@ -124,5 +124,10 @@ def runs_folder() -> Path:
     return state_folder() / "runs"
 
 
+def named(run: str, folder: Path) -> str:
+    """The name of a stored run as commands take it: with its folder, if that is not the user's."""
+    return run if folder == runs_folder() else f"{run} --journal {shlex.quote(str(folder))}"
+
+
 def rounds_folder() -> Path:
     return state_folder() / "rounds"

@@ -1,5 +1,6 @@
 """The address of a broker, the patience of its clients, and the errors when it is away."""
 
+import re
 import socket
 import ssl
 from collections.abc import Sequence
@@ -40,32 +41,43 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> "Address":
-        """The address in `url`. Raises InputError."""
+        """The address in `url`. Raises InputError, without the password."""
+        shown = repr(re.sub(r"(?s)^([\w+.-]*://)?.*@", r"\1", url))
         try:
             parts = urlsplit(url)
-            port = parts.port or _PORTS[parts.scheme]
-        except (ValueError, KeyError):
-            raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
+            usual = _PORTS[parts.scheme]
+            port = parts.port or usual
+        except KeyError:
+            raise InputError(f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, else with mqtt://, ws:// or {LOCAL}://") from None
+        except ValueError:
+            raise InputError(f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / of a password as %2F") from None
+        tls, web = parts.scheme in ("mqtts", "wss"), parts.scheme in ("ws", "wss")
+        astray = "@" in parts.path if web else parts.path.strip("/")  # as of a password that has a slash
+        if parts.fragment or (astray and parts.scheme != LOCAL):
+            raise InputError(f"cannot use the broker {shown}; write / of a password as %2F, # as %23, and nothing but ?ca=FILE&cert=FILE behind host:port")
+        if parts.query and not tls:
+            raise InputError(f"the broker {shown} has options, which only TLS has; write mqtts:// or wss://, or leave them out")
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
-        if parts.scheme == LOCAL and len(parts.path) > 1 and not parts.hostname:
+        if parts.scheme == LOCAL:
+            if parts.hostname or len(parts.path) < 2:
+                raise InputError(f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, or mqtts://host:port")
             return cls(unquote(parts.path), port, user, password, transport="unix")
         if not parts.hostname:
-            raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
+            raise InputError(f"the broker {shown} names no host; write {parts.scheme}://host:port")
         try:
             parts.hostname.encode("idna")
         except UnicodeError:
             raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
         options = {name: file for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)}
         if not options.keys() <= {"ca", "cert"}:
-            raise InputError(f"the broker {url!r} has options other than ?ca=FILE and &cert=FILE; leave them out")
+            raise InputError(f"the broker {shown} has options other than ?ca=FILE and &cert=FILE; leave them out")
         ca, cert = options.get("ca"), options.get("cert")
         if ca is not None and not _is_file(ca):
             raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         if cert is not None and not _is_file(cert):
             raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
-        tls = parts.scheme in ("mqtts", "wss")
-        if parts.scheme in ("ws", "wss"):
+        if web:
             return cls(parts.hostname, port, user, password, tls, ca, cert, "websockets", parts.path if len(parts.path) > 1 else _WEB_PATH)
         return cls(parts.hostname, port, user, password, tls, ca, cert)
 
@@ -90,6 +102,11 @@ class Address:
         except ssl.SSLError as error:
             raise InputError(f"the certificate file {file!r} cannot be read as PEM: {error.reason}") from None
         return context
+
+
+def without_user(url: str) -> str:
+    """An address that can be read, as it is stored: without its user and password."""
+    return re.sub("//[^/?#]*@", "//", url)
 
 
 def pause_after(pause: float, lasted: float) -> float:

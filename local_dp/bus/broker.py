@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from local_dp.bus.children import environment, is_stopped, python
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 
 USER = "run"
 SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
@@ -30,7 +30,10 @@ class EmbeddedBroker:
     def __init__(self, folder: Path, *, fair: bool = False) -> None:
         self.path = folder / "broker"
         self.name = ""
-        self._home = "local_dp.bus.embedded" if fair or os.environ.get(SETTING, "").lower() == "amqtt" else "local_dp.bus.mosquitto"
+        asked = os.environ.get(SETTING, "").lower()
+        if asked not in ("", "amqtt", "mosquitto"):
+            raise InputError(f"{SETTING} is {asked!r:.80} in the environment; give amqtt or mosquitto, or leave it out")
+        self._home = "local_dp.bus.embedded" if fair or asked == "amqtt" else "local_dp.bus.mosquitto"
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None

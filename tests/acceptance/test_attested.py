@@ -11,7 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import InputError
 from local_dp.experiments.api.show import summary
+from local_dp.experiments.cli.operate.keys import private_key
 from local_dp.experiments.tiers import outcome as outcomes
 from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene
@@ -75,6 +77,26 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     assert (done.returncode, "others may read" in done.stderr) == (2, True)
 
 
+def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
+    """Enrolled or given as the server's, by its own name, as a copy, among others, or as older versions wrote it: one line, and no roster has it."""
+    enrolled(tmp_path, 0)
+    own, roster = tmp_path / "server.key", tmp_path / "roster"
+    kept, key = roster.read_bytes(), own.read_text().removeprefix("private ")
+    (tmp_path / "copy").write_text(own.read_text())
+    (tmp_path / "several").write_text(f"{'ab' * KEY}\n{own.read_text()}")
+    (tmp_path / "old.key").write_text(key)
+    (tmp_path / "old.key.pub").write_text("cd" * KEY)
+    (tmp_path / "old.key").chmod(0o600)
+    member = ("host", "survey", "--clients", "9", "--broker", "mqtt://127.0.0.1:1", "--run", "r", "--key", str(tmp_path / "host-0.key"), "--server-key")
+    for words in (
+        *(("keys", "enrol", str(roster), str(tmp_path / name), "--index", "70") for name in ("server.key", "copy", "several", "old.key")),
+        (*member, str(own)),
+    ):
+        done = local_dp(*words)
+        assert (done.returncode, done.stderr.count("\n"), "is a private key" in done.stderr) == (2, 1, True), done.stderr
+    assert (roster.read_bytes(), private_key(own), private_key(tmp_path / "old.key")) == (kept, bytes.fromhex(key), bytes.fromhex(key))
+
+
 def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
     """A client, a name or a key that has a place has no second one, and a refused enrolment changes nothing."""
     enrolled(tmp_path, 0, 20)
@@ -101,6 +123,12 @@ def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(members: 
         roster.write_text(text[:end])
         done = local_dp("keys", "enrol", str(roster), "ab" * KEY, "--index", "0")
         assert (done.returncode, done.stderr.count("\n")) == ((0, 1) if end == len(text) - 1 else (2, 1)), done.stderr
+    for ends in ("\r\n", " ", ""):  # as another system, or a mail, made them of the line breaks
+        with pytest.raises(InputError, match="it was cut or changed"):
+            Roster.parse(ends.join(text.splitlines()[:-1]))
+    with pytest.raises(InputError, match="has no place"):
+        Roster.parse("")
+    assert Roster.parse(text.replace("\n", "\r\n")).places == places
     keys.write_text(f"{1:064x}\n{2:063x}\n")
     assert "line 2 of" in local_dp("keys", "enrol", str(tmp_path / "fresh"), str(keys), "--clients", "10").stderr
 

@@ -16,12 +16,12 @@ from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus import embedded as served
-from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after
+from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after, without_user
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 from local_dp.server.quorum import GRACE
 from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
 from tests.support.figures import figure
@@ -336,3 +336,18 @@ def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) 
 
     assert [run_virtually(seconds(count)) for count in (at_once, at_once + 500)] == pytest.approx([0, 500 / PACE])
     assert run_virtually(seconds(3 * at_once, 1 / PACE)) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("url", [
+    *(f"{scheme}://alice:S3cret@localhost:18899" for scheme in ("tls", "mqtts+tls", "mqtt+tls", "http", "MQTTS+TLS")), "//alice:S3cret@localhost:1",
+    *(f"{start}alice:S3cret@localhost{rest}?ca=pyproject.toml" for start, rest in (("mqtt://", ""), ("ws://", ""), ("mqtt+unix://", "/b"), ("mqtts://", "#"))),
+    "mqtt+unix://alice:S3cret@localhost/broker", "mqtt://alice:S3cret/@localhost", "mqtts://alice:1883/S3cret@localhost", "wss://alice:1/S3cret@localhost",
+    "alice:S3cret@localhost", "mqtts://[alice:S3cret@localhost",
+])  # fmt: skip
+def test_no_address_loses_its_protection(url: str) -> None:
+    """Where TLS is asked for, and is not used, the address is refused; no message has the password."""
+    with pytest.raises(InputError, match="//") as refused:
+        Address.parse(url)
+    assert "S3cret" not in str(refused.value)
+    assert Address.parse("MQTTS://localhost").tls
+    assert without_user("mqtts://alice:S3@cret@localhost?ca=a@b") == "mqtts://localhost?ca=a@b"

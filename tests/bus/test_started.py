@@ -18,6 +18,7 @@ from local_dp.bus import mosquitto
 from local_dp.bus.broker import SETTING, USER, EmbeddedBroker
 from local_dp.bus.children import environment
 from local_dp.bus.door import packed
+from local_dp.errors import InputError
 from tests.support.runs.brokers import needs_mosquitto
 from tests.support.runs.command import outcome_of
 
@@ -107,3 +108,6 @@ def test_amqtt_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(SETTING, setting)
         homes.append(EmbeddedBroker(tmp_path, fair=fair)._home.rpartition(".")[2])
     assert homes == ["mosquitto", "embedded", "embedded", "embedded"]
+    monkeypatch.setenv(SETTING, "amqt")
+    with pytest.raises(InputError, match="LOCAL_DP_BROKER is 'amqt'"):
+        EmbeddedBroker(tmp_path)

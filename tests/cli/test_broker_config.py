@@ -90,3 +90,29 @@ def test_wrong_requests_are_refused(tmp_path: Path, make: Callable[[Path], objec
     done = local_dp("broker-config", str(tmp_path / "broker"), "--requests", str(tmp_path / "members"), "--member", "host-0")
     assert (done.returncode, len(done.stderr.splitlines()), (tmp_path / "broker").exists()) == (2, 1, False), done.stderr
     assert line in done.stderr
+
+
+@pytest.mark.parametrize(("words", "line"), [
+    (("--member", "../x"), "a member's name is '../x'"),
+    (("--member", "/tmp/x"), "a member's name is '/tmp/x'"),
+    (("--member", "none/z"), "a member's name is 'none/z'"),
+    (("--member", "broker"), "whose files are the broker's"),
+    (("--member", "CA"), "whose files are the broker's"),
+    (("--member", "server"), "or the server's"),
+    (("--member", "receiver-1", "--receivers", "2"), "or the server's"),
+    (("--member", "host-0", "--websocket", "8883"), "--websocket is 8883"),
+    (("--member", "host-0", "--host", ""), "'' is no host name"),
+    (("--member", "host-0", "--host", "a b"), "'a b' is no host name"),
+    (("--member", "host-0", "--bind", "a b"), "'a b' is no host name"),
+    (("--member", "host-0", "--receivers", "-1"), "receivers is -1"),
+])  # fmt: skip
+def test_unusable_names_are_refused(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    """In one line, before anything is written, inside the folder or beside it."""
+    done = local_dp("broker-config", str(tmp_path / "broker"), *words)
+    assert (done.returncode, len(done.stderr.splitlines()), list(tmp_path.iterdir())) == (2, 1, []), done.stderr
+    assert line in done.stderr
+
+
+def test_usual_names_of_a_host_are_taken(tmp_path: Path) -> None:
+    for place, host in enumerate(("broker.example", "192.0.2.7", "::1", "my_host", "bücher.example")):
+        assert local_dp("broker-config", str(tmp_path / str(place)), "--member", "host-0", "--host", host).returncode == 0

@@ -7,6 +7,7 @@ import random
 import subprocess
 import time
 from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, PARTING, filters, serve
-from local_dp.errors import QuorumError
+from local_dp.errors import InputError, QuorumError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings
@@ -132,3 +133,16 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(tmp_path: Path, monk
 
     outcome = run_virtually(play())
     assert [each.digest for each in outcome.rounds] == in_population(protocol.algorithm(1.0, 40), population)[1]
+
+
+def test_advice_works_as_typed(tmp_path: Path) -> None:
+    """A run in a folder of its own is named with it; one that is over is shown, not resumed."""
+    folder = tmp_path / "my runs"
+    where = f"cut --journal '{folder}'"
+    with closing(Journal.begin(folder, "cut", {})) as journal, pytest.raises(InputError, match=f"`local-dp resume {where}`"):
+        Journal.begin(folder, "cut", {})
+    with closing(Journal.open(folder, "cut")) as journal:
+        journal.end({})
+    with pytest.raises(InputError, match=f"`local-dp show {where}`"):
+        Journal.begin(folder, "cut", {})
+    assert f"`local-dp show {where}`" in local_dp("resume", "cut", "--journal", str(folder)).stderr

@@ -104,7 +104,7 @@ def test_an_interrupted_poll_names_the_command_that_continues_it(tmp_path: Path)
         poll.process.send_signal(signal.SIGINT)
         assert poll.process.wait(timeout=PATIENCE) == 130
     (errors,) = tmp_path.glob("errors-*")
-    assert f"`local-dp poll --resume {poll.name}` continues it" in errors.read_text()
+    assert f"`local-dp poll --resume {poll.name} --journal {tmp_path / 'journal'}` continues it" in errors.read_text()
 
 
 def test_what_is_no_poll_is_not_resumed(tmp_path: Path) -> None:

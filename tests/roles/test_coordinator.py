@@ -143,6 +143,10 @@ def test_the_wait_for_members() -> None:
     empty.gather(3.0, 0.0)
     with pytest.raises(QuorumError, match="none of the 2 clients joined"):
         empty.gathered()
+    arrive(empty, "far", 0, 30)
+    empty.gather(3.0, 0.0)
+    with pytest.raises(QuorumError, match=r"rejected: 4 without a signature .*, 1 \(the last one: member far claims the clients 0\.\.30, which are not free\)"):
+        empty.gathered(forged=4)
 
 
 def test_only_news_postpones_asking_again() -> None:

@@ -148,8 +148,12 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")
-    with pytest.raises(InputError, match="give a scheduler's address"):
-        _run(Survey(), 1000, "nothing://at all")
+    for address, said in (("nothing://at all", "give a scheduler's address"), ("foo", "give a scheduler's address"), ("tls://127.0.0.1:1", "no TLS settings")):
+        with pytest.raises(InputError, match=said):
+            _run(Survey(), 1000, address)
+    from distributed import Client
+
+    assert not [client for client in Client._instances if client.status != "closed"], "nobody waits for a half-made client at the end"
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """`local-dp broker-config`: Mosquitto for a run over a network: configuration, access rules, an authority and its certificates."""
 
 import datetime
+import re
 from dataclasses import dataclass
 from getpass import getuser
 from ipaddress import ip_address
@@ -18,7 +19,7 @@ from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.operate.keys import read_roster, write_new
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.sealing import SIGNATURE
-from local_dp.wire import MAX_BYTES, VERSION
+from local_dp.wire import MAX_BYTES, VERSION, check_name
 
 SERVER = "server"
 _OWN, _ALL = 0o600, 0o644
@@ -26,6 +27,7 @@ _PACKET = MAX_BYTES + SIGNATURE + (1 << 12)  # the largest message, with its top
 _QUEUED, _QUEUED_BYTES = 100_000, 1 << 28
 _STRANGERS = 1 << 12  # connections that have shown no certificate yet, of some 45 kB each
 _LIFE = datetime.timedelta(days=365)
+_HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 _SKEW = datetime.timedelta(hours=1)  # between clocks
 
 CONFIGURATION = f"""\
@@ -130,17 +132,25 @@ class BrokerConfig:
     def __call__(self) -> None:
         for port in (self.port, *(() if self.websocket is None else (self.websocket,))):
             check_whole("the port", port, 1, 65535)
+        if self.websocket == self.port:
+            raise InputError(f"--websocket is {self.websocket}, which is the other port; give another one")
+        for host in (self.host, self.bind):
+            _general(host)
+        check_whole("receivers", self.receivers, 0, 1000)
+        servers = [SERVER, *(f"receiver-{at}" for at in range(self.receivers))]
         members = [*(place.member for place in read_roster(self.roster).places), *self.member] if self.roster else list(self.member)
         if not members:
             raise InputError("no member can join this broker; name members with --roster FILE or --member NAME")
+        for name in members:
+            check_name(name, "a member's name")
+            if name.lower() in ("ca", "broker", *servers):  # not by case: some file systems know none
+                raise InputError(f"a member's name is {name!r}, whose files are the broker's or the server's; give it another name")
         requested = {} if self.requests is None else read_requests(self.requests, members)
         folder = self.folder.absolute()
         try:
             folder.mkdir(mode=0o755)
         except FileExistsError:
             raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
-        check_whole("receivers", self.receivers, 0, 1000)
-        servers = [SERVER, *(f"receiver-{at}" for at in range(self.receivers))]
         connections = _STRANGERS + 2 * len({*servers, *members})  # a member that comes again may have its old connection still
         values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser(), "connections": connections, "websocket": self.websocket}
         configuration = CONFIGURATION if self.websocket is None else CONFIGURATION + WEBSOCKET
@@ -228,9 +238,12 @@ def _general(host: str) -> x509.GeneralName:
     except ValueError:
         pass
     try:
-        return x509.DNSName(host.encode("idna").decode())
+        name = host.encode("idna").decode()
     except UnicodeError:
-        raise InputError(f"{host!r:.80} is no host name; give the name or address of the broker") from None
+        name = ""
+    if not _HOST.fullmatch(name):
+        raise InputError(f"{host!r:.80} is no host name; give the name or address of the broker")
+    return x509.DNSName(name)
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> str:

@@ -16,6 +16,7 @@ from local_dp.server.shuffler import NAME
 
 _MOST = 1 << 48
 _MODE = 0o600
+_PRIVATE = "private "  # begins the file of a private key; older ones have the key alone
 _LENGTH = 1 << 28  # bytes of a roster, for some 3 million members
 UNSIGNED_RUN = "without --key this run is unsigned: anyone who reaches the broker can answer for any client"
 
@@ -31,7 +32,7 @@ class Create:
         key, beside = new_key(), self.file.with_name(self.file.name + ".pub")
         if beside.exists():
             raise InputError(f"{str(beside)!r:.80} exists and is not overwritten; give another name")
-        write_new(self.file, key.hex() + "\n", _MODE)
+        write_new(self.file, f"{_PRIVATE}{key.hex()}\n", _MODE)
         write_new(beside, public(key).hex() + "\n", 0o644)
         SCREEN.tell(public(key).hex())
 
@@ -81,7 +82,7 @@ class Enrol:
 
 def private_key(path: Path) -> bytes:
     """The private key in a file that only its owner can read. Raises InputError."""
-    key = _from_hex(_text(path), f"the file {str(path)!r:.80}")
+    key = _from_hex(_text(path).removeprefix(_PRIVATE), f"the file {str(path)!r:.80}")
     if path.stat().st_mode & 0o077:
         raise InputError(f"others may read the private key {str(path)!r:.80}; chmod 600 it, or create another")
     return key
@@ -100,6 +101,8 @@ def public_keys(text: str) -> list[bytes]:
     if len(text) == 2 * KEY and not Path(text).exists():
         return [_from_hex(text, "the key")]
     lines = _text(Path(text)).split()
+    if _PRIVATE.strip() in lines or Path(f"{text}.pub").exists():
+        raise InputError(f"the file {text!r:.80} is a private key, which stays with its owner; give its public key, the .pub file")
     return [_from_hex(line, f"line {place} of {text!r:.80}") for place, line in enumerate(lines, 1)] or [_from_hex("", f"the file {text!r:.80}")]
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
-from local_dp.bus.address import Address
+from local_dp.bus.address import Address, without_user
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import SealedBus
 from local_dp.checks import check_whole
@@ -29,7 +28,7 @@ from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
 from local_dp.experiments.cli.run.stored import ENDING, stored
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.installation import runs_folder, stores_folder
+from local_dp.experiments.tiers.installation import named, runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
@@ -106,7 +105,7 @@ class Server(Role):
                 journal.end(result.to_dict())
             except QuorumError:
                 if journal.standing()[1] and not self.shuffle:
-                    SCREEN.note(f"the members wait: `local-dp resume {self.run}` asks those once more who have not answered")
+                    SCREEN.note(f"the members wait: `local-dp resume {named(self.run, folder)}` asks those once more who have not answered")
                 raise
             finally:
                 journal.leave()
@@ -115,7 +114,7 @@ class Server(Role):
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.hidden and each.metadata.get("shell", True)}
-        values["broker"] = re.sub("//[^@/]*@", "//", self.broker)
+        values["broker"] = without_user(self.broker)
         options = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in values.items()}
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return {"at": at, "protocol": kind.name, "given": dict(given), "options": options, "randomness": vars(chance)}
@@ -329,7 +328,7 @@ class Resume:
 
                 return continued(journal, self.broker or EMBEDDED, None, self.as_json)
             if journal.result is not None:
-                raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
+                raise InputError(f"run {self.run!r} is over; `local-dp show {named(self.run, journal.folder)}` prints its outcome")
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
                 options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
                 if self.broker:

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from local_dp.bus.address import Address
+from local_dp.bus.address import Address, without_user
 from local_dp.checks import check_whole
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
@@ -27,7 +26,7 @@ from local_dp.experiments.poll.results import check_out, data_of, text_of, write
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Site
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.installation import runs_folder
+from local_dp.experiments.tiers.installation import named, runs_folder
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -81,7 +80,7 @@ class Ask:
             check_out(self.out)
         if plan is None:
             return Journal.open(folder, self.resume)
-        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": re.sub("//[^@/]*@", "//", plan.broker)})
+        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": without_user(plan.broker)})
 
     def _plan(self) -> Plan:
         check_installed(*NEEDED)
@@ -99,7 +98,7 @@ class Ask:
             if not self.demo:
                 raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
         if self.broker != EMBEDDED and Address.parse(self.broker).transport == "websockets":
-            raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
+            raise InputError(f"the broker is {without_user(self.broker)!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         if self.game:
             Game.of(epsilon, 1, 0)
         questions = Questions(TITLE, ()) if self.game else read(self.question, epsilon)
@@ -137,10 +136,11 @@ class Ask:
 def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:
     """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
     check_installed(*NEEDED)
+    name = named(journal.run, journal.folder)
     if journal.began.get("protocol") != PROTOCOL:
-        raise InputError(f"{journal.run!r} is no poll; `local-dp resume {journal.run}` continues it")
+        raise InputError(f"{journal.run!r} is no poll; `local-dp resume {name}` continues it")
     if journal.result is not None:
-        raise InputError(f"poll {journal.run!r} is over; `local-dp show {journal.run}` prints its result")
+        raise InputError(f"poll {journal.run!r} is over; `local-dp show {name}` prints its result")
     with reading(f"{journal.run}{SUFFIX}", "begin another poll"):
         plan = Plan.from_dict(journal.began)
     plan = plan if broker == EMBEDDED else replace(plan, broker=broker)
@@ -149,9 +149,9 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
         poll = Poll(plan, journal, site, listener)
         SCREEN.working("people are answering")
         try:
-            result = asyncio.run(poll.play(lambda: _announce(plan, site), _show))
+            result = asyncio.run(poll.play(lambda: _announce(plan, site, name), _show))
         except KeyboardInterrupt:
-            SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {plan.run}` continues it")
+            SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {name}` continues it")
             raise
     data = data_of(result)
     journal.end(data)
@@ -167,7 +167,7 @@ def _show(state: Mapping[str, Any]) -> None:
     SCREEN.working(f"{state['joined']} of at most {state['people']:,} people have joined, {state['here']} are here")
 
 
-def _announce(plan: Plan, site: Site) -> None:
+def _announce(plan: Plan, site: Site, name: str) -> None:
     import segno
 
     drawn = io.StringIO()
@@ -177,5 +177,5 @@ def _announce(plan: Plan, site: Site) -> None:
         lines.append(outlook(plan.game))
     if plan.certificate:
         lines.append(f"SHA-256 of the certificate  {fingerprint(plan.certificate)}")
-    for line in (*lines, f"after a crash      local-dp poll --resume {plan.run}"):
+    for line in (*lines, f"after a crash      local-dp poll --resume {name}"):
         SCREEN.note(line)
