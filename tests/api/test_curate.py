@@ -83,6 +83,24 @@ def test_numbers_intervals_and_rules() -> None:
         assert ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=cells, seed=1).data["mechanism"] == mechanism
 
 
+@pytest.mark.parametrize("outside", ["clip", "exclude"])
+@pytest.mark.parametrize("missing", ["middle", "exclude"])
+@pytest.mark.parametrize("numbers", [[math.nan, 0, 0, 50], [math.nan, 1, 2, 99, -3], [math.nan, 4, 10.1]])
+def test_missing_and_outside_numbers_each_have_their_own_rule(numbers: list[float], missing: str, outside: str) -> None:
+    """A mean and the counts of intervals follow both policies; each record is taken here by itself."""
+    middle, low, high = 5.0, 0.0, 10.0
+    present = [middle if math.isnan(each) else each for each in numbers if missing == "middle" or not math.isnan(each)]
+    taken = [min(max(each, low), high) for each in present if outside == "clip" or low <= each <= high]
+    table = {"x": numbers * 1000}
+    mean = ldp.curate.mean(table, "x", bounds=(low, high), missing=missing, outside=outside, epsilon=20, seed=1)
+    assert mean.truth["mean"] == pytest.approx(sum(taken) / len(taken), abs=1e-3)
+    assert mean.value == pytest.approx(sum(taken) / len(taken), abs=0.02)
+    assert mean.interval[0] <= sum(taken) / len(taken) <= mean.interval[1]
+    if missing == "exclude":
+        counts = ldp.curate.intervals(table, "x", bounds=(low, high), bins=2, missing=missing, outside=outside, epsilon=20, seed=1).value
+        assert counts == pytest.approx([1000 * sum(each < middle for each in taken), 1000 * sum(each >= middle for each in taken)], abs=20)
+
+
 def test_a_rule_leaves_out_rows_that_lack_something() -> None:
     """A learner of numbers with a label between bounds: its mean square error is in the label's own units."""
     rows = people()

@@ -57,8 +57,10 @@ class BetweenBounds(ByMechanism[D, R]):
         return "exclude" in (self.missing, self.outside)
 
     def kept(self, records: Records) -> Records:
-        """The column alone; a number that is left out is missing there. No record's number depends on another record."""
+        """The column alone; a number that is left out is missing there, and no other one. No record's number depends on another record."""
         numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
+        if self.missing == "middle":
+            numbers = np.where(np.isnan(numbers), low / 2 + high / 2, numbers)
         return Records({self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers) if self.outside == "exclude" else numbers})
 
     @property
@@ -103,7 +105,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     def _shares(self, records: Records) -> tuple[int, float]:
         """How many records have a share of the range, and the sum of the shares."""
         kept = self.kept(records)
-        shares = self.bounded.share(kept)[~absent(kept[self.column]) | (self.missing == "middle" and not self.excludes)]
+        shares = self.bounded.share(kept)[~absent(kept[self.column])]
         return len(shares), float(shares.sum())
 
 
