@@ -85,7 +85,7 @@ class Plain:
         if any(numbers.is_nan().any() for numbers in frame.select(polars.col(polars.Float64))):
             raise InputError("a number is the word nan")
         if _padded(block, path, frame.select(polars.col(polars.Int64)).columns):
-            raise InputError("a whole number has leading zeros, which a notice tells")
+            raise InputError("a whole number has leading zeros, and a notice is due")
         frame.columns = [first[place] for place in read]
         return frame, 0
 

@@ -63,6 +63,21 @@ def test_the_answers_are_good() -> None:
     assert bounds["age"][0] == pytest.approx(66, abs=4)
 
 
+def test_printed_numbers_are_the_released_ones() -> None:
+    """Values, cuts and bins in full; a mean, its interval and its truth to the digits of its error; a median and quantiles of whole numbers in full."""
+    prices = {"price": np.repeat([104.95, 104.99, 1299.49, 1299.99, 1234567.1, 1234567.2], 100)}
+    listed = ldp.curate.histogram(prices, "price", seed=1)
+    assert {line.split()[0] for line in listed.text().splitlines()[5:11]} == {"104.95", "104.99", "1,299.49", "1,299.99", "1,234,567.1", "1,234,567.2"}
+    close = {"x": np.random.default_rng(0).normal(52347.8, 100, 400_000).clip(50000, 55000)}
+    text = " ".join(ldp.curate.mean(close, "x", bounds=(50000, 55000), seed=1).text().split())
+    assert all(words in text for words in ("x 52,347.827", "lies in 52,347.751 .. 52,347.902.", "True mean 52,347.816;"))
+    days = {"day": np.repeat([20200101, 20200102, 20200103], 1000)}
+    assert "day     20,200,102" in ldp.curate.median(days, "day", seed=1).text()
+    assert "20,200,101 .. 20,200,103" in ldp.curate.quantiles(days, "day", levels=2, seed=1).text().replace("\xa0", " ")
+    assert "50,312.5" in ldp.curate.intervals(close, "x", bounds=(50000, 55000), seed=1).text()
+    assert "20200101 to < 20200102" in ldp.curate.marginals(days, [], ways=1, cuts={"day": [20200101, 20200102]}, seed=1).text()
+
+
 def test_numbers_intervals_and_rules() -> None:
     """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year, all intervals, a rule as good as the best."""
     rows = people()

@@ -17,8 +17,9 @@ from local_dp.curator.sensitivity.triangles import LadderTriangles, LocalOfTrian
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import NO_VALUE
 from local_dp.experiments.api.declare import option, policy
+from local_dp.experiments.api.release_text import DRAWN
 from local_dp.experiments.api.tables import Bounds, ends_of
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Offer, Question, Task, measured
+from local_dp.experiments.api.trusted import ByMechanism, Offer, Question, Task, measured
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Changed, Population

@@ -17,7 +17,8 @@ from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogr
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, bounded, measured
+from local_dp.experiments.api.release_text import DRAWN
+from local_dp.experiments.api.trusted import ByMechanism, Task, bounded, measured
 from local_dp.loss import Loss, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent

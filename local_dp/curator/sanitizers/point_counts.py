@@ -102,7 +102,7 @@ class CellNoise:
             return math.exp(far - near)
 
         low = bisect_right(range(released), 0.025, key=lambda count: reaches(released, count))
-        more = range(released, top)  # the noisy count `top` says nothing of the end above
+        more = range(released, top)  # where `top` is released, the end above is `top`
         high = released + bisect_left(more, 0.975, key=lambda count: reaches(released + 1, count + 1))
         return low, min(high, top)
 
