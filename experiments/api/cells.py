@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}  # as they are typed
 MISSING = r"(?i)^(na|n/a|#n/?a|#nv|null|#null!|nan|none|-|\.[a-z_]?)?$"  # in a column of numbers: R, Excel, databases, SPSS, Python, SAS and Stata
+PADDED = r"^[+-]?0\d"  # a whole number with leading zeros: it may be a code
 TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "faux": "0"}  # English, German, French
 _SPACES = " '\u2019\u00a0\u202f"  # between groups of three digits: French and Swiss spreadsheets
 _DECIMALS = 'csv="decimal=," or csv="decimal=."'
@@ -105,6 +106,8 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
     for name in numbers:
         kinds = (kind for kind in (polars.Int64, polars.Int128) if lacks.get((name, kind)) == lacks[name, polars.Float64])
         columns[name] = cast[name, next(kinds, polars.Float64)]
+    whole = [name for name in numbers if lacks[name, polars.Float64] in (lacks[name, polars.Int64], lacks.get((name, polars.Int128)))]
+    padded = _having(frame, whole, PADDED)
     truths = _fits(frame, [name for name in read if name not in numbers], f"(?i)^({'|'.join(TRUTH)})$")
     columns |= {name: exactly(name).str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1" for name in truths}
     texts = [name for name in read if name not in columns]
@@ -115,6 +118,7 @@ def guessed(frame: "polars.LazyFrame", form: Form, path: Path, said: list[str], 
     others = [name for name, signs in marked.items() if name in read and decimal not in signs]
     said += ["decimal comma"] * (decimal == "," and bool(marked))
     said += [f"numbers in groups of three in {_quoted(grouped)}"] * bool(grouped)
+    said += [f"leading zeros dropped in {_quoted(padded)}, and kept where a schema declares text"] * bool(padded)
     said += [f"texts in {_quoted(others)}, where the decimal sign is another"] * bool(others)
     said += [f"{text!r} missing in {_quoted(names)}" for text, names in missing.items()]
     said += [f'{text!r} a text in {_quoted(names)}, and missing with csv="missing={text}"' for text, names in words.items()]

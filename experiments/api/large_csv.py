@@ -6,8 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.cells import MISSING, TRUTH, Form, guessed, number_pattern, stripped, typed
+from local_dp.experiments.api.cells import MISSING, PADDED, TRUTH, Form, guessed, number_pattern, stripped, typed
 from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, header_of, texts_of
 from local_dp.records import chosen
 
@@ -82,8 +84,26 @@ class Plain:
             raise InputError("a text may be a missing cell")
         if any(numbers.is_nan().any() for numbers in frame.select(polars.col(polars.Float64))):
             raise InputError("a number is the word nan")
+        if _padded(block, path, frame.select(polars.col(polars.Int64)).columns):
+            raise InputError("a whole number has leading zeros, and a notice is due")
         frame.columns = [first[place] for place in read]
         return frame, 0
+
+
+def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
+    """Whether a number of these columns has leading zeros. They are read again if some cell of any column may begin so."""
+    import polars
+
+    signs = np.frombuffer(block, dtype=np.uint8)
+    zeros = (signs[:-1] == ord("0")) & (signs[1:] - ord("0") < 10)
+    zeros[1:] &= signs[:-2] <= ord("-")  # as are signs, spaces, commas and line ends, and no digit
+    places = np.flatnonzero(zeros)
+    places -= np.isin(signs[places - 1], list(b"+-"))
+    if not whole or not np.isin(signs[places - 1], list(b", \t\n")).any():  # the place before the first one is the line end at the last
+        return False
+    with reading(path, ADVICE):
+        cells = polars.read_csv(block, has_header=False, columns=whole, infer_schema_length=0)
+    return any(texts.str.strip_chars().str.contains(PADDED).any() for texts in cells)
 
 
 def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.DataType]":

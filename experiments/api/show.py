@@ -3,7 +3,7 @@
 from typing import Any
 
 from local_dp.bounds.attacks import ALPHA
-from local_dp.experiments.text.layout import bound, held, number, paragraph, table
+from local_dp.experiments.text.layout import bound, grain, held, number, paragraph, table
 from local_dp.experiments.tiers.outcome import estimates, stamp_of
 
 MOST_SHOWN = 40  # estimates in a summary
@@ -70,7 +70,7 @@ def _error(result: dict[str, Any]) -> str:
     truth, several = result["truth"], isinstance(result.get("estimate"), list)
     unit = result.get("error_unit") or ("the largest distance of an estimate from the truth" if several else "")
     error = held(f"true error {number(round(float(result['true_error']), _PLACES))}") + (f" ({unit})" if unit else "")
-    whole = f"; the mean of the column, unclipped, is {number(result['mean_of_column'])}" if "mean_of_column" in result else ""
+    whole = f"; the mean of the column, unclipped, is {number(result['mean_of_column'], result['standard_error'])}" if "mean_of_column" in result else ""
     parts = "; the truth is " + ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else ""
     return f"{error}{whole}{parts}"
 
@@ -176,8 +176,9 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
     truth = truths(result, len(rows))
     wide: list[Any] = [(None, None)] * len(rows) if worst is None else worst["interval"] if isinstance(result["estimate"], list) else [worst["interval"]]
     shown = [
-        (label, number(estimate, error), number(error, error), _interval(ends, error), _interval(wider, error), number(true, error))
+        (label, number(estimate, fine), number(error, error), _interval(ends, fine), _interval(wider, fine), number(true, fine))
         for (label, estimate, error, ends), wider, true in zip(rows[:MOST_SHOWN], wide, truth or [None] * len(rows), strict=False)
+        for fine in [grain(error, ends, estimate)]
     ]
     if len(rows) > MOST_SHOWN:
         shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", "", ""))
@@ -203,9 +204,9 @@ def truths(result: dict[str, Any], count: int) -> list[float | None]:
     return each if len(each) == count and any(isinstance(value, int | float) for value in each) else []
 
 
-def _interval(ends: tuple[float | None, float | None], error: float | None) -> str:
+def _interval(ends: tuple[float | None, float | None], fine: float | None) -> str:
     """An interval; None is an open end."""
     low, high = ends
     if low is None and high is None:
         return "no interval: too few answers"
-    return held(" .. ".join("open" if end is None else number(end, error) for end in (low, high)))
+    return held(" .. ".join("open" if end is None else number(end, fine) for end in (low, high)))

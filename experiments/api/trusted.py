@@ -17,6 +17,7 @@ from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import CSV, DATES, WIDTH, Tabular, option
+from local_dp.experiments.api.release_text import DRAWN, cell_of, grains, has_intervals, rows_of, truth_of, within
 from local_dp.experiments.api.tables import Dates, Notice, Schema, Table, records_of
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
@@ -35,7 +36,6 @@ A = TypeVar("A")
 D = TypeVar("D")
 R = TypeVar("R")
 MOST_SHOWN = 40  # rows in a summary, or in a figure
-DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
 
 
 def measured(value: Any, standard_error: float | None = None, reach: float | None = None, ends: tuple[float, float] = (-math.inf, math.inf)) -> dict[str, Any]:
@@ -217,15 +217,13 @@ class Release(Tabular):
         head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {held(_counted(data))}; {held(stamp)}"
         result = data["result"]
         listed = result.get("brief", result)
-        rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
-        ends = self.interval if isinstance(self.value, list) and "brief" not in result else None
-        if ends:
-            rows = [[*row, _interval(pair)] for row, pair in zip(rows, ends, strict=False)]
-        columns = [*listed["columns"], *["95 % interval"] * bool(ends)]
+        fine = grains(result, len(listed["rows"]))
+        rows = rows_of(result, listed["rows"][:MOST_SHOWN], fine)
+        columns = [*listed["columns"], *["95 % interval"] * has_intervals(result)]
         lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-        lines += filter(None, [_within(result), result.get("error"), result["explanation"], _PROTECTS.get(data["neighbours"])])
+        lines += filter(None, [within(result, fine), result.get("error"), result["explanation"], _PROTECTS.get(data["neighbours"])])
         if data["truth"]:
-            lines.append(_truth(data["truth"]))
+            lines.append(truth_of(data["truth"], *fine[:1]))
         if data["left"] is not None:
             lines.append(f"Left of the budget: {held(_price(data['left']))}.")
         parts = [table(columns, rows, width)] if rows else []
@@ -314,25 +312,6 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     )
 
 
-_TRUE = {
-    "median": "true median {}",
-    "records_between": "{} records lie between it and this answer",
-    "mean": "true mean {}",
-    "error": "error {}",
-    "triangles": "true number of triangles {}",
-    "edges": "{} edges",
-    "largest_error": "largest error of a count {}",
-    "values_that_occur": "{} values occur in the table",
-    "errors": "{} records have another label",
-    "errors_of_the_best": "{} for the best answer",
-    "records_labelled_1": "{} records have label 1",
-    "records_of_it": "{} records of this value have label 1",
-    "records_of_the_most_frequent": "{} of the most frequent value",
-    "score": "true score {}",
-    "trivial": "{} for a trivial rule",
-}
-
-
 _PROTECTS = {
     "replace": "This protects one row: a person with k rows loses at least k times as much. To protect people, name their column (person).",
     "person": "This protects people: each counts with equally many rows, and fewer rows of a person are repeated.",
@@ -345,35 +324,11 @@ def _counted(data: dict[str, Any]) -> str:
     return f"{number(data['n'])} {'people' if each else 'records'}{each}"
 
 
-def _within(result: dict[str, Any]) -> str:
-    """The interval of a release of one number."""
-    ends = result.get("interval")
-    if not ends or isinstance(ends[0], Sequence) or "value" not in result:
-        return ""
-    return f"With probability 95 % the number of these records lies in {_interval(ends)}."
-
-
-def _interval(ends: Sequence[float | None]) -> str:
-    """An interval; None is an open end."""
-    return held(" .. ".join("open" if end is None else number(end) for end in ends))
-
-
-def _truth(truth: dict[str, Any]) -> str:
-    """The truth and the errors of a simulation, in one sentence."""
-    parts = [_TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(_cell(value)) for name, value in truth.items() if name != DRAWN]
-    sentence = "; ".join(map(held, parts))
-    return f"{sentence[:1].upper()}{sentence[1:]}."
-
-
 def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any]) -> str:
     """The name of a row of a figure: an interval, or the values of the columns that it counts."""
-    cells = [(column, _cell(cell)) for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False) if cell != ""]
+    cells = [(column, cell_of(cell, 0.0)) for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False) if cell != ""]
     return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells) if drawn.get("named") else " to ".join(cell for _, cell in cells)
 
 
 def _price(data: dict[str, Any]) -> str:
     return f"epsilon {number(data['epsilon'])}" + (f" and delta {data['delta']:g}" if data["delta"] else ", pure")
-
-
-def _cell(value: Any) -> str:
-    return number(value) if isinstance(value, int | float) or value is None else str(value)

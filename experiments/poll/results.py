@@ -12,7 +12,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Result
 from local_dp.experiments.poll.scene import Standing, rows_of
-from local_dp.experiments.text.layout import as_csv, number
+from local_dp.experiments.text.layout import as_csv, grain, number
 from local_dp.experiments.tiers.installation import provenance, stamp_of
 from local_dp.foreign import shown
 
@@ -91,7 +91,14 @@ def text_of(data: Mapping[str, Any]) -> str:
 def _row(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return "no answer"
-    return f"{number(row['value'])} (95 % interval {number(row['low'])} to {number(row['high'])})"
+    value, low, high = _shown(row)
+    return f"{value} (95 % interval {low} to {high})"
+
+
+def _shown(row: dict[str, Any]) -> list[str]:
+    """An estimate and the ends of its interval, to the digits that this shows."""
+    each = row["value"], row["low"], row["high"]
+    return ["none" if end is None else number(end, grain(None, each[1:], each[0])) for end in each]
 
 
 def table_of(data: dict[str, Any]) -> str:
@@ -117,7 +124,7 @@ def page_of(data: dict[str, Any]) -> str:
     """As a page without a script."""
     parts = [f"<h1>{_safe(data['title'])}</h1><p>{data['joined']:,} people joined, {_safe(data['began'])} to {_safe(data['ended'])}.</p>"]
     for question in data["questions"]:
-        rows = "".join(f"<tr><td>{_safe(row['label'])}</td><td>{_cell(row['value'])}</td><td>{_ends(row)}</td></tr>" for row in question["estimates"])
+        rows = "".join(f"<tr><td>{_safe(row['label'])}</td><td>{_shown(row)[0]}</td><td>{_ends(row)}</td></tr>" for row in question["estimates"])
         about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
         head = "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % interval</th></tr>"
         parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
@@ -139,12 +146,8 @@ def _safe(text: str) -> str:
     return shown(text, "page")
 
 
-def _cell(value: float | None) -> str:
-    return "none" if value is None else number(value)
-
-
 def _ends(row: dict[str, Any]) -> str:
-    return "none" if row["value"] is None else f"{_cell(row['low'])} to {_cell(row['high'])}"
+    return "none" if row["value"] is None else " to ".join(_shown(row)[1:])
 
 
 def check_out(folder: Path) -> None:

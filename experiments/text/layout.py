@@ -19,16 +19,14 @@ _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
 
 
 def number(value: float | None, error: float | None = None) -> str:
-    """`value` to four significant digits; beside its standard error, to that error's second digit. A whole number has all its digits.
+    """`value` to its point and to four significant digits; beside its standard error, to that error's second digit, and all digits if that is 0.
 
-    None is "unknown". A nonzero value is never shown as zero: 0.00004 is 0.00004. A standard error, beside itself, has two digits.
+    None is "unknown". A nonzero value is never shown as zero: 0.00004 is 0.00004. A standard error, beside itself, has two digits. A whole number has all.
     """
     if value is None:
         return "unknown"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if not math.isfinite(value):
-        return str(value)
+    if isinstance(value, int) or error == 0 or not math.isfinite(value):
+        return f"{value:,}".removesuffix(".0")
     alone = not error or not math.isfinite(error)
     scale = abs(value) if alone or error is None else error
     if scale == 0:
@@ -36,8 +34,20 @@ def number(value: float | None, error: float | None = None) -> str:
     places = (_DIGITS if alone else 2) - 1 - math.floor(math.log10(scale))
     if not _SMALLEST <= scale < _LARGEST:
         return f"{value:.{max(places + math.floor(math.log10(abs(value) or scale)), 0)}e}"
+    places = max(places, 0) if alone else places
     text = f"{round(value, places):,.{max(places, 0)}f}"
     return text.rstrip("0").rstrip(".") if alone and places > 0 else text
+
+
+def grain(error: float | None, ends: Sequence[float | None], value: Any = None) -> float | None:
+    """How fine an estimate is shown: its standard error, or the width of its interval, to the estimate where an end is open. None where neither is known.
+
+    0, which shows all digits, where these are whole numbers, or all one.
+    """
+    known = [each for each in (*ends, value) if isinstance(each, int | float) and math.isfinite(each)]
+    if error or len(known) < 2:
+        return error
+    return 0.0 if all(float(each).is_integer() for each in known) else max(known) - min(known)
 
 
 def bound(value: float, up: bool, digits: int = 5) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.cube import places_of, walsh_hadamard
 from local_dp.errors import LocalDPError
-from local_dp.experiments.text.layout import marked, number, typeset
+from local_dp.experiments.text.layout import grain, marked, number, typeset
 from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.foreign import shown
@@ -223,8 +223,9 @@ def _name(query: Query) -> str:
 
 def _row(label: str, value: float | None, error: float | None, interval: tuple[float | None, float | None], truth: Any) -> State:
     low, high = interval
-    ends = ("open" if end is None else number(end, error) for end in interval)
-    text = typeset(f"{number(value, error)} ({' to '.join(ends)})")
+    fine = grain(error, interval, value)
+    ends = ("open" if end is None else number(end, fine) for end in interval)
+    text = typeset(f"{number(value, fine)} ({' to '.join(ends)})")
     return {"label": shown(label), "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 

@@ -1,5 +1,7 @@
 """Values of a column against public labels and against each other. The work depends on the types alone: never on how long a text or how large a number is."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -21,6 +23,13 @@ _LOWER = np.array([ord(lower if len(lower := chr(point).lower()) == 1 else chr(p
 def as_label(number: "float | np.floating[Any]") -> str:
     """A number as a text label: the shortest digits that stand for it in its type; a whole number prints without a decimal point."""
     return str(int(number)) if number.is_integer() else str(number)
+
+
+def apart(numbers: Iterable[float]) -> list[str]:
+    """Ascending numbers as short texts that tell them apart: exact to a millionth of their least distance, and of 1."""
+    ends = np.array([*numbers], dtype=np.float64)
+    places = 6 - math.floor(math.log10(min([1.0, *(each for each in np.diff(ends).tolist() if each > 0)])))
+    return [str(round(each, places) + 0.0).removesuffix(".0") for each in ends.tolist()]  # no -0
 
 
 def _packed(texts: Column, width: int) -> Words:

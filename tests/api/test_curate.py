@@ -84,6 +84,21 @@ def test_labels_of_fractions_have_marginals() -> None:
         ldp.curate.marginals(rows, labels={"x": ["low", 0.1]}, missing="category", other="category", ways=1, seed=1)
 
 
+def test_printed_numbers_are_the_released_ones() -> None:
+    """Values, cuts and bins in full; a mean, its interval and its truth to the digits of its error; a median and quantiles of whole numbers in full."""
+    prices = {"price": np.repeat([104.95, 104.99, 1299.49, 1299.99, 1234567.1, 1234567.2], 100)}
+    listed = ldp.curate.histogram(prices, "price", seed=1)
+    assert {line.split()[0] for line in listed.text().splitlines()[5:11]} == {"104.95", "104.99", "1,299.49", "1,299.99", "1,234,567.1", "1,234,567.2"}
+    close = {"x": np.random.default_rng(0).normal(52347.8, 100, 400_000).clip(50000, 55000)}
+    text = " ".join(ldp.curate.mean(close, "x", bounds=(50000, 55000), seed=1).text().split())
+    assert all(words in text for words in ("x 52,347.827", "lies in 52,347.751 .. 52,347.902.", "True mean 52,347.816;"))
+    days = {"day": np.repeat([20200101, 20200102, 20200103], 1000)}
+    assert "day     20,200,102" in ldp.curate.median(days, "day", seed=1).text()
+    assert "20,200,101 .. 20,200,103" in ldp.curate.quantiles(days, "day", levels=2, seed=1).text().replace("\xa0", " ")
+    assert "50,312.5" in ldp.curate.intervals(close, "x", bounds=(50000, 55000), seed=1).text()
+    assert "20200101 to < 20200102" in ldp.curate.marginals(days, [], ways=1, cuts={"day": [20200101, 20200102]}, seed=1).text()
+
+
 def test_numbers_intervals_and_rules() -> None:
     """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year, all intervals, a rule as good as the best."""
     rows = people()
@@ -102,6 +117,24 @@ def test_numbers_intervals_and_rules() -> None:
     assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
     for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
         assert ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=cells, seed=1).data["mechanism"] == mechanism
+
+
+@pytest.mark.parametrize("outside", ["clip", "exclude"])
+@pytest.mark.parametrize("missing", ["middle", "exclude"])
+@pytest.mark.parametrize("numbers", [[math.nan, 0, 0, 50], [math.nan, 1, 2, 99, -3], [math.nan, 4, 10.1]])
+def test_missing_and_outside_numbers_each_have_their_own_rule(numbers: list[float], missing: str, outside: str) -> None:
+    """A mean and the counts of intervals follow both policies; each record is taken here by itself."""
+    middle, low, high = 5.0, 0.0, 10.0
+    present = [middle if math.isnan(each) else each for each in numbers if missing == "middle" or not math.isnan(each)]
+    taken = [min(max(each, low), high) for each in present if outside == "clip" or low <= each <= high]
+    table = {"x": numbers * 1000}
+    mean = ldp.curate.mean(table, "x", bounds=(low, high), missing=missing, outside=outside, epsilon=20, seed=1)
+    assert mean.truth["mean"] == pytest.approx(sum(taken) / len(taken), abs=1e-3)
+    assert mean.value == pytest.approx(sum(taken) / len(taken), abs=0.02)
+    assert mean.interval[0] <= sum(taken) / len(taken) <= mean.interval[1]
+    if missing == "exclude":
+        counts = ldp.curate.intervals(table, "x", bounds=(low, high), bins=2, missing=missing, outside=outside, epsilon=20, seed=1).value
+        assert counts == pytest.approx([1000 * sum(each < middle for each in taken), 1000 * sum(each >= middle for each in taken)], abs=20)
 
 
 def test_a_rule_leaves_out_rows_that_lack_something() -> None:

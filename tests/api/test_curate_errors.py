@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import local_dp as ldp
 from local_dp.curator.clipped import HasNumber, NoisyMean, laplace_tail
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.sanitizers.medians import Medians, Node, Spread
+from local_dp.curator.sanitizers.point_counts import CellNoise
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.stable import UNIT
 from local_dp.curator.sensitivity.triangles import LadderTriangles, LocalOfTriangles, Triangles
@@ -124,6 +126,30 @@ def test_a_rectangle_leaves_out_no_more_than_stated() -> None:
         sides = learner.release(LabelledPoints(32, values[:, None].astype(np.uint64), ones.astype(np.int64)), Draws(KeyedNoise(seed)))
         missed += bool(sides) and int(np.sum(ones & ((values < sides[0][0]) | (values > sides[0][1])))) > most
     assert missed <= 14
+
+
+@pytest.mark.parametrize("nano", [2 * 10**7, 10**8, 5 * 10**8, 3 * 10**9])
+def test_a_listed_count_is_in_its_interval(nano: int) -> None:
+    """Of the releases that list a value each end misses in 2.5 % at most, whatever its count, also none; by the exact law."""
+    noise, top = CellNoise(Fraction(nano), 30), 60
+    ends = {noisy: noise.interval(noisy, top) for noisy in range(30, top + 1)}
+    for count in (0, 1, 15, *range(28, 40), 50, 59, 60):
+        law = {noisy: float(share) for noisy, share in noise.law(count, top).items() if noisy}
+        for missed in ([low > count for low, _ in ends.values()], [high < count for _, high in ends.values()]):
+            assert sum(law[noisy] for noisy, miss in zip(ends, missed, strict=True) if miss) <= 0.02500001 * sum(law.values())
+    assert noise.interval(30, 10) == (0, 10)
+
+
+def test_a_pure_histogram_says_that_some_of_its_values_are_nobodys() -> None:
+    """Of 50 rows too: no share is above 1, no interval is reversed; and the intervals of nearly all values without rows begin at 0."""
+    release = ldp.curate.histogram({"x": [1] * 30 + [2] * 20}, "x", delta=None, seed=3)
+    assert "Noise alone lists 0.89 values on average that nobody has." in " ".join(release.text().split())
+    assert [row[1:] for row in release.rows] == [[50, 1.0]]
+    assert release.interval == [[0, 50]]
+    releases = [ldp.curate.histogram({"x": [1] * 200}, "x", delta=None, seed=seed) for seed in range(30)]
+    lows = [low for each in releases for (value, _, _), (low, _) in zip(each.rows, each.interval, strict=True) if value != 1]
+    assert len(lows) > 15
+    assert np.mean(np.array(lows) == 0) >= 0.9
 
 
 def test_no_answer_shows_a_small_lead() -> None:

@@ -33,6 +33,20 @@ def test_every_name_has_an_example_that_runs() -> None:
     assert [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)] == []
 
 
+def test_large_numbers_of_clients_are_told_apart() -> None:
+    """Labels of bins, in the text and the frame; quantiles of whole numbers; the bounds in a refusal; the questions of a learner."""
+    days = {"day": np.repeat([20200101, 20200102], 3000), "late": np.repeat([0, 1], 3000)}
+    bins = ldp.histogram(days, "day", bounds=(20200100, 20200110), **HOW)
+    labels = bins.to_pandas()["label"].tolist()
+    assert labels[:3] == ["below 20200100", "[20200100, 20200101)", "[20200101, 20200102)"]
+    assert len(set(labels)) == 12
+    assert "[20200109, 20200110]" in bins.text()
+    assert "20,200,101 .. 20,200,101" in ldp.quantiles(days, "day", bounds=(20200000, 20201231), at=0.3, bins=2048, **HOW).text().replace("\xa0", " ")
+    with pytest.raises(ldp.InputError, match=re.escape("outside the bounds [20200102, 20200105]")):
+        ldp.mean(days, "day", bounds=(20200102, 20200105))
+    assert "day >= 20200105" in ldp.learn(days, "late", features=["day"], bounds={"day": (20200100, 20200110)}, learner="stumps", **HOW).text()
+
+
 @pytest.mark.parametrize(
     "result",
     [

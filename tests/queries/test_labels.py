@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from local_dp.queries.labels import Listed, as_label, signs_of
+from local_dp.queries.labels import Listed, apart, as_label, signs_of
 from local_dp.queries.strings import CUT, _texts
 from local_dp.queries.tables import Category
 from local_dp.records import Records, absent
@@ -16,6 +16,21 @@ LISTS = st.lists(ANY.map(lambda text: text.rstrip("\x00")), min_size=2, max_size
 NUMBERS = [0.0, -0.0, 5e-324, 1e-300, 0.1, 0.5, 1, 3, -3, 255, 256, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1, 1e300, 1.7976931348623157e308]
 SPECIAL = [np.inf, -np.inf, np.nan]
 SPELLED = ("True", "False", "nan", "inf", "1_0", "+1", " 1", "1.0", "1e300", "0.10000000149011612", "0.0999755859375", "١")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([20200100.0, 20200101.0, 20200102.0], ["20200100", "20200101", "20200102"]),
+        ([0, 1 / 3, 2 / 3, 1], ["0", "0.3333333", "0.6666667", "1"]),
+        ([-0.1, 0.1 - 0.1 - 1e-17, 0.1, 0.1 + 0.2], ["-0.1", "0", "0.1", "0.3"]),
+        ([1e6, 1.0000001e6], ["1000000", "1000000.1"]),
+        ([1e-300, 2e-300, 1e300], ["1e-300", "2e-300", "1e+300"]),
+        ([0.1], ["0.1"]),
+    ],
+)
+def test_neighbouring_ends_have_short_texts_of_their_own(numbers: list[float], texts: list[str]) -> None:
+    assert apart(numbers) == texts
 
 
 @settings(max_examples=150, derandomize=True, database=None)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.experiments.cli.commands import APP
-from local_dp.experiments.text.layout import definitions, held, in_python, in_shell, marked, number, paragraph, table, typeset, wrapped
+from local_dp.experiments.text.layout import definitions, grain, held, in_python, in_shell, marked, number, paragraph, table, typeset, wrapped
 from tests.support.inputs.documents import ROOT
 from tests.support.language import complaints, in_file
 
@@ -30,7 +30,9 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
         (0.25, None, "0.25"),
         (1.0, None, "1"),
         (0.00004, None, "0.00004"),
-        (1234567.0, None, "1,235,000"),
+        (1234567.1, None, "1,234,567"),
+        (104.95, 0.0, "104.95"),
+        (20200101.0, 0.0, "20,200,101"),
         (6366, None, "6,366"),
         (0.0, None, "0"),
         (-0.51237, 0.02, "-0.512"),
@@ -41,8 +43,27 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
     ],
 )
 def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: float | None, shown: str) -> None:
-    """Four significant digits alone; beside a standard error, up to its second one; never zero for another number."""
+    """To the point and four significant digits alone; beside a standard error, up to its second one; never zero for another number."""
     assert number(value, error) == shown
+
+
+@pytest.mark.parametrize(
+    ("error", "ends", "value", "shown"),
+    [
+        (0.018, (52347.7509, 52347.9021), 52347.8265, ["52,347.751", "52,347.902", "52,347.827"]),
+        (None, (52347.7509, 52347.9021), 52347.8265, ["52,347.75", "52,347.90", "52,347.83"]),
+        (None, (None, 104.99), 104.951, ["104.990", "104.951"]),
+        (None, (20200101.0, 20200101.0), 20200101.0, ["20,200,101"] * 3),
+        (None, (30.0, 33.0), 31.0, ["30", "33", "31"]),
+        (None, (0.375, 0.375), 0.375, ["0.375"] * 3),
+        (None, (None, None), 104.951, ["105"]),
+    ],
+)
+def test_an_estimate_has_the_digits_that_its_error_or_its_interval_shows(
+    error: float | None, ends: tuple[float | None, float | None], value: float, shown: list[str]
+) -> None:
+    """The width of the interval where no standard error is known; whole numbers, and an interval of one number, in full."""
+    assert [number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None] == shown
 
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))

@@ -11,7 +11,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option, pair, policy
 from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
 from local_dp.experiments.api.trusted import Offer, Question, Task
-from local_dp.experiments.text.layout import held, number
+from local_dp.experiments.text.layout import grain, held, number
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.learners.tabular import in_words, verdict
 from local_dp.loss import Loss
@@ -160,7 +160,7 @@ class Learned(Task[Records | Population, Taught]):
         what = "accuracy" if right else "mean square error" if self.encoding.label else "mean square distance"
         sentence = f"{self.encoding.label} where {rule}" if right else rule
         rows = [[self.learning.learner, result.score], ["a trivial rule", result.trivial]]
-        ends = f"{number(result.low)} .. {number(result.high)}"
+        ends = " .. ".join(number(each, grain(None, (result.low, result.high))) for each in (result.low, result.high))
         error = {"interval": [result.low, result.high], "error": f"With probability 95 % or more the {what} of the rule on these records lies in {held(ends)}."}
         return {"columns": ["rule", what], "rows": rows, "explanation": f"{sentence}. {SAME_RECORDS}", "parameters": asdict(result.hypothesis), **error}
 

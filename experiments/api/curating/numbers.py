@@ -17,8 +17,9 @@ from local_dp.curator.sensitivity.triangles import LadderTriangles, LocalOfTrian
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import NO_VALUE
 from local_dp.experiments.api.declare import option, policy
+from local_dp.experiments.api.release_text import DRAWN
 from local_dp.experiments.api.tables import Bounds, ends_of
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Offer, Question, Task, measured
+from local_dp.experiments.api.trusted import ByMechanism, Offer, Question, Task, measured
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Changed, Population
@@ -57,8 +58,10 @@ class BetweenBounds(ByMechanism[D, R]):
         return "exclude" in (self.missing, self.outside)
 
     def kept(self, records: Records) -> Records:
-        """The column alone; a number that is left out is missing there. No record's number depends on another record."""
+        """The column alone; a number that is left out is missing there, and no other one. No record's number depends on another record."""
         numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
+        if self.missing == "middle":
+            numbers = np.where(np.isnan(numbers), low / 2 + high / 2, numbers)
         return Records({self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers) if self.outside == "exclude" else numbers})
 
     @property
@@ -103,7 +106,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     def _shares(self, records: Records) -> tuple[int, float]:
         """How many records have a share of the range, and the sum of the shares."""
         kept = self.kept(records)
-        shares = self.bounded.share(kept)[~absent(kept[self.column]) | (self.missing == "middle" and not self.excludes)]
+        shares = self.bounded.share(kept)[~absent(kept[self.column])]
         return len(shares), float(shares.sum())
 
 

@@ -21,7 +21,8 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.curating.labelled import Policies, Yes, check_label
 from local_dp.experiments.api.curating.values import MISSING, NO_VALUE
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import DRAWN, Offer, Question, Task, after, bounded, measured
+from local_dp.experiments.api.release_text import DRAWN
+from local_dp.experiments.api.trusted import Offer, Question, Task, after, bounded, measured
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch
@@ -66,7 +67,7 @@ class Attribute:
     @cached_property
     def values(self) -> tuple[str, ...]:
         """The names of the values, by their numbers."""
-        ends = [f"{cut:g}" for cut in self.cuts]
+        ends = [str(cut).removesuffix(".0") for cut in self.cuts]
         others, lacking = (OTHER,) if self.other == "category" else (), (MISSING,) if self.missing == "category" else ()
         if self.labels:
             return (*self.labels, *others, *lacking)

@@ -17,7 +17,8 @@ from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogr
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option, policy
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, bounded, measured
+from local_dp.experiments.api.release_text import DRAWN
+from local_dp.experiments.api.trusted import ByMechanism, Task, bounded, measured
 from local_dp.loss import Loss, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
@@ -109,17 +110,21 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
         column, released = coded(records, self.column), dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
         lost = released.pop(column.nothing, 0) if self.missing == "exclude" else 0
-        noise = Fraction(nano_epsilon(self.epsilon), 2)
-        rare = self._cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
-        present = max(1, result.size - lost)  # an estimate: the number of those present is protected too
-        rows = sorted(([column.value(point), count, count / present] for point, count in released.items()), key=lambda row: -row[1])  # ties as they come
+        cells, noise, size = self._cells, Fraction(nano_epsilon(self.epsilon), 2), result.size
+        rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
+        present = max(1, size - lost)  # an estimate: the number of those present is protected too
+        ends = {count: list(cells.noise.interval(count, size)) for count in set(released.values())}
+        ordered = sorted(released.items(), key=lambda row: -row[1])  # ties as they come
+        rows = [[column.value(point), min(count, size), min(1.0, count / present)] for point, count in ordered]
+        strange = f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has." if isinstance(cells, PerCellHistogram) else ""
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
-            "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.",
+            "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.{strange}",
             **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
-            **measured([row[1] for row in rows], *laplace_error(noise), (0, result.size)),
+            **measured([row[1] for row in rows], laplace_error(noise)[0]),
+            "interval": [ends[count] for _, count in ordered],
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Noisy counts of points, and of sets of k points: from a threshold on, or with noise on every point of the domain."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -87,6 +88,24 @@ class CellNoise:
         """Pr[Y >= y]."""
         return laplace_tail(self.nano, y)
 
+    def interval(self, released: int, top: int) -> tuple[int, int]:
+        """The 95 % interval of a count in 0..top, given that it is released, and noisy as `released`: each end misses with probability 2.5 % at most.
+
+        Up to `least` all counts have one law when they are released, for the noise has no memory: the interval has all of them or none.
+        """
+        step = float(self.nano) / NANO
+        both = math.log1p(math.exp(step))
+
+        def reaches(noisy: int, count: int) -> float:
+            """Pr[noisy or more | released], of two logarithms: the chances are too small for floats."""
+            far, near = (step * (1 - y) - both if (y := least - count) > 0 else math.log1p(-math.exp(step * y - both)) for least in (noisy, self.least))
+            return math.exp(far - near)
+
+        low = bisect_right(range(released), 0.025, key=lambda count: reaches(released, count))
+        more = range(released, top)  # where `top` is released, the end above is `top`
+        high = released + bisect_left(more, 0.975, key=lambda count: reaches(released + 1, count + 1))
+        return low, min(high, top)
+
 
 _LISTED = 1 << 16  # outcomes
 
@@ -157,6 +176,11 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         check_bits(self.bits)
         check_whole("strangers", self.strangers, 1, 1 << 12)
         super().__post_init__()
+
+    @property
+    def nobodys(self) -> float:
+        """The number of points without records that are released on average, if few points have records."""
+        return float((1 << self.bits) * self.noise.beyond(self.noise.least))
 
     @cached_property
     def noise(self) -> CellNoise:

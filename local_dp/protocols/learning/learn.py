@@ -26,6 +26,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_in
 from local_dp.queries.grammar import columns_of, names_in
+from local_dp.queries.labels import apart
 from local_dp.records import Records, absent
 from local_dp.tallies import Estimate
 from local_dp.theorems.from_sq import LEAST, among_complete, completeness, local_from_sq, local_query, on_table
@@ -375,7 +376,7 @@ def _read_bounds(text: str) -> tuple[str, Range]:
 def _cuts(column: str, bounds: Range, cuts: int) -> list[str]:
     """Questions at equal distances between the bounds."""
     name = column if column.isidentifier() else f"`{column}`"
-    return [f"{name} >= {bounds.low + (bounds.high - bounds.low) * place / (cuts + 1):.6g}" for place in range(1, cuts + 1)]
+    return [f"{name} >= {cut}" for cut in apart(bounds.low + (bounds.high - bounds.low) * place / (cuts + 1) for place in range(1, cuts + 1))]
 
 
 def _moved(algorithm: LocalAlgorithm[Any], start: int) -> LocalAlgorithm[Any]:

@@ -22,6 +22,7 @@ from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_ends
 from local_dp.queries.cells import Below, Binned
+from local_dp.queries.labels import apart
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
@@ -297,10 +298,11 @@ class Quantiles(LocalProtocol[Located]):
         other = {"one": "several", "several": "one"}[result.taken]
         ways = {"one": "one round of prefix sums", "several": "a search over several rounds"}
         taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
+        low, high = apart(self.bounds)
         sentences = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
         for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
             if symbol in (0, self.symbols - 1):
-                sentences.append(f"the {label} lies " + (f"above {self.bounds[1]:g}" if symbol else f"below {self.bounds[0]:g}"))
+                sentences.append(f"the {label} lies " + (f"above {high}" if symbol else f"below {low}"))
         return "; ".join(sentences)
 
     def _ends(self, symbol: int) -> tuple[float | None, float | None]:
@@ -312,8 +314,10 @@ class Quantiles(LocalProtocol[Located]):
 
     def _middle(self, symbol: int) -> float | None:
         """The number that stands for a symbol: the middle of its interval, which is the whole number in it; None outside the grid."""
-        inside = 0 < symbol < self.symbols - 1
-        return float(self.grid.edges[symbol - 1] + self.grid.edges[symbol]) / 2 if inside else None
+        if not 0 < symbol < self.symbols - 1:
+            return None
+        middle = float(self.grid.edges[symbol - 1] + self.grid.edges[symbol]) / 2
+        return float(round(middle)) if self.each else middle  # the edges are rounded
 
     def truth(self, population: Population) -> Floats:
         """The quantiles of the distribution that the clients are drawn from, of those present, shape (Q,); not bound to the grid."""

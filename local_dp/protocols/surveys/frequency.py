@@ -22,6 +22,7 @@ from local_dp.postprocessing.steps import onto_simplex
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, guess_of_shares, parameter
 from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
 from local_dp.queries.cells import Binned, Crossed
+from local_dp.queries.labels import apart
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import report_law
@@ -386,7 +387,7 @@ class Histogram(Shares):
         return self
 
     def describe(self, result: Estimate) -> PlainData:
-        edges = [f"{edge:.6g}" for edge in self.query.edges.tolist()]
+        edges = apart(self.query.edges)
         ends = [f"[{low}, {high})" for low, high in pairwise(edges[:-1])]
         shown = [f"below {edges[0]}", *ends, f"[{edges[-2]}, {edges[-1]}]", f"above {edges[-1]}", "(missing)"]
         return {"column": self.column, "edges": self.query.edges.tolist(), "labels": shown[: len(result.value)], **describe_estimate(result)}

@@ -13,7 +13,7 @@ from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.grammar import columns_of, only_names, parse
-from local_dp.queries.labels import Listed, value_of
+from local_dp.queries.labels import Listed, apart, value_of
 from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent, may_lack
@@ -85,7 +85,10 @@ class Launch:
         """For numbers beyond the bounds."""
         self.types.numbers(column)  # raises for texts and dates
         self.refuse(
-            policy, lambda part: (part.numbers(column) < low) | (part.numbers(column) > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices
+            policy,
+            lambda part: (part.numbers(column) < low) | (part.numbers(column) > high),
+            f"{column!r} is outside the bounds [{', '.join(apart((low, high)))}]",
+            choices,
         )
 
     def labels(self, column: str, listed: tuple[str, ...], from_data: bool | None, example: str = "first;second") -> tuple[str, ...]:

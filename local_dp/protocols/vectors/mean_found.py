@@ -26,6 +26,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.cells import Cell
+from local_dp.queries.labels import apart
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate
@@ -176,7 +177,7 @@ class MeanFound(LocalProtocol[FoundMean]):
 
     def explain(self, result: FoundMean) -> str:
         low, high = result.bounds.low, result.bounds.high
-        return f"mean of the values clipped to [{low:.6g}, {high:.6g}]; at most {100 * result.most_outside:.2g} % lie outside"
+        return f"mean of the values clipped to [{', '.join(apart((low, high)))}]; at most {100 * result.most_outside:.2g} % lie outside"
 
     def truth(self, population: Population) -> None:
         """Follows from the bounds that a run finds: `truth_of`."""

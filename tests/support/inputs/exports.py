@@ -145,6 +145,8 @@ EXPORTS: dict[str, Export] = {
     "quotes in cells": Export("inches.csv", b'a,b\n"1\n2",5\n5" pipe,1\n6" pipe,2\n', refused="line 4 of 'inches.csv' has a quote in a cell"),
     "a name twice": Export("twins.csv", b"a;b; a\n1;2;3\n", refused="two columns of 'twins.csv' are called 'a'"),
     "1.234, German or not": Export("three.csv", b"a;b\n1.234;x\n2.345;y\n", refused='say which: csv="decimal=," or csv="decimal=."'),
+    "postcodes": Export("zip.csv", b"zip,x\n01234,0.5\n1234,00.5\n90210,0\n", {"zip": [1234, 1234, 90210], "x": [0.5, 0.5, 0.0]},
+                        ("leading zeros dropped in 'zip', and kept where a schema declares text",)),
     "the same, said": Export("said.csv", b"a;b\n1.234;x\n2.345;y\n", {"a": [1234, 2345], "b": ["x", "y"]}, ("groups of three in 'a'",), csv="decimal=,"),
     "commas both ways": Export("both.csv", b"a;b\n1,5;1,234.5\n2,5;2,345.6\n", refused="the decimal sign of 'b' is a point, and that of 'a' a comma"),
     "two separators": Export("seps.csv", b"a;b,c\n1;2,3\n4;5,6\n", refused='say which: csv="sep=," or csv="sep=;"'),
