@@ -187,18 +187,19 @@ class Unannotated(CoinMultiples):
 def test_a_protocol_without_a_return_annotation_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The list shows all others and one line about it; asked for by name it is refused by that line, with no traceback."""
     (tmp_path / "unannotated.py").write_text(UNANNOTATED)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(PROTOCOLS._points, "unannotated", EntryPoint("unannotated", "unannotated:Unannotated", PROTOCOLS.group))
-    listed = local_dp("protocols")
-    assert (listed.returncode, listed.stderr) == (0, "")
-    assert "survey" in listed.stdout
-    assert "unannotated:Unannotated cannot be used as a protocol" in " ".join(listed.stdout.split())
-    for words in (["describe", "unannotated"], ["run", "unannotated"]):
-        refused = local_dp(*words)
-        assert refused.returncode != 0
-        assert "annotate it" in " ".join(refused.stderr.split())
-        assert "Traceback" not in refused.stderr
-    assert local_dp("run", "--help").returncode == 0
+    with monkeypatch.context() as patch:  # undone here: the packages leave the path after this module does
+        patch.syspath_prepend(str(tmp_path))
+        patch.setitem(PROTOCOLS._points, "unannotated", EntryPoint("unannotated", "unannotated:Unannotated", PROTOCOLS.group))
+        listed = local_dp("protocols")
+        assert (listed.returncode, listed.stderr) == (0, "")
+        assert "survey" in listed.stdout
+        assert "unannotated:Unannotated cannot be used as a protocol" in " ".join(listed.stdout.split())
+        for words in (["describe", "unannotated"], ["run", "unannotated"]):
+            refused = local_dp(*words)
+            assert refused.returncode != 0
+            assert "annotate it" in " ".join(refused.stderr.split())
+            assert "Traceback" not in refused.stderr
+        assert local_dp("run", "--help").returncode == 0
 
 
 @pytest.mark.parametrize(("home", "words"), [("tests.randomizers.test_plugin:Teller", "is named 'teller'"), ("math:pi", "is no class derived from Randomizer")])
