@@ -22,7 +22,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Steadied, Tally
 
 LABEL = "longitudinal"
 
@@ -97,7 +97,7 @@ def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Deco
 
 def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
     """After each wave: odd changes so far, less even ones, each the sum over levels of the intervals that make up the waves until then."""
-    value, variance = np.zeros(tree.waves), np.zeros(tree.waves)
+    value, variance = np.zeros((2, tree.waves)), np.zeros((2, tree.waves))  # each followed by that of `Steadied`
     for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
@@ -105,11 +105,11 @@ def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[
             part = tree.parts(wave + 1)[level]
             weights[wave, part.start : part.stop] = 1.0
         assert isinstance(query.randomizer, ChangeTracking)
-        joint = query.randomizer.joint(tally, weights)
-        value += (-1) ** change * joint.value
-        variance += np.diagonal(joint.covariance)
+        means, squares = query.randomizer.joint(tally, weights).terms
+        value += (-1) ** change * means
+        variance += squares
     n = sum(tally.answered for tally in tallies)
-    return tuple(Estimate(np.asarray(value[wave]), np.sqrt(np.asarray(max(variance[wave], 0.0))), n) for wave in range(tree.waves))
+    return tuple(Steadied.of(one[0, 0], one[1, 0], n, one[:, 1]) for one in np.stack([value, variance]).transpose(2, 0, 1))
 
 
 METHODS: dict[str, Callable[[Asking, float, int], tuple[Queries, Decode]]] = {"split": split, "fresh": fresh, "memoised": memoised, "tracked": tracked}

@@ -14,7 +14,7 @@ from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.tallies import Ends, Estimate, Joint, Tally
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def joint_of_reports(tally: Tally, each: Floats) -> Joint:
     return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n, (flat.min(axis=1), flat.max(axis=1)))
 
 
-def joint_of_places(n: int, weights: Floats, mean: Floats, square: Floats) -> Joint:
+def joint_of_places(n: int, weights: Floats, mean: Floats, square: Floats, ends: Ends | None = None) -> Joint:
     """The same where places are independent given the value: from the mean and the mean square of each place's own estimate."""
     total = weights @ mean
-    return Joint(total, ((weights * square) @ weights.T - np.outer(total, total)) / n, n)
+    return Joint(total, ((weights * square) @ weights.T - np.outer(total, total)) / n, n, ends)
 
 
 _BLOCK = 1 << 22  # places looked up at a time

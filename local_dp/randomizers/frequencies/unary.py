@@ -53,7 +53,10 @@ class OwnPlace(BitVector, FrequencyOracle):
         return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return joint_of_places(tally.answered, weights, *self._moments(tally))
+        """Its `ends` are of reports of one place, or of none."""
+        p, q = self.chances
+        each = (np.pad(weights, ((0, 0), (0, 1))) - q * weights.sum(axis=1, keepdims=True)) / (p - q)
+        return joint_of_places(tally.answered, weights, *self._moments(tally), (each.min(axis=1), each.max(axis=1)))
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class ChangeTracking(OwnPlace):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
         joint = super().joint(tally, weights[:, :-1] - weights[:, -1:])  # the share of never is 1 less the intervals'
-        return replace(joint, value=joint.value + weights[:, -1])
+        low, high = joint.ends or (0.0, 0.0)
+        return replace(joint, value=joint.value + weights[:, -1], ends=(low + weights[:, -1], high + weights[:, -1]))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of each interval and of never, unbiased, shape (intervals + 1,)."""

@@ -15,7 +15,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.populations.finite import Rows
+from local_dp.populations.finite import Finite, Rows
 from local_dp.protocols.surveys.longitudinal import Course, Longitudinal
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import ChangeInterval
@@ -96,6 +96,19 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
             rows = np.asarray(randomizer.channel(), dtype=np.float64)  # type: ignore[attr-defined]
             tallies.append(type(empty)(np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)[None, :]))
     return algorithm.decode(tuple(tallies)), population
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [(12.0, 50), (6.0, 200)])
+def test_rare_changes_are_covered(epsilon: float, n: int) -> None:
+    """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own spread none or half of the intervals would hold."""
+    protocol, held = Longitudinal(times=4, changes=1, method="tracked"), np.zeros(4)
+    kinds = Records({f"wave{wave}": np.array(["0", "1" if wave >= 3 else "0"]) for wave in range(1, 5)})
+    for seed in range(100):
+        population = Finite(kinds, [0.97, 0.03], n, seed)
+        course = run(protocol.algorithm(epsilon, n), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+        low, high = np.array([estimate.interval() for estimate in course.estimates]).T
+        held += (low <= protocol.truth(population)) & (protocol.truth(population) <= high)
+    assert held.min() >= 94 - 450 * (0.94 * 0.06 / 100) ** 0.5
 
 
 @pytest.mark.parametrize("protocol", [*WAYS, Longitudinal(times=30, changes=3, method="tracked"), Longitudinal(times=3, labels=("a", "b", "c"))], ids=repr)
