@@ -19,7 +19,7 @@ from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little
 from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
 
 _ROOT_BITS = 128  # of a square root, far beyond a word's
 
@@ -242,7 +242,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         mean, square = self._moments(tally)
-        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / tally.n), tally.n)
+        return Steadied.of(mean, (square - mean**2) / tally.n, tally.n, steadied(mean, square, (0.0, 1.0), tally.n))
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return joint_of_places(tally.answered, weights, *self._moments(tally))
