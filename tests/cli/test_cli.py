@@ -157,7 +157,7 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
             assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in said
             assert "answering in private" in said
         again = local_dp("server", *served, "--run", "first")
-        assert (again.returncode, "resume first" in again.stderr) == (2, True)
+        assert (again.returncode, "show first" in again.stderr) == (2, True)
     assert "Budgets match: all 40 reports are accounted for." in " ".join(local_dp("show", "first").stdout.split())
     assert json.loads(local_dp("show", "first", "--json").stdout)["clients"]["answered"] == 40
     listed = local_dp("runs").stdout
