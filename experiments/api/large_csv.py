@@ -1,6 +1,7 @@
 """CSV files that may not fit in memory, as Parquet files in a temporary folder: the same rules read them as read small ones, some rows at a time."""
 
 import codecs
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LARGE = 1 << 26  # bytes: from here on
 BLOCK = 1 << 23  # characters or bytes that are read at a time
 SAMPLE = 100  # rows that show which columns are numbers
+_PIECE = 1 << 18  # bytes that are looked at for leading zeros at a time
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
 
 
@@ -94,16 +96,19 @@ def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
     """Whether a number of these columns has leading zeros. They are read again if some cell of any column may begin so."""
     import polars
 
-    signs = np.frombuffer(block, dtype=np.uint8)
-    zeros = (signs[:-1] == ord("0")) & (signs[1:] - ord("0") < 10)
-    zeros[1:] &= signs[:-2] <= ord("-")  # as are signs, spaces, commas and line ends, and no digit
-    places = np.flatnonzero(zeros)
-    places -= np.isin(signs[places - 1], list(b"+-"))
-    if not whole or not np.isin(signs[places - 1], list(b", \t\n")).any():  # the place before the first one is the line end at the last
+    signs, pieces = np.frombuffer(block, dtype=np.uint8), range(0, len(block), _PIECE)
+    if not whole or not (re.match(rb"\s*[+-]?0\d", block) or any(_may_be_padded(signs[first : first + _PIECE + 3]) for first in pieces)):
         return False
     with reading(path, ADVICE):
         cells = polars.read_csv(block, has_header=False, columns=whole, infer_schema_length=0)
     return any(texts.str.strip_chars().str.contains(PADDED).any() for texts in cells)
+
+
+def _may_be_padded(signs: "np.ndarray") -> bool:
+    """Whether a cell may begin with 0 and another digit, but the first one: behind a comma, space or line end, and maybe + or -."""
+    places = 1 + np.flatnonzero((signs[1:-1] == ord("0")) & (signs[2:] - ord("0") < 10) & (signs[:-2] <= ord("-")))  # as all of these are, and no digit
+    places -= np.isin(signs[places - 1], list(b"+-"))
+    return bool(np.isin(signs[places - 1], list(b", \t\n")).any())
 
 
 def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.DataType]":

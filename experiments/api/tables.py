@@ -231,6 +231,10 @@ def _scanned(
     with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
         facts = polars.scan_parquet(paths, glob=False).select(fact for name in read for fact in _facts(name, of_types[0][name], kinds, total))
         found = {name: bool(value[0]) for name, value in facts.collect(engine="streaming").to_dict().items()}
+        gaps = [exactly(name) for name in read if name not in kinds and found[f"{name} lacks"] and is_whole(of_types[0][name])]
+        ends = polars.scan_parquet(paths, glob=False).select((cell.max() > MERGED) | (cell.min() < -MERGED) for cell in gaps)
+        if gaps and any(ends.collect(engine="streaming").row(0)):  # whole numbers that are refused beside a missing one
+            return None
         try:
             empty = {name: polars.Series(name, [None] * found.get(f"{name} lacks", False), of_types[0][name]) for name in read}
             columns = {name: declared_column(each, kinds[name], True) if name in kinds else column_of(each) for name, each in empty.items()}
@@ -244,17 +248,13 @@ def _scanned(
 
 
 def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
-    """Whether a column lacks values, and whether a cell decides more than itself: a text that is to be cut with a notice, or may be a date; a whole number
-    that is refused beside a missing one.
-    """
+    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
     import polars
 
     cell = exactly(name)
     if name in kinds and total:
         return
     yield (cell.null_count() > 0).alias(f"{name} lacks")
-    if name not in kinds and is_whole(of_type):
-        yield ((cell.null_count() > 0) & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(f"{name} is refused decides")
     if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
         text = cell.cast(polars.String)
         yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")
