@@ -169,10 +169,10 @@ def test_the_form_of_a_private_result_is_the_same_for_every_table() -> None:
     results = []
     for table in islice(TABLES, 6):
         data = _ask(protocol, table, private=True)
-        data["result"] = sorted(set(data["result"]) - {"uninformative"})
+        data["result"] = sorted(set(data["result"]) - {"uninformative", "moved"})  # which follow from the estimate
         for each in data["rounds"]:
             del each["seconds"], each["digest"]
         del data["wall_s"]
-        del data["influence"]["had_all_answered"]  # of the estimate, as `uninformative` is
+        del data["influence"]["had_all_answered"]  # which does too
         results.append(data)
     assert all(each == results[0] for each in results)
