@@ -41,6 +41,7 @@ TABLES: dict[Scale, dict[str, int]] = {  # of each model: clients take seconds
     "full": {"exact means": 60, "means rounded to 0 or 1": 60, "a curator": 20, "clients": 10},
 }
 COALITIONS: dict[Scale, tuple[int, ...]] = {"quick": (3, 5), "full": (3, 5, 10, 20)}
+COPIED = "one copied"  # the strategy whose pirate scores a part 1 / pi of all bits: from c = 10 on Tardos's own score reaches him
 LENGTHS = (1, 2, 3, 4, 6)  # in units of c^2 ln(N / .01)
 RUNS: dict[Scale, int] = {"quick": 20, "full": 40}
 OFTEN = 5  # times as many runs at the full length
@@ -158,7 +159,7 @@ class Accusations:
     falsely: int  # runs in which an innocent is
     bits: int = 0  # of the code
     scores: list[float] = field(default_factory=list)  # the mean score of pirates who interleave their rows, in each run
-    tardos: int = 0  # runs in which Tardos's own score accuses anybody
+    tardos: int = 0  # runs in which Tardos's own score accuses anybody, but those of one row copied
 
     @property
     def worst(self) -> int:
@@ -186,7 +187,7 @@ class Codes:
                 pirate, innocent = _caught(traces.accused(FAILURE), c)
                 scores += [float(traces.scores[:c].mean())] * (name == "interleaved")
                 caught[name], falsely = caught[name] + pirate, falsely + innocent
-                tardos_own += bool(tardos_accused(code, word, c, FAILURE).any())
+                tardos_own += name != COPIED and bool(tardos_accused(code, word, c, FAILURE).any())
         return Accusations(caught, falsely, length, scores, tardos_own)
 
     @property
@@ -344,7 +345,7 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
     caught = {f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95) for p, m in full for name, count in m.caught.items()}
     caught |= {f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98) for p, m in full}
     deviations = {p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full}  # sqrt(d) / c
-    runs, falsely = sum(p.runs for p, _ in codes) * len(STRATEGIES), sum(m.falsely for _, m in codes)
+    times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
     return [
         holds("Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by every strategy, in 98 % of all", caught),
         measured(
@@ -353,9 +354,11 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
             1 - NEAR,
             1 + NEAR,
         ),
-        measured(f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved", {"": Rate(falsely, runs)}, high=SPARED),
+        measured(f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved", {"": Rate(falsely, times * len(STRATEGIES))}, high=SPARED),
         measured(
-            "Tardos's own score accuses somebody in 1 % of the runs at most, at these lengths", {"": Rate(sum(m.tardos for _, m in codes), runs)}, high=FAILURE
+            "Tardos's own score accuses somebody in 1 % of the runs at most, at these lengths, unless one row is copied whole",
+            {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
+            high=FAILURE,
         ),
     ]
 
