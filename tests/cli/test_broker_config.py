@@ -94,7 +94,7 @@ def test_wrong_requests_are_refused(tmp_path: Path, make: Callable[[Path], objec
 
 @pytest.mark.parametrize(("words", "line"), [
     (("--member", "../x"), "a member's name is '../x'"),
-    (("--member", "/tmp/x"), "a member's name is '/tmp/x'"),
+    (("--member", "/x"), "a member's name is '/x'"),
     (("--member", "none/z"), "a member's name is 'none/z'"),
     (("--member", "broker"), "whose files are the broker's"),
     (("--member", "CA"), "whose files are the broker's"),
