@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -18,9 +18,7 @@ from local_dp.randomizers.finite import OneBit
 from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, SignOracle, TwoWeights, joint_of_reports
 from local_dp.randomizers.frequencies.local_hashing import EncodedGRR
 from local_dp.randomizers.frequencies.signed import SignedOracle
-from local_dp.tallies import Estimate, Joint, Tally
-
-_MORE = 3  # reports of each block that the interval assumes: a block of which none came may have members
+from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
 
 
 def _rows(k: int) -> int:
@@ -144,8 +142,9 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (_, numbers) = tally.answered, self._by_row(tally.counts)
-        reach, wider = (self.gain * np.sqrt(np.minimum((numbers.sum(axis=0) + more) / n, 1.0))[self._places[1]] for more in (0, _MORE))
-        return replace(Estimate.between((-reach, reach), self.values(tally.counts), n), ends=(-wider, wider))
+        reach = self.gain * np.sqrt(numbers.sum(axis=0) / n)[self._places[1]]
+        made = Estimate.between((-reach, reach), self.values(tally.counts), n)
+        return Steadied(made.value, made.standard_error, n, made.ends, steady=steadied(made.value, reach**2, (-self.gain, self.gain), n))
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
