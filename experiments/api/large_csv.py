@@ -1,27 +1,36 @@
 """CSV files that may not fit in memory, as Parquet files in a temporary folder: the same rules read them as read small ones, some rows at a time."""
 
 import codecs
+import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import MISSING, PADDED, TRUTH, Form, guessed, number_pattern, stripped, typed
 from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, header_of, texts_of
+from local_dp.oracles.local.oracles import keep_memory
 from local_dp.records import chosen
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 LARGE = 1 << 26  # bytes: from here on
-BLOCK = 1 << 23  # characters or bytes that are read at a time
+BLOCK = 1 << 22  # characters or bytes that are read at a time
 SAMPLE = 100  # rows that show which columns are numbers
 _PIECE = 1 << 18  # bytes that are looked at for leading zeros at a time
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
+_TOGETHER = 6  # blocks in one Parquet file
+
+Read: TypeAlias = "tuple[polars.DataFrame, int]"  # the rows of a block, and how many were left out
 
 
 class Copied(NamedTuple):
@@ -67,7 +76,7 @@ class Plain:
     def __init__(self) -> None:
         self.kinds: dict[str, polars.DataType] = {}  # of each column, under the names that `polars` gives them; those that are not wanted are texts
 
-    def __call__(self, bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form) -> "tuple[polars.DataFrame, int]":
+    def __call__(self, bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form) -> Read:
         import polars
 
         ((path, _, block),) = bodies
@@ -107,6 +116,8 @@ def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
 def _may_be_padded(signs: "np.ndarray") -> bool:
     """Whether a cell may begin with 0 and another digit, but the first one: behind a comma, space or line end, and maybe + or -."""
     places = 1 + np.flatnonzero((signs[1:-1] == ord("0")) & (signs[2:] - ord("0") < 10) & (signs[:-2] <= ord("-")))  # as all of these are, and no digit
+    if not len(places):
+        return False
     places -= np.isin(signs[places - 1], list(b"+-"))
     return bool(np.isin(signs[places - 1], list(b", \t\n")).any())
 
@@ -126,8 +137,11 @@ def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.D
 
 def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, said: Sequence[str], plain: bool) -> Copied | None:
     """All rows in files of a temporary folder, some at a time: as `Plain` reads them, or `texts_of`. None for what is refused, and what is rare."""
+    import polars
+
     home, read = TemporaryDirectory(prefix="local-dp-table-"), Plain() if plain else texts_of
     first, said, parts, left_out = list[str](), list(said), list[Path](), 0
+    keep_memory()
     try:
         for path in files:
             with reading(path, ADVICE), _opened(path, form, plain) as file:
@@ -137,18 +151,34 @@ def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, sai
                 if b"\n" not in start or (not rest and file.read(1)):
                     raise InputError("the header has no end")
                 wanted = chosen(named := [name for name in first if name], None if form.unsure else only)
-                for block in _blocks(file, rest):
-                    if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
-                        raise InputError("a line may end in CR alone")
-                    frame, empty = read([(path, 0, block)], first, wanted, form)
-                    left_out += empty
-                    if frame.height:
-                        parts.append(Path(home.name) / f"{len(parts):06}.parquet")
-                        frame.write_parquet(parts[-1], compression="lz4")
+                each = partial(_rows, read, path, first, wanted, form)
+                frames = _ahead(each, _blocks(file, rest)) if plain else map(each, _blocks(file, rest))
+                while some := list(islice(frames, _TOGETHER)):
+                    left_out += sum(empty for _, empty in some)
+                    parts.append(Path(home.name) / f"{len(parts):06}.parquet")
+                    polars.concat(frame for frame, _ in some).write_parquet(parts[-1], compression="lz4")
     except (InputError, OSError):
         return None
     said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)
     return Copied(home, parts, named, form, said) if parts else None
+
+
+def _rows(read: Callable[..., Read], path: Path, first: Sequence[str], wanted: Collection[str], form: Form, block: bytes) -> Read:
+    if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):  # the first test alone takes a tenth of the time
+        raise InputError("a line may end in CR alone")
+    return read([(path, 0, block)], first, wanted, form)
+
+
+def _ahead(read: Callable[[bytes], Read], blocks: Iterable[bytes]) -> Iterator[Read]:
+    """What is read of each block, in their order: of the first alone, which decides for all, and then of some on all cores."""
+    waiting, threads = deque[Any](), os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        for place, block in enumerate(blocks):
+            waiting.append(pool.submit(read, block))
+            if not place or len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _opened(path: Path, form: Form, plain: bool) -> IO[Any]:

@@ -55,10 +55,15 @@ class Population(ABC):
         return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
 
 
+def counted(query: Query, values: Ints) -> Floats:
+    """How many are each value of a small domain, shape (domain size,); in some bytes a value less than by `np.bincount`."""
+    return np.array([np.count_nonzero(values == query.domain.low + place) for place in range(query.domain.size)], dtype=np.float64)
+
+
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
     values, low = query.values(records), query.domain.low
     if weights is None and query.domain.size <= FEW and values.ndim == 1:
-        return np.array([np.count_nonzero(values == low + place) for place in range(query.domain.size)], dtype=np.float64)  # some bytes a value less
+        return counted(query, values)
     values = values.astype(np.int64) - low
     return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)
 
@@ -66,15 +71,15 @@ def weights_of_values(query: Query, records: Records, weights: Floats | None = N
 def counts_of_values(query: Query, records: Records) -> Floats:
     """How many records have each value of the query's domain, shape (domain size,); on all cores, in memory that does not grow with them."""
 
-    def counted(part: Records) -> Floats:
+    def noted(part: Records) -> Floats:
         counts = weights_of_values(query, part)
         part.note()
         return counts
 
     if len(records) <= PART:
-        return counted(records)
+        return noted(records)
     with ThreadPoolExecutor() as pool:
-        return reduce(add, pool.map(counted, records.parts()))
+        return reduce(add, pool.map(noted, records.parts()))
 
 
 MANY = 256
@@ -198,6 +203,7 @@ class Rows(Population):
         super().__init__(len(records) if clients is None else clients)
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
+        self._seen: dict[Query, dict[tuple[int, int], Floats]] = {}  # how many of the clients asked hold each value
 
     @cached_property
     def _few(self) -> Records | None:
@@ -213,10 +219,27 @@ class Rows(Population):
         """The same clients in the order of the table, where all rows are dealt."""
         return Rows(self.whole) if self.size == len(self.whole) else self
 
+    def values(self, query: Query, start: int, stop: int) -> Ints:
+        """The values, which are counted on the way: a table that is read as it is used need not be read again for its law."""
+        records = self.batch(start, stop)
+        values = query.values(records)
+        if query.domain.size <= FEW and values.ndim == 1:
+            if len(self._seen) == MANY and query not in self._seen:
+                self._seen.clear()
+            self._seen.setdefault(query, {})[start, stop] = counted(query, values)
+            records.note()
+        return values
+
     def law(self, query: Query) -> Floats:
         if self._law[0] != query:
-            self._law = query, counts_of_values(query, self.whole) / len(self.whole)
+            self._law = query, self._counts(query) / len(self.whole)
         return self._law[1]
+
+    def _counts(self, query: Query) -> Floats:
+        seen = self._seen.get(query, {})
+        starts, stops = zip(*sorted(seen), strict=True) if seen else ((), ())
+        asked_all = (*starts, self.size) == (0, *stops) and self.size == len(self.whole)
+        return reduce(add, seen.values()) if asked_all else counts_of_values(query, self.whole)
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
         counts = counts_of_values(query, self.batch(start, stop))

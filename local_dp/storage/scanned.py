@@ -151,8 +151,9 @@ class Scanned(Records):
         return b"".join(map(self.columns.mark, self.columns))
 
     def note(self) -> None:
-        for name in self.columns.kept:
-            self.columns.mark(name)
+        for part in self.parts():
+            for name in part.columns.kept:
+                part.columns.mark(name)
 
     def only(self, names: Collection[str] | None) -> "Scanned":
         return Scanned(self.columns.only(chosen(self.columns, names)), self.lengths, self.known)

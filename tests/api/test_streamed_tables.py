@@ -167,6 +167,25 @@ def test_workers_read_the_files_themselves(protocol: LocalProtocol[Any], tmp_pat
         assert _asked(protocol, path, cluster=started.scheduler_address) == in_memory
 
 
+def test_what_everybody_was_asked_is_not_read_again(parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law of a question that all rows were asked, in spans that meet, and the digest of its column need the files no more; otherwise they are read."""
+    whole, used = _both(parts, monkeypatch, only=["small"])
+    monkeypatch.setattr(slices, "PART", 2)
+    question = Survey("small > 3").query
+    law, digest = Rows(whole).law(question), table_digest(whole)
+    for spans in ([(0, 4), (3, 7)], [(0, 4)], [(2, 7)], [(0, 2), (4, 7)], [(0, 7), (4, 7)], []):
+        rows = Rows(used)
+        assert sum(len(rows.values(question, *span)) for span in spans) == sum(stop - start for start, stop in spans)
+        assert rows.law(question).tolist() == law.tolist() == [3 / 7, 4 / 7]
+    assert Rows(used, 3).law(question).tolist() == law.tolist(), "of fewer clients than rows the law is the table's"
+    rows = Rows(read_records(parts, notice=unsaid, only=["small"]))
+    for span in ((4, 7), (0, 4), (4, 7)):
+        rows.values(question, *span)
+    for file in parts.iterdir():
+        file.unlink()
+    assert (rows.law(question).tolist(), table_digest(rows.whole)) == (law.tolist(), digest)
+
+
 def test_another_file_at_the_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its size or its footer, when it is read by a host or a worker, or after it was opened."""
     polars.DataFrame({"a": range(100)}).write_parquet(path := tmp_path / "t.parquet")
