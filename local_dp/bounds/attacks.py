@@ -103,11 +103,12 @@ class Influence:
         """
         value, width = np.atleast_1d(estimate.value), self.high - self.low
         nearest = np.clip(value, self.least, self.most)
-        share, at = (np.clip((each - self.low) / width, 0.0, 1.0) for each in (value, nearest))
+        known = (value == nearest) | (width == 0)  # by no report, or by any
+        share, at = (np.clip((each - self.low) / np.where(known, 1.0, width), 0.0, 1.0) for each in (value, nearest))
         tails = np.where(value > nearest, mean_tail(share, estimate.n, at), mean_tail(1 - share, estimate.n, 1 - at))
         with np.errstate(all="ignore"):
             away = np.nan_to_num(abs(value - nearest) / np.sqrt((self.high - nearest) * (nearest - self.low) / estimate.n), nan=0.0)
-        return float(away.max()), float(min(1.0, 2 * len(value) * np.where(value == nearest, 1.0, tails).min()))
+        return float(away[~known].max(initial=0.0)), float(min(1.0, 2 * len(value) * np.where(known, 1.0, tails).min()))
 
     def worst_case(self, estimate: Estimate, missing: int, lying: float) -> WorstCase:
         """The estimate by its possible values alone: `interval` within them, or all of them where these reports allow none."""

@@ -327,6 +327,16 @@ def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
     figure("class 19", f"at epsilon {epsilon} an honest estimate is called impossible at most {worst:.2g} times as often as is stated")
 
 
+def test_a_part_that_no_report_moves_hides_no_other() -> None:
+    """The last prefix sum is 1 whatever the reports are, up to rounding: an impossible estimate beside it has the same chance as alone."""
+    alone, beside = Influence(-np.ones(1), 2 * np.ones(1), 0.0, 1.0), Influence(np.array([-1.0, 1.0]), np.array([2.0, 1.0]), 0.0, 1.0)
+    far = alone.chance(Estimate(np.array([1.5]), np.ones(1), 10_000))
+    for rounded in (1.0, 1 + 2**-52, 1 - 2**-52):
+        away, chance = beside.chance(Estimate(np.array([1.5, rounded]), np.ones(2), 10_000))
+        assert (away, chance) == (far[0], min(1.0, 2 * far[1]))
+    assert chance <= IMPOSSIBLE
+
+
 def test_a_vector_keeps_its_possible_coordinates() -> None:
     """Of a degraded histogram the impossible shares are unknown, the others stay, and every interval is within 0 and 1."""
     protocol = Frequency(k=4, randomizer="grr")
