@@ -28,6 +28,7 @@ from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.protocols.parity.ladder import LadderInTurn
 from local_dp.protocols.search.heavy_hitters import HeavyHitters
+from local_dp.protocols.surveys.longitudinal import Longitudinal
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
@@ -75,7 +76,7 @@ def test_a_new_protocol_is_measured_unless_it_opts_out(monkeypatch: pytest.Monke
     class Excused(Fresh):
         uncovered = "a reason"
 
-    assert [measurable(kind) for kind in (Fresh, MeanFound, Excused, LadderInTurn)] == [True, True, False, False]
+    assert [measurable(kind) for kind in (Fresh, MeanFound, Longitudinal, Excused, LadderInTurn)] == [True, True, True, False, False]
 
     class Lost(Fresh):
         def truth(self, population: Population) -> None:  # type: ignore[override]

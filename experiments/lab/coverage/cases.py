@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, get_args, get_type_hints
@@ -25,6 +25,7 @@ from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer
+from local_dp.protocols.surveys.longitudinal import Longitudinal
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound, finding_clients
 from local_dp.protocols.vectors.mean_vector import Mean
@@ -153,9 +154,6 @@ def _score_away(protocol: Learn, population: Population, lesson: Lesson) -> tupl
     return (Placed(np.array([value]), np.array([score.standard_error * unit]), score.n, None, (np.array([low]), np.array([high]))),)
 
 
-SHAPED: dict[str, Callable[[float], Iterator[Case]]] = {"mean-found": found_means, "learn": learned}
-
-
 PRESENT = 0.7  # the share of those who have a value
 NUMBERS = np.array([0.0, 1.0, np.nan])
 
@@ -202,18 +200,19 @@ def _placed(found: Located) -> tuple[Placed]:
     return (Placed(place, np.full(len(place), np.nan), found.n, None, (low, high)),)
 
 
-def of_itself(kind: type[LocalProtocol[Any]], epsilon: float) -> Iterator[Case]:
-    """A protocol of several rounds, or without cases of its own, as it stands: its default parameters, clients and population."""
-    protocol = kind()
+def of_itself(kind: type[LocalProtocol[Any]], epsilon: float, **parameters: Any) -> Iterator[Case]:
+    """A protocol of several rounds, or without cases of its own, as it stands: its default clients and population, and parameters but for these."""
+    protocol = kind(**parameters)
     population = protocol.synthetic(protocol.clients(epsilon), 0)
     stated = protocol.truth(population)
     truth = np.zeros(1) if stated is None else np.atleast_1d(np.asarray(stated, dtype=np.float64))
-    case = partial(Case, kind.name, "its synthetic population", epsilon, population.size, truth, binomial=False, default=True)
+    what = ", ".join(["its synthetic population", *(f"{name}={value}" for name, value in parameters.items())])
+    case = partial(Case, kind.name, what, epsilon, population.size, truth, binomial=False, default=True)
 
-    def estimates(result: Any) -> tuple[Estimate]:
+    def estimates(result: Any) -> tuple[Estimate, ...]:
         estimate: Estimate = getattr(result, "estimate", result)
         if stated is not None:
-            return (estimate,)
+            return tuple(getattr(result, "estimates", (estimate,)))
         if (truth := protocol.truth_of(result, population)) is None:  # else the run decides the question: the distance from its truth
             raise InputError(f"{kind.name} states no truth; give it `truth`, of one number `truth_of`, or a reason in `uncovered`")
         return (estimate.on_scale(-truth, 1 - truth),)
@@ -228,12 +227,9 @@ def of_itself(kind: type[LocalProtocol[Any]], epsilon: float) -> Iterator[Case]:
         yield case(draw=drawn, dear=10)
 
 
-TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
-    "present": partial(of_settings, _present),
-    "histogram": partial(of_settings, _histogram),
-    "crosstab": partial(of_settings, _crosstab),
-    "quantiles": _quantiles,
-}
+def _waves(epsilon: float) -> Iterator[Case]:
+    for method in ("split", "tracked"):
+        yield from (replace(each, dear=2) for each in of_itself(Longitudinal, epsilon, times=8, changes=1, method=method))
 
 
 SHARES = (0.01, 0.5, 0.99)
@@ -245,9 +241,10 @@ RATES = np.linspace(0.8, 0.99, 191)  # success rates, as experiments look for th
 
 
 def measurable(kind: type[LocalProtocol[Any]]) -> bool:
-    """Whether the result of a protocol is an estimate or has one, by its type, and no reason is given to leave its intervals out."""
+    """Whether the result of a protocol is an estimate or has some, by its type, and no reason is given to leave its intervals out."""
     result = get_args(get_type_hints(kind.algorithm)["return"])[-1]
-    return not kind.uncovered and isinstance(result, type) and (issubclass(result, Estimate) or "estimate" in getattr(result, "__dataclass_fields__", ()))
+    has = {"estimate", "estimates"} & set(getattr(result, "__dataclass_fields__", ()))
+    return not kind.uncovered and isinstance(result, type) and (issubclass(result, Estimate) or bool(has))
 
 
 def uncovered(name: str) -> str:
@@ -336,8 +333,13 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
     "prefix-sums": partial(of_settings, _prefix_sums),
     "discrete-laplace": _discrete_laplace,
     "table": _table,
-    **TABLES,
-    **SHAPED,
+    "longitudinal": _waves,
+    "present": partial(of_settings, _present),
+    "histogram": partial(of_settings, _histogram),
+    "crosstab": partial(of_settings, _crosstab),
+    "quantiles": _quantiles,
+    "mean-found": found_means,
+    "learn": learned,
     **LISTED,
 }
 CASES |= {name: partial(of_itself, PROTOCOLS[name]) for name in PROTOCOLS.usable() if name not in CASES and measurable(PROTOCOLS[name])}
