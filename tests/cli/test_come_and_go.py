@@ -37,7 +37,7 @@ def _host(*options: str) -> "subprocess.Popen[str]":
     """A host that has joined."""
     host = subprocess.Popen(command("host", *options), stderr=subprocess.PIPE, text=True)
     assert host.stderr is not None
-    assert any("joined run" in line for line in iter(host.stderr.readline, ""))
+    assert any("ready for run" in line for line in iter(host.stderr.readline, ""))
     return host
 
 

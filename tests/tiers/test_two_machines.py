@@ -92,7 +92,7 @@ def test_a_machine_that_is_cut_off_for_a_minute_is_counted(town: Town) -> None:
     """The cable is cut before the round, and joined 60 seconds later: the broker has reported the host as gone, and the round of 150 seconds counts it."""
     with _running(town.far()) as far:
         assert far.stderr is not None
-        assert any("joined run" in line for line in iter(far.stderr.readline, ""))
+        assert any("ready for run" in line for line in iter(far.stderr.readline, ""))
         with _running(town.server("--deadline", "150", "--quorum", "1")) as server:
             assert server.stderr is not None
             time.sleep(15.0)  # of the 60 that it waits for the near host: it hears the far one

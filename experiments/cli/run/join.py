@@ -208,7 +208,7 @@ class Answering(Role):
 
         async def connected() -> None:
             mode = "answering in private" if role.private else STAMP
-            SCREEN.note(f"{member}: joined run {self.run} with the clients {role.start}..{role.stop - 1}, {mode}{'' if envelopes.signed else ', unsigned'}")
+            SCREEN.note(f"{member}: ready for run {self.run} with the clients {role.start}..{role.stop - 1}, {mode}{'' if envelopes.signed else ', unsigned'}")
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
