@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,11 @@ def free_port() -> int:
     return port
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 _BOUNDS = ("max_connections 2000", "connection_messages false", "log_type error", "log_type warning")
 
 
@@ -51,10 +57,11 @@ class Mosquitto:
     def _start(self) -> subprocess.Popen[bytes]:
         assert MOSQUITTO is not None, "mosquitto is not installed"
         process = subprocess.Popen([MOSQUITTO, "-c", str(self.config)], stderr=subprocess.DEVNULL)
+        ports = {self.port, *map(int, re.findall(r"(?m)^listener (\d+)", self.config.read_text()))}
         for _ in range(500):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return process
+            ports = {port for port in ports if not _listens(port)}
+            if not ports:
+                return process
             time.sleep(0.01)
         raise RuntimeError("mosquitto did not start")
 
