@@ -37,6 +37,7 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
+_PIECE = 1 << 18  # bytes that quotes are looked for in at a time
 
 
 def read_table(
@@ -187,13 +188,14 @@ def texts_of(
         warnings.simplefilter("ignore")  # a warning would show a cell
         try:
             frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
-            if len(read) < len(first) and not (quiet or _even(whole, frame, len(first), form.sep)):
+            sure = quiet or (not frame[frame.columns[-1]].null_count() and even(whole, frame.height + 1, len(first), form.sep))
+            if len(read) < len(first) and not sure:
                 read = list(range(len(first)))
                 frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
         except polars.exceptions.ComputeError:
             check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
             raise
-    if not quiet and (b'"' in whole or frame[frame.columns[-1]].null_count()):  # else polars finds each fault: a short row ends with missing cells
+    if not sure:
         check_rows(bodies, len(first), form.sep)
     rows = frame.height
     if undeclared and len(first) > 1:
@@ -203,9 +205,25 @@ def texts_of(
     return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), empty
 
 
-def _even(text: bytes, frame: "polars.DataFrame", width: int, sep: str) -> bool:
-    """Whether each row certainly has `width` cells, though only some were read: no quote hides a separator, and the last cell of each row is there."""
-    return b'"' not in text and not frame[frame.columns[-1]].null_count() and count_of(sep.encode(), text) == (width - 1) * (frame.height + 1)
+def even(text: bytes, rows: int, width: int, sep: str) -> bool:
+    """Whether so many rows certainly have `width` cells each, where none is short: each quote begins or ends a cell, or is one of two within it."""
+    if b'"' not in text:
+        return count_of(sep.encode(), text) == (width - 1) * rows
+    if not text.endswith(b"\n") or (b"\r" in text and text.count(b"\r") > text.count(b"\r\n")):
+        return False
+    signs, within, separators = np.frombuffer(text, dtype=np.uint8), 0, 0
+    around = list(f'"{sep}\n'.encode())
+    for first in range(0, len(signs), _PIECE):
+        piece = signs[first : first + _PIECE]
+        quotes = piece == ord('"')
+        quoted = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ np.uint8(within)
+        places = first + np.flatnonzero(quotes)
+        begun, ended = signs[places[within::2] - 1], signs[places[1 - within :: 2] + 1]
+        if not (np.isin(begun, around).all() and np.isin(ended, [*around, ord("\r")]).all()):
+            return False
+        separators += int(np.count_nonzero((piece == ord(sep)) & (quoted == 0)))
+        within = int(quoted[-1])
+    return not within and separators == (width - 1) * rows
 
 
 def count_of(sign: bytes, text: bytes) -> int:

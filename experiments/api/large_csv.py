@@ -16,7 +16,7 @@ import numpy as np
 
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import MISSING, PADDED, TRUTH, Form, guessed, number_pattern, stripped, typed
-from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, header_of, texts_of
+from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, even, header_of, texts_of
 from local_dp.oracles.local.oracles import keep_memory
 from local_dp.records import chosen
 
@@ -80,7 +80,7 @@ class Plain:
         import polars
 
         ((path, _, block),) = bodies
-        if form != Form(sep=",") or not block.isascii() or any(sign in block for sign in (b'"', b"\r", b"\0")):
+        if form != Form(sep=",") or not block.isascii() or any(sign in block for sign in (b"\r", b"\0")):
             raise InputError("cells may be more than they seem")
         wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
         self.kinds = self.kinds or _kinds(block, path, read)
@@ -88,8 +88,8 @@ class Plain:
             frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=sorted({*read, wide - 1}))
         if len(self.kinds) != wide or frame.height != count_of(b"\n", block) or frame[:, -1].null_count():
             raise InputError("a row may be empty or short")
-        if count_of(b",", block) != frame.height * (wide - 1):
-            raise InputError("a row is long")
+        if not even(block, frame.height, wide, ","):
+            raise InputError("a row is long, or a quote at an odd place")
         frame = frame[:, : len(read)]
         if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame.select(polars.col(polars.String))):
             raise InputError("a text may be a missing cell")
@@ -106,7 +106,7 @@ def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
     import polars
 
     signs, pieces = np.frombuffer(block, dtype=np.uint8), range(0, len(block), _PIECE)
-    if not whole or not (re.match(rb"\s*[+-]?0\d", block) or any(_may_be_padded(signs[first : first + _PIECE + 3]) for first in pieces)):
+    if not whole or not (re.match(rb'\s*"?\s*[+-]?0\d', block) or any(_may_be_padded(signs[first : first + _PIECE + 3]) for first in pieces)):
         return False
     with reading(path, ADVICE):
         cells = polars.read_csv(block, has_header=False, columns=whole, infer_schema_length=0)
@@ -114,12 +114,12 @@ def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
 
 
 def _may_be_padded(signs: "np.ndarray") -> bool:
-    """Whether a cell may begin with 0 and another digit, but the first one: behind a comma, space or line end, and maybe + or -."""
+    """Whether a cell may begin with 0 and another digit, but the first one: behind a comma, quote, space or line end, and maybe + or -."""
     places = 1 + np.flatnonzero((signs[1:-1] == ord("0")) & (signs[2:] - ord("0") < 10) & (signs[:-2] <= ord("-")))  # as all of these are, and no digit
     if not len(places):
         return False
     places -= np.isin(signs[places - 1], list(b"+-"))
-    return bool(np.isin(signs[places - 1], list(b", \t\n")).any())
+    return bool(np.isin(signs[places - 1], list(b'", \t\n')).any())
 
 
 def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.DataType]":
