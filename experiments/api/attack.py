@@ -188,8 +188,14 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
         f"({held(f'{low} to {high}')}; closed form {held(expected)}).",
         f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. Guessing the more common answer for everyone is wrong in "
         f"{held(guessing)}.",
-        "This attack guesses no better than that." if data["high"] >= data["guessing"] else "So many counts reveal single rows.",
+        _compared(data),
     ]
+
+
+def _compared(data: dict[str, Any]) -> str:
+    if data["high"] < data["guessing"]:
+        return "So many counts reveal single rows."
+    return "These guesses do not show that the attack does better." if data["low"] < data["guessing"] else "This attack guesses no better than that."
 
 
 def _members_text(data: dict[str, Any]) -> list[str]:

@@ -226,7 +226,7 @@ class Spending(Printable):
     """A budget, its charges, and the rest."""
 
     def text(self, width: int = WIDTH) -> str:
-        charges = [(charge["at"], charge["what"], number(charge["epsilon"]), f"{charge['delta']:g}") for charge in self.data["charges"]]
+        charges = [(charge["at"], charge["what"], number(charge["epsilon"], 0.0), number(charge["delta"], 0.0)) for charge in self.data["charges"]]
         total, left = (_price(self.data[name]) for name in ("budget", "left"))
         rows = [table(("when", "what", "epsilon", "delta"), charges, width)] if charges else []
         return "\n\n".join((paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows))
@@ -238,9 +238,9 @@ class Spent(Printable):
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        line = f"{data['file']}: epsilon {number(data['spent'])} of {number(data['lifetime'])} spent for life; {number(data['left'])} is left"
-        runs = [(each["run"], number(each["epsilon"]), str(each["rounds"])) for each in data["runs"]]
-        labels = [(each["label"], each["run"], number(each["epsilon"])) for each in data["labels"]]
+        line = f"{data['file']}: epsilon {number(data['spent'], 0.0)} of {number(data['lifetime'], 0.0)} spent for life; {number(data['left'], 0.0)} is left"
+        runs = [(each["run"], number(each["epsilon"], 0.0), str(each["rounds"])) for each in data["runs"]]
+        labels = [(each["label"], each["run"], number(each["epsilon"], 0.0)) for each in data["labels"]]
         tables = (table(names, rows, width) for names, rows in ((("run", "epsilon", "rounds"), runs), (("label", "in run", "epsilon"), labels)) if rows)
         return "\n\n".join((paragraph(line, width), *tables))
 
@@ -287,4 +287,4 @@ def _plain(loss: Loss) -> dict[str, float]:
 
 
 def _price(price: dict[str, float]) -> str:
-    return f"epsilon {number(price['epsilon'])}" + (f" and delta {price['delta']:g}" if price["delta"] else "")
+    return f"epsilon {number(price['epsilon'], 0.0)}" + (f" and delta {number(price['delta'], 0.0)}" if price["delta"] else "")

@@ -44,7 +44,7 @@ def measured(value: Any, standard_error: float | None = None, reach: float | Non
     The noise does not depend on the records, so that both are public. `ends` are those that the truth lies between.
     """
     many = isinstance(value, list)
-    intervals = None if reach is None else [[max(ends[0], each - reach), min(ends[1], each + reach)] for each in (value if many else [value])]
+    intervals = None if reach is None else [[min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)] for each in (value if many else [value])]
     errors = None if standard_error is None else [standard_error] * len(value) if many else standard_error
     return {"value": value, "standard_error": errors, "interval": intervals if many or intervals is None else intervals[0]}
 
@@ -331,4 +331,4 @@ def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any])
 
 
 def _price(data: dict[str, Any]) -> str:
-    return f"epsilon {number(data['epsilon'])}" + (f" and delta {data['delta']:g}" if data["delta"] else ", pure")
+    return f"epsilon {number(data['epsilon'], 0.0)}" + (f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure")

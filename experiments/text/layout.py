@@ -40,14 +40,16 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def grain(error: float | None, ends: Sequence[float | None], value: Any = None) -> float | None:
-    """How fine an estimate is shown: its standard error, or the width of its interval, to the estimate where an end is open. None where neither is known.
+    """How fine an estimate is shown: its standard error, or the width of its interval if that is less, to the estimate where an end is open. None where
+    neither is known.
 
-    0, which shows all digits, where these are whole numbers, or all one.
+    0, which shows all digits, where these are all one, or without a standard error whole numbers.
     """
     known = [each for each in (*ends, value) if isinstance(each, int | float) and math.isfinite(each)]
-    if error or len(known) < 2:
+    if len(known) < 2:
         return error
-    return 0.0 if all(float(each).is_integer() for each in known) else max(known) - min(known)
+    width = max(known) - min(known)
+    return min(error, width) if error else 0.0 if all(float(each).is_integer() for each in known) else width
 
 
 def bound(value: float, up: bool, digits: int = 5) -> str:

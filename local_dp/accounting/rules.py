@@ -17,7 +17,7 @@ from local_dp.accounting.laws import MAX_PARTS, Curve, Exact, Summed, binomial_c
 from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, conversion, discrete_laplace, gaussian_epsilon
 from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon
+from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, atto_delta, exp_epsilon, nano_epsilon
 from local_dp.optimise import crossing, least_whole
 
 _TO_THE_DIGIT = 1 << 12  # parts; beyond, the log-domain curve, rounded up by a billionth
@@ -240,17 +240,30 @@ class Kind(NamedTuple):
 def _noise(numbers: Sequence[str]) -> Part:
     sensitivity = whole_number("the sensitivity", numbers[1]) if len(numbers) > 1 else 1
     check_whole("the sensitivity", sensitivity, 1, MOST_MOVED)
-    return discrete_laplace(nano_epsilon(_number(numbers[0])), sensitivity)
+    return discrete_laplace(_nano(numbers[0]), sensitivity)
 
 
 KINDS = {
-    "pure": Kind(("EPSILON",), 1, lambda numbers: Pure(nano_epsilon(_number(numbers[0])))),
-    "approximate": Kind(("EPSILON", "DELTA"), 2, lambda numbers: approximate(_number(numbers[0]), _number(numbers[1]))),
+    "pure": Kind(("EPSILON",), 1, lambda numbers: Pure(_nano(numbers[0]))),
+    "approximate": Kind(("EPSILON", "DELTA"), 2, lambda numbers: Approximate(_nano(numbers[0]), _atto(numbers[1]))),
     "discrete-laplace": Kind(("EPSILON", "SENSITIVITY"), 1, _noise),
     "gaussian": Kind(("SIGMA",), 1, lambda numbers: Gaussian.of_sigma(_number(numbers[0]))),
     "discrete-gaussian": Kind(("SIGMA",), 1, lambda numbers: DiscreteGaussian.of_sigma(_number(numbers[0]))),
 }
 """Sigma is in units of the sensitivity; epsilon is the loss of one answer; SENSITIVITY is how much one record moves the sum."""
+
+
+def _nano(text: str) -> int:
+    """What a mechanism loses, in nano-nats rounded up: a budget is rounded down."""
+    epsilon = _number(text)
+    nano_epsilon(epsilon)  # raises what is out of range
+    return math.ceil(Fraction(repr(epsilon)) * NANO)
+
+
+def _atto(text: str) -> int:
+    delta = _number(text)
+    atto_delta(delta)
+    return math.ceil(Fraction(repr(delta)) * ATTO)
 
 
 def losses_of(text: str) -> Counter[Part]:

@@ -214,7 +214,7 @@ LEAST_OFF = Decimal(10) ** -40  # of a figure: more than the rounding of all its
 
 def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
     """How many clients every local protocol needs to find a parity of d bits with probability `success`, such as "9/10", as JSON data."""
-    data: dict[str, Any] = {"format": FORMAT, "kind": "parity", "d": d, "epsilon": epsilon, "success": success}
+    data: dict[str, Any] = {"format": FORMAT, "kind": "parity", "d": d, "epsilon": epsilon, "success": str(Fraction(success))}
     return data | {name: str(value) for name, value in _parity_figures(d, epsilon, Fraction(success)).items()}
 
 

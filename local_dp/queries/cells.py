@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -18,6 +19,14 @@ from local_dp.queries.tables import Bounded, Category, Question, asked_in, check
 from local_dp.records import Records, absent
 
 SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
+
+
+def equal_edges(low: float, high: float, bins: int) -> Floats:
+    """The ends of equal intervals, shape (bins + 1,): each the number nearest to its place, so that a whole number or decimal is itself, and none above it."""
+    first, last = Fraction(repr(float(low))), Fraction(repr(float(high)))
+    unit = first.denominator * last.denominator
+    start, end = int(first * unit), int(last * unit)
+    return np.array([(start * (bins - place) + end * place) / (unit * bins) for place in range(bins + 1)])
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,7 @@ class Binned(Query):
     @cached_property
     def edges(self) -> Floats:
         """The ends of the intervals, shape (bins + 1,)."""
-        share = np.arange(self.bins + 1) / self.bins
-        edges: Floats = self.low * (1 - share) + self.high * share
-        edges[0], edges[-1] = self.low, self.high
-        return edges
+        return equal_edges(self.low, self.high, self.bins)
 
     @property
     def domain(self) -> Domain:

@@ -118,6 +118,8 @@ def values_of(name: str, values: Any) -> Column:
     try:
         plain = [_plain(value) for value in values]
         kinds = set(map(type, plain))
+        if kinds == {type(None)} and any(isinstance(value, float) for value in values):
+            of_type = polars.Float64
         if any(issubclass(each, date | time | timedelta) for each in kinds) and any(issubclass(each, Number) for each in kinds):
             raise ValueError("it has numbers and dates; give values of one kind")
         series = polars.Series(name, plain, of_type, strict=False)

@@ -33,6 +33,17 @@ def test_golden_figures(terms: str, expected: list[float]) -> None:
     assert [round(price(terms, 1e-6, rule), places) for rule, places in zip(RULES, digits, strict=True)] == expected
 
 
+def test_what_a_mechanism_loses_is_rounded_up() -> None:
+    """Epsilons to 1e-9 and deltas to 1e-18: a hundred million answers of 1.9e-9 are 0.2 in all, not 0.1, and a million deltas of 1.9e-18 exceed 1.5e-12."""
+    assert losses_of("pure 0.0000000019 + discrete-laplace 2.5e-9 + approximate 0.1 1.9e-18") == Counter(
+        [Pure(2), discrete_laplace(3), Approximate(NANO // 10, 2)]
+    )
+    for digits in (1, 0.7, 0.1234567894, 24):
+        assert 0 <= epsilon(losses_of(f"pure {digits}"), 1e-6, "basic") - digits < 1e-9
+    assert price("discrete-laplace 0.0000000019 x 100000000", 1e-6, "basic") >= 0.19
+    assert math.isinf(price("approximate 1 1.9e-18 x 1000000", 1.5e-12))
+
+
 @pytest.mark.parametrize("sigma", short([0.2, 5, 1000], lambda sigma: sigma > 1))
 @pytest.mark.parametrize("rare", [1e-15, 0.01])
 def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:

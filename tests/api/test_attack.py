@@ -36,7 +36,7 @@ def test_the_shell_says_what_the_attack_found(path: Path) -> None:
     assert result["guessing"] > 0.4
     text = " ".join(local_dp(*arguments, "--noise", "4").stdout.split())
     assert "So many counts reveal single rows" in text
-    assert "no better than that" in " ".join(local_dp(*arguments, "--epsilon", "1").stdout.split())
+    assert "do not show that the attack does better" in " ".join(local_dp(*arguments, "--epsilon", "1").stdout.split())
 
 
 def test_noise_counts_in_square_roots() -> None:
@@ -46,6 +46,8 @@ def test_noise_counts_in_square_roots() -> None:
     assert result["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
     assert result["low"] - 0.05 < result["expected"] < result["high"] + 0.05
     assert reconstruct(people(100), "b0 == 1", noise=0.0, seed=1).data["wrong"] == 0.0
+    few = reconstruct({"a": [1, 0, 1]}, "a == 1", noise=0.0, seed=2)
+    assert (few.data["wrong"], "do not show that" in few.text()) == (0.0, True)
 
 
 def test_a_small_group_is_traced_by_its_means(path: Path) -> None:

@@ -55,6 +55,15 @@ def test_shown_prices_are_rounded_up(price: float) -> None:
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
 
 
+def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
+    """Rounded to four digits, 0.99996 would be 1, and then a release for 1 is refused."""
+    ldp.budget(file := tmp_path / "b.budget", epsilon=2.0, delta=1e-5)
+    told = ldp.curate.mean(people(), "age", bounds=(0, 99), outside="clip", missing="exclude", epsilon=1.00004, budget=file, seed=1)
+    for text in (told.text(), ldp.budget(file).text()):
+        assert "0.99996" in text
+        assert "1.00004" in text
+
+
 @pytest.mark.long
 def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down; as JSON and in Python the same; with --shuffled the reports together keep to it."""

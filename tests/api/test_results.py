@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import re
 import sys
 import warnings
@@ -16,7 +17,9 @@ import local_dp as ldp
 import local_dp.sklearn
 from local_dp.curator.clipped import laplace_error, laplace_tail
 from local_dp.experiments.api.curate import QUESTIONS
+from local_dp.experiments.api.trusted import measured
 from local_dp.loss import NANO
+from local_dp.storage.columns import values_of
 from tests.support.inputs.documents import ROOT, blocks
 from tests.support.runs.people import people
 
@@ -166,6 +169,28 @@ def test_no_share_is_printed_that_cannot_be() -> None:
         value, interval = np.array(moved["estimate"], dtype=float), np.array(moved["interval"])
         assert np.all(np.isnan(value) | ((interval[:, 0] >= least) & (interval[:, 0] <= value) & (value <= interval[:, 1]) & (interval[:, 1] <= 1))), name
     assert "moved" in asked["frequency"](False).data["result"]
+
+
+def test_no_interval_of_a_release_is_upside_down() -> None:
+    """Where the noise leads out of what can be, both ends are cut there; and the printed numbers are those of the data."""
+    assert measured([-80.0, 5.0, 300.0], 1.0, 20.0, (0, 100))["interval"] == [[0, 0], [0, 25], [100, 100]]
+    told = ldp.curate.mean({"x": [2.0, 2.0, 2.0, 3.0]}, "x", bounds=(15, 45), outside="clip", epsilon=0.01, seed=1)
+    assert (told.value, told.interval) == (15.0, [15.0, 45.0])
+    assert "15 .. 45" in told.text().replace("\xa0", " ")
+    assert "True mean 15" in told.text().replace("\xa0", " ")
+    assert "0.7" in ldp.survey({"x": [1, 0, 1]}, "x == 1", epsilon=0.01, seed=1).text().split()
+
+
+def test_what_is_missing_has_no_count() -> None:
+    """Excluded records are neither a value that occurs nor an error; a median's distance counts who lies between; missing numbers alone are numbers."""
+    table = {"x": [1.0] * 200 + [2.0] * 200 + [math.nan] * 100}
+    truth = ldp.curate.histogram(table, "x", missing="exclude", seed=1).to_dict()["truth"]
+    counts = dict(ldp.curate.histogram(table, "x", missing="exclude", seed=1).to_dict()["result"]["rows"][place][:2] for place in (0, 1))
+    assert (truth["values_that_occur"], truth["largest_error"]) == (2, max(abs(count - 200) for count in counts.values()))
+    median = ldp.curate.median({"x": [0.0] * 100 + [2.0] * 120 + [4.0] * 80}, "x", epsilon=0.5, seed=0)
+    assert 0 < median.value < 2
+    assert median.to_dict()["truth"] == {"median": 2.0, "records_between": 0}
+    assert values_of("x", [math.nan] * 3).dtype == np.float64
 
 
 def test_no_release_prints_infinity() -> None:

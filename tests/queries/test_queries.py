@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import local_dp as ldp
 from local_dp.domains import levels
 from local_dp.errors import InputError, RefusedError
 from local_dp.masked.queries import MaskedIndex, MaskedParity
@@ -170,6 +172,18 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
 
     assert query.values(TABLE).tolist() == [naive(number) for number in TABLE["x"].tolist()]
     assert query.domain.size == bins + 2 + len(spare)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins"), [(0, 100, 100), (18, 65, 47), (1900, 2000, 100), (0, 365, 365), (-0.3, 0.6, 9), (0.1, 1.1, 10), (-1e150, 1e150, 3)]
+)
+def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float, bins: int) -> None:
+    """Whole numbers and decimals: of the ends, in exact arithmetic, the nearest number is in the interval that it begins, locally and for the curator."""
+    first, last = Fraction(str(low)), Fraction(str(high))
+    typed = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
+    assert Binned("x", low, high, bins)(Records({"x": typed})).tolist() == [*range(1, bins + 1), bins]
+    release = ldp.curate.intervals({"x": np.repeat(typed, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1).to_dict()
+    assert np.round(np.diff(release["result"]["below"]) / 100).tolist() == [1.0] * (bins - 1) + [2.0]
 
 
 @pytest.mark.parametrize("end", [-0.1, 0.0, 1.0, 3.0, float(np.nextafter(3.0, 4.0))])

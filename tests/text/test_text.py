@@ -57,12 +57,14 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: f
         (None, (30.0, 33.0), 31.0, ["30", "33", "31"]),
         (None, (0.375, 0.375), 0.375, ["0.375"] * 3),
         (None, (None, None), 104.951, ["105"]),
+        (350.0, (15.0, 45.0), 16.5, ["15", "45", "16"]),
+        (350.0, (45.0, 45.0), 45.0, ["45"] * 3),
     ],
 )
 def test_an_estimate_has_the_digits_that_its_error_or_its_interval_shows(
     error: float | None, ends: tuple[float | None, float | None], value: float, shown: list[str]
 ) -> None:
-    """The width of the interval where no standard error is known; whole numbers, and an interval of one number, in full."""
+    """The width of the interval where no standard error is known, or one beyond it; whole numbers, and an interval of one number, in full."""
     assert [number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None] == shown
 
 

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from local_dp.arrays import Counts
+from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_built, check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.clipped import HasNumber, NoisyMean, SumAndNumber
@@ -25,6 +26,7 @@ from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Changed, Population
 from local_dp.populations.graphs import MAX_NODES, Graph
 from local_dp.protocols.surveys.policies import Launch
+from local_dp.queries.cells import equal_edges
 from local_dp.queries.tables import Bounded, labels_of
 from local_dp.records import Records, absent
 from local_dp.tallies import Z95
@@ -152,28 +154,30 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def _cells(self, records: Records) -> Counts:
         """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Numbers that are left out are in one more cell."""
         kept = self.kept(records)
-        cells = np.floor(self.bounded.share(kept) * self.bins).astype(np.int64)
-        return np.where(absent(kept[self.column]), self.bins, np.minimum(cells, self.bins - 1))
+        numbers, last = kept.numbers(self.column), self.bins - 1
+        cells = np.clip(np.searchsorted(self._edges, numbers, side="right") - 1, 0, last)
+        return np.where(absent(kept[self.column]), self.bins, cells)
+
+    @cached_property
+    def _edges(self) -> Floats:
+        return equal_edges(*ends_of(self.bounds), self.bins)
 
     def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         edges = np.unique(np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64))
         counts = result.count(edges[:-1], edges[1:])
-        ends = [self._edge(edge) for edge in edges.tolist()]
+        ends = self._edges[edges].tolist()
         deviation, quantile = self._error
         rows = [[low, high, float(count)] for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)]
         return {
-            "columns": [f"{self.column} from", "to below", "records"],
+            "columns": [f"{self.column} from", "to", "records"],
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
-            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin.",
+            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin. A bin holds its lower end, "
+            "the last one both.",
             "below": result.below[: self.bins + 1].tolist(),
         }
-
-    def _edge(self, cell: int) -> float:
-        low, high = ends_of(self.bounds)
-        return low + (high - low) * cell / self.bins
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         counts = sum(np.bincount(self._cells(part), minlength=self.bins)[: self.bins] for part in records.parts())

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
@@ -129,9 +129,13 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
 
     def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
         database = self.database(records)
-        kept = result.values != coded(records, self.column).nothing if self.missing == "exclude" else np.ones(len(result.values), dtype=np.bool_)
-        order = np.argsort(-result.counts[kept], kind="stable")
-        true = look_up(database.values, database.counts, result.values[kept])[order].tolist()
+        if self.missing == "exclude":
+            nothing = coded(records, self.column).nothing
+            told, has = result.values != nothing, database.values != nothing
+            result = replace(result, values=result.values[told], counts=result.counts[told])
+            database = replace(database, values=database.values[has], counts=database.counts[has])
+        order = np.argsort(-result.counts, kind="stable")
+        true = look_up(database.values, database.counts, result.values)[order].tolist()
         return {"largest_error": result.worst_error(database), "values_that_occur": len(database.values), DRAWN: true}
 
 
@@ -240,6 +244,6 @@ class Median(OfNumbers[int]):
         if not database.size:
             return {}
         point = np.uint64(result) if value is None else points_of([value])[0]
-        middle, below = (database.size - 1) // 2, int(database.counts[database.values < point].sum())
-        through = int(database.counts[database.values <= point].sum())
-        return {"median": value_of(int(database.ranked(np.array(middle)))), "records_between": max(0, below - middle - 1, middle - through)}
+        median = np.uint64(database.ranked(np.array((database.size - 1) // 2)))
+        between = (database.values > min(point, median)) & (database.values < max(point, median))
+        return {"median": value_of(int(median)), "records_between": int(database.counts[between].sum())}

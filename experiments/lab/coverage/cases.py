@@ -201,7 +201,7 @@ def _placed(found: Located) -> tuple[Placed]:
 
 
 def of_itself(kind: type[LocalProtocol[Any]], epsilon: float, **parameters: Any) -> Iterator[Case]:
-    """A protocol of several rounds, or without cases of its own, as it stands: its default clients and population, and parameters but for these."""
+    """A protocol of several rounds, or without cases of its own, with these parameters: its default clients and population."""
     protocol = kind(**parameters)
     population = protocol.synthetic(protocol.clients(epsilon), 0)
     stated = protocol.truth(population)

@@ -236,7 +236,7 @@ def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
         return Choice("mst", f"{characters:,} characters are too many to release; a tree of pairs needs {2 * workload.d - 1}")
     share = FourierGaussian(workload, loss.epsilon, loss.delta).deviation / size
     cell = len(workload.masks) / workload.cells
-    noise = f"noise of {share:.2g} of the records on a cell, {cell:.3g} on average"
+    noise = f"noise of {share:.2g} of the records on a cell, which holds {cell:.3g} on average"
     if share * LITTLE <= cell:
         return Choice("fourier", f"the Fourier mechanism has {noise}: little, and without bias")
     if workload.d <= DENSE:

@@ -139,7 +139,7 @@ def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest table for `fair`; plain noise for many records; of many columns a tree where noise is large, and where it is small there is no other way."""
     kinds = {(17, 3, 6366): "nearest", (17, 3, 10**5): "fourier", (32, 3, 10**6): "fourier", (32, 3, 40_000): "fourier", (32, 3, 500): "mst"}
     assert {(d, t, size): choose(Marginals.ways(d, t), size, LOSS).kind for d, t, size in kinds} == kinds
-    assert "0.0065 of the records on a cell, 0.125 on average" in choose(Marginals.ways(17, 3), 6366, LOSS).reason
+    assert "0.0065 of the records on a cell, which holds 0.125 on average" in choose(Marginals.ways(17, 3), 6366, LOSS).reason
     monkeypatch.setattr(fourier, "MOST_CHARACTERS", 5)
     assert choose(Marginals.ways(3, 2), 10**9, LOSS).kind == "mst"
 
