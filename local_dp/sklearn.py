@@ -84,7 +84,8 @@ class _Private(BaseEstimator):
         if self.bounds is None:
             return {}
         if isinstance(self.bounds, Mapping):
-            return {str(name): ends_of(ends) for name, ends in self.bounds.items()}
+            known = dict(zip(map(str, getattr(self, "feature_names_in_", [])), self._names, strict=False))
+            return {known.get(str(name), str(name)): ends_of(ends) for name, ends in self.bounds.items()}
         ends = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (len(self._names), 2)).tolist()
         return {name: ends_of(pair) for name, pair in zip(self._names, ends, strict=True)}
 
@@ -166,6 +167,8 @@ class LocalClassifier(ClassifierMixin, _Private):
             raise FitError(f"there is one class, {self.classes_.tolist()}; give two or more")
         if not self._private and not np.isin(y, self.classes_).all():
             raise FitError(f"y has a label that is not among the {len(self.classes_)} classes; list all of them")
+        if (self.classes_.dtype.kind in "US") != (np.asarray(y).dtype.kind in "US"):
+            raise FitError(f"the classes are {self.classes_.tolist()!r:.80}, and y is of another kind; give both as texts, or both as numbers")
         asked = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         about = {"bounds": self._bounds, "cuts": self.cuts, "parameters": self.parameters, "held_out": self.held_out}
         self._learn(X, [(y == each).astype(np.uint8) for each in asked], f"{_LABEL} == 1", **about)
@@ -265,11 +268,12 @@ class LocalKMeans(ClusterMixin, _Private):
         return self
 
     def predict(self, X: Any) -> Ints:
-        """The nearest centre of each row, between the bounds."""
+        """The nearest centre of each row, where each column is scaled from its bounds to -1 and 1."""
         ((rule, rows),) = self._seen(X)
         return np.asarray(rule.predict(rows), dtype=np.int32)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of the square distances to the nearest centre, as of scikit-learn's KMeans."""
-        nearest = self.cluster_centers_[self.predict(X)]
-        return -float(((self._rows(X, reset=False) - nearest) ** 2).sum())
+        """Minus the sum of the square distances to the centres of `predict`, where each column is scaled as there."""
+        encoding = self.results_[0].answer.encoding
+        away = self._rows(X, reset=False) - self.cluster_centers_[self.predict(X)]
+        return -float(((2 * away / (np.array(encoding.highs) - np.array(encoding.lows))) ** 2).sum())

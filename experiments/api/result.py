@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what draws takes a while to import
 
 MOST = 40  # rows of a figure
 _AXES = {
-    "survey": "share of the clients asked whose answer is yes",
+    "survey": "share of yes",
     "frequency": "share of the clients",
     "histogram": "share of the clients",
     "crosstab": "share of the clients",
@@ -48,15 +48,16 @@ def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
 
     result, shown = data["result"], estimates(data["result"])
     labels, values, intervals = [row[0] for row in shown], [row[1] for row in shown], [row[3] for row in shown]
-    lows = [result.get("low", math.nan) if low is None else low for low, _ in intervals]  # an open interval ends at the end of the grid
-    highs = [result.get("high", math.nan) if high is None else high for _, high in intervals]
+    beyond = math.inf if "low" in result else math.nan  # an interval is open, or unknown
+    lows = [-beyond if low is None else low for low, _ in intervals]
+    highs = [beyond if high is None else high for _, high in intervals]
     truth = result["truth"]
     known = [math.nan if value is None else value for value in values]  # an unknown value has an interval and no point
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
         title,
-        _AXES.get(data["protocol"], "estimate").format(column=column),
+        _AXES.get(data["protocol"], "estimate").format(column=column) + ", among those present" * (parameters.get("missing") == "exclude"),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],

@@ -281,7 +281,7 @@ def _draw_regions(canvas: "Canvas", figure: Regions, drawing: Drawing = DEFAULT)
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates with their intervals, one row each; NaN is unknown. `axis` says what is estimated, with its unit; `rows` what a row is."""
+    """Estimates with their intervals, one row each; NaN is unknown, an infinite end open. `axis` is what is estimated, with its unit; `rows` what a row is."""
 
     title: str
     axis: str
@@ -303,7 +303,13 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
         axes = canvas.add_subplot()
         rows = np.arange(len(labels))[::-1]
         named = "estimate" if np.isnan(found.lows).all() else "estimate, with its 95 % interval"
-        axes.hlines(rows, found.lows, found.highs, color=colour, linewidth=2.2, alpha=0.55, zorder=2)
+        known = np.concatenate([found.lows, found.highs, found.values, found.truth or ()]).astype(np.float64)
+        known = known[np.isfinite(known)]
+        margin = 0.06 * (np.ptp(known) or 1.0) if len(known) else 1.0
+        for ends, edge, arrow in ((found.lows, known.min(initial=0.0) - margin, "<"), (found.highs, known.max(initial=0.0) + margin, ">")):
+            axes.plot(np.where(np.isinf(ends), edge, np.nan), rows, arrow, color=colour, markersize=5.5, alpha=0.7)  # an open end
+        lows, highs = np.maximum(found.lows, known.min(initial=0.0) - margin), np.minimum(found.highs, known.max(initial=0.0) + margin)
+        axes.hlines(rows, lows, highs, color=colour, linewidth=2.2, alpha=0.55, zorder=2)
         axes.plot(found.values, rows, "o", color=colour, markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
         if found.truth is not None:
             axes.plot(found.truth, rows, "|", color=INK, markersize=13, markeredgewidth=2.4, label="truth", zorder=3)

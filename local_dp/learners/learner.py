@@ -1,8 +1,10 @@
 """The base of every statistical-query learner: its algorithm, and the tolerance, queries and rounds of its guarantee."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
@@ -147,7 +149,10 @@ def features(d: int) -> tuple[str, ...]:
     return tuple(f"x{place}" for place in range(d))
 
 
-def weighted(weights: Sequence[float], names: Sequence[str]) -> str:
-    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1."""
-    terms = [f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {name}".rstrip() for weight, name in zip(weights, names, strict=True)]
+def weighted(weights: Sequence[float], names: Sequence[str], error: float = 0.0, largest: Sequence[float] = ()) -> str:
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1: weights have four digits, or as many as keep a term as large as `largest` to `error`."""
+    terms = []
+    for weight, name, most in zip_longest(weights, names, largest):
+        digits = 1 + math.log10(0.5 * abs(weight) * most / error) if error and weight and most else 0
+        terms.append(f"{'-' if weight < 0 else '+'} {abs(weight):.{max(4, math.ceil(digits))}g} {name}".rstrip())
     return " ".join(terms).removeprefix("+ ")

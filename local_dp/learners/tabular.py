@@ -177,12 +177,23 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     if isinstance(hypothesis, Centres):
         return "; ".join(", ".join(_at(place, value, encoding) for place, value in enumerate(point)) for point in hypothesis.points)
     if isinstance(hypothesis, AtLeast):
-        low, high = encoding.lows[0], encoding.highs[0]
-        return f"{encoding.features[0]} >= {low + (high - low) * hypothesis.threshold / encoding.steps:.6g}"
+        (name, low, high), steps = (encoding.features[0], encoding.lows[0], encoding.highs[0]), encoding.steps
+        if question_in(name):
+            return "always" if hypothesis.threshold < 1 else f"({name})" if hypothesis.threshold < steps else "never"
+        return f"{name} >= {_to(low + (high - low) * hypothesis.threshold / steps, (high - low) / steps / 1000)}"
     columns = zip(encoding.features, encoding.lows, encoding.highs, strict=False)
-    bits = [text if question_in(text) else f"{text} > {(low + high) / 2:.6g}" for text, low, high in columns]
-    text = re.sub(r"\bx(\d+) == ([01])", lambda found: _literal(bits[int(found[1])], found[2] == "1", isinstance(hypothesis, AllOf)), str(hypothesis))
-    return re.sub(r"\bx(\d+)\b", lambda found: f"({bits[int(found[1])]})", text)
+    bits = [text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}" for text, low, high in columns]
+    nested = isinstance(hypothesis, AllOf | Tree)
+
+    def bit(found: re.Match[str]) -> str:
+        return _literal(bits[int(found[1])], found[2] == "1", nested) if found[2] else f"({bits[int(found[1])]})"
+
+    return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))  # in one pass: a column of the table may be called x1 too
+
+
+def _to(value: float, error: float) -> str:
+    """A number to within this error, in as few digits as that takes."""
+    return f"{round(value, max(0, -math.floor(math.log10(error)))):.15g}"
 
 
 def _literal(bit: str, holds: bool, nested: bool) -> str:
@@ -192,16 +203,21 @@ def _literal(bit: str, holds: bool, nested: bool) -> str:
 
 def _sum(weights: tuple[float, ...], encoding: Encoding, constant: float = 0.0) -> str:
     """A weighted sum of what the learner saw, in the units of the columns; a question, with the bounds 0 and 1, counts as 1 for yes and 0 for no."""
-    units, names = [], []
+    units, names, largest = [], [], []
     for text, low, high, weight in zip(encoding.features, encoding.lows, encoding.highs, weights, strict=False):
         units.append(2 * encoding.scale * weight / (high - low))
         names.append(f"({text})" if question_in(text) else text)
+        largest.append(max(abs(low), abs(high)))
         constant -= units[-1] * (low + high) / 2
     if encoding.constant:
         constant += encoding.scale * weights[-1]
-    return weighted((*units, constant), (*names, ""))
+    error = _ROUNDED * encoding.scale * max(map(abs, weights[: len(names)]), default=0.0)
+    return weighted((*units, constant), (*names, ""), error, (*largest, 1.0))
+
+
+_ROUNDED = 0.002  # of the largest term's range: what each term of a printed sum may be off by
 
 
 def _at(place: int, value: float, encoding: Encoding) -> str:
     low, high = encoding.lows[place], encoding.highs[place]
-    return f"{encoding.features[place]} {low + (high - low) * (value + 1) / 2:.4g}"
+    return f"{encoding.features[place]} {_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"

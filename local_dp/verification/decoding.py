@@ -91,12 +91,10 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
         place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
         sentence = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
         sentence = f"{sentence} {estimate[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(estimate)})"
-        witness = Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None)
-        return Finding("estimate", False, channel is not None, sentence, witness)
+        return Finding("estimate", False, channel is not None, sentence)
     wrong = error_fault if channel is None else channel.fault(randomizer, values, len(estimate))
     if wrong:
-        witness = Witness((values[0].tolist(), values[1].tolist()), "the estimate and its standard error", 0, None)
-        return Finding("estimate", False, channel is not None, wrong, witness)
+        return Finding("estimate", False, channel is not None, wrong)
     sentence = f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain"
     return Finding("estimate", True, channel is not None, sentence)
 

@@ -138,6 +138,19 @@ def test_names_of_a_frame_stand_in_the_rule() -> None:
     assert "income" in rule
 
 
+def test_bounds_go_by_the_names_of_the_frame() -> None:
+    """Also where a name is no word, so that the rule calls the columns x0 and x1; and texts are no classes of numbers, nor in private."""
+    import pandas
+
+    X, y = places(2)
+    frame, named = pandas.DataFrame(X, columns=["age (years)", "x0"]), {"age (years)": (-1, 1), "x0": (-1, 1)}
+    model = LocalClassifier(bounds=named, parameters={"steps": 2}, options=MANY, random_state=1).fit(frame, y)
+    assert model.results_[0].to_dict()["result"]["bounds"] == {"x0": [-1.0, 1.0], "x1": [-1.0, 1.0]}
+    for options in (MANY, {"private": True}):
+        with pytest.raises(FitError, match=r"both as texts|not among the 2 classes"):
+            LocalClassifier(classes=[0, 1], bounds=(-1, 1), options=options).fit(X, y.astype(str))
+
+
 def test_bad_input_is_one_line_and_a_value_error() -> None:
     X, y = places(2)
     for model, words in (

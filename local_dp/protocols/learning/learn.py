@@ -226,20 +226,30 @@ class Learn(LocalProtocol[Lesson]):
         )
 
     def clients(self, epsilon: float) -> int:
-        judges = rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
         learning = len(self.unknown) * range_clients(epsilon) + self.built.clients(epsilon, BETA)
-        return math.ceil(max(learning / (1 - self.held_out), judges / self.held_out))
+        return math.ceil(max(learning / (1 - self.held_out), self._judges(epsilon) / self.held_out))
+
+    def _judges(self, epsilon: float) -> float:
+        """How many clients tell the score to the tolerance."""
+        return rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
+
+    def notice(self, epsilon: float, clients: int) -> str | None:
+        """The learner's guarantee and the score each need clients of their own."""
+        enough, near = self.clients(epsilon), self.tolerance * (self._judges(epsilon) / (self.held_out * clients)) ** 0.5
+        if clients >= enough:
+            return None
+        expected = f"a score that is right to about +-{near:.2g}" if near < 0.5 else "a score no better than a guess"
+        return f"You have {clients:,} clients; the guarantee of {self.learner} at epsilon {epsilon:g} needs {enough:,}. Expect {expected}."
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
         finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
-            needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
+            needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, " * bool(self.unknown) + f"{clients - first:,} judge"
             bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown[:4])  # for example
-            raise InputError(
-                f"{clients:,} clients are too few to learn: {needed}, and nobody is left; add bounds='{bounds}', name fewer features, or use more clients"
-            )
+            ways = f"add bounds='{bounds}', name fewer features, or use more clients" if self.unknown else "use more clients"
+            raise InputError(f"{clients:,} clients are too few to learn: {needed}, and nobody is left; {ways}")
         teachers = first - finders
         learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
         cohort = teachers // (learner.queries + (self.missing == "exclude"))
@@ -295,7 +305,7 @@ class Learn(LocalProtocol[Lesson]):
     def describe(self, result: Lesson) -> PlainData:
         encoding, right = result.encoding, verdict(result.hypothesis).classifies
         unit = unit_of(result.hypothesis, encoding)
-        what = "accuracy" if right else "mean square error" if encoding.label else "mean square distance"
+        what = "accuracy" if right else "mean square error" if encoding.label else "mean square distance, as a share of the largest"
         rule = in_words(result.hypothesis, encoding)
         shown = {
             "rule": f"{encoding.label}: {rule}" if right else rule,
@@ -318,14 +328,15 @@ class Learn(LocalProtocol[Lesson]):
 
     def explain(self, result: Lesson) -> str:
         rule, right = in_words(result.hypothesis, result.encoding), verdict(result.hypothesis).classifies
-        better = result.score.value > result.baseline.value if right else result.score.value < result.baseline.value
+        low, high = (result.score, result.baseline) if right else (result.baseline, result.score)
+        worse = "no better than" if low.high < high.low else "not shown to be better than" if low.value <= high.value else ""
         if not right:
             least, most = result.encoding.label_low, result.encoding.label_high
             clipped = f"; the error is that of {result.encoding.label} clipped to [{least:.4g}, {most:.4g}]" if least < most else ""
-            return f"{rule}{clipped}" + ("" if better else "; no better than the middle of the bounds for all")
-        value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
-        worse = "" if better else " It is no better than the more frequent label for all."
-        return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence.{worse}"
+            return f"{rule}{clipped}" + f"; {worse} the middle of the bounds for all" * bool(worse)
+        value, *ends = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
+        told = f" It is {worse} the more frequent label for all." * bool(worse)
+        return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {ends[0]} to {ends[1]} % with 95 % confidence.{told}"
 
     def truth(self, population: Population) -> None:
         """A score is compared with that of its own hypothesis, by `true_error`."""

@@ -300,6 +300,8 @@ class Quantiles(LocalProtocol[Located]):
         taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
         low, high = apart(self.bounds)
         sentences = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
+        if self.missing == "exclude":
+            sentences[0] += ", as shares of all who are asked: divided by the share of those present, they are among these"
         for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
             if symbol in (0, self.symbols - 1):
                 sentences.append(f"the {label} lies " + (f"above {high}" if symbol else f"below {low}"))

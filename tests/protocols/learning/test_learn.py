@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +14,16 @@ from scipy import stats
 from local_dp.errors import InputError
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
-from local_dp.learners.tabular import TABULAR
+from local_dp.learners.halfspaces import Halfspace
+from local_dp.learners.moments import AtLeast
+from local_dp.learners.rules import AllOf, Literal, Stump, Tree
+from local_dp.learners.tabular import TABULAR, in_words
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
+from local_dp.queries.encoded import Encoding
 from local_dp.queries.grammar import parse
 from local_dp.queries.questions import evaluate
 from local_dp.records import Records
@@ -155,12 +161,57 @@ def test_no_score_is_impossible(answer: float) -> None:
 
 
 def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
-    """A label that nothing predicts: the explanation says it; of one that age predicts, it does not."""
-    for learner, words in (("stumps", "no better than the more frequent label"), ("linear-regression", "no better than the middle of the bounds")):
+    """Where the intervals are apart; where they meet, a rule that looks worse is only not shown to be better."""
+    for learner, guess in (("stumps", "the more frequent label"), ("linear-regression", "the middle of the bounds")):
         protocol = Learn(learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1"))
         lesson = learnt(protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 2, 8.0)
-        good, bad = (replace(lesson, score=replace(lesson.score, value=value), baseline=replace(lesson.baseline, value=0.5)) for value in (0.4, 0.6))
-        assert [words in protocol.explain(each) for each in (good, bad)] == [learner == "stumps", learner != "stumps"]
+
+        def told(value: float, reach: float, lesson: Lesson = lesson, protocol: Learn = protocol) -> str:
+            score, baseline = (replace(lesson.score, value=each, low=each - reach, high=each + reach) for each in (value, 0.5))
+            return protocol.explain(replace(lesson, score=score, baseline=baseline))
+
+        worse, better = (0.4, 0.6) if learner == "stumps" else (0.6, 0.4)
+        assert f"no better than {guess}" in told(worse, 0.01)
+        assert f"not shown to be better than {guess}" in told(worse, 0.2)
+        assert not any(guess in told(better, reach) for reach in (0.01, 0.2))
+
+
+def _rules() -> Iterator[tuple[Any, Encoding]]:
+    """Hypotheses about columns called x1 to x3, questions with `or`, years, and seconds since 1970."""
+    bits = Encoding(features=("x1 >= 0.5", "x2 >= 0.5 or x3 >= 0.5", "x1"), lows=(0.0, 0.0, 0.0), highs=(1.0, 1.0, 1.0), form="bits")
+    yield from ((Stump(Literal(place, value)), bits) for place in range(3) for value in (0, 1))
+    yield AllOf((Literal(0, 1), Literal(1, 1))), bits
+    yield AllOf((Literal(1, 0), Literal(2, 1))), bits
+    for threshold in (0, 1, 7):
+        yield AtLeast(threshold), Encoding(features=("x2 >= 0.5 or x3 >= 0.5",), lows=(0.0,), highs=(1.0,), form="grid", steps=8)
+    for column, low, high in (("year", 2000.0, 2020.0), ("seconds", 1.65e9, 1.65e9 + 86400.0)):
+        yield AtLeast(517), Encoding(features=(column,), lows=(low,), highs=(high,), form="grid", steps=1024)
+        yield Stump(Literal(0, 1)), Encoding(features=(column,), lows=(low,), highs=(high,), form="bits")
+        yield Halfspace((0.6, -0.061)), Encoding(features=(column,), lows=(low,), highs=(high,), constant=1)
+        yield Halfspace((0.6, 0.2, -0.061)), Encoding(features=(column, "x1"), lows=(low, 0.0), highs=(high, 1.0), constant=1)
+
+
+def test_a_printed_rule_is_the_hypothesis() -> None:
+    """Read as a question about the table it gives the hypothesis's own answers, whatever the columns are called and however far from 0 they lie."""
+    drawn = np.random.default_rng(5)
+    columns = {f"x{place}": drawn.random(5000) for place in (1, 2, 3)}
+    table = Records(columns | {"year": drawn.integers(2000, 2021, 5000), "seconds": 1.65e9 + drawn.integers(0, 86400, 5000)})
+    for hypothesis, encoding in _rules():
+        text = re.sub(r"(\d) (?=year|seconds|x1)", r"\1 * ", in_words(hypothesis, encoding))
+        said = np.full(5000, text == "always") if text in ("always", "never") else evaluate(parse(text), table)
+        assert np.mean(said == (hypothesis.predict(encoding.encode(table)) > 0)) > 0.997, text
+    tree = Tree((((Literal(0, 1), Literal(1, 1)), 1), ((), -1)))
+    assert in_words(tree, next(_rules())[1]) == "x1 >= 0.5 and (x2 >= 0.5 or x3 >= 0.5): +1; always: -1"
+
+
+def test_few_clients_are_told_what_to_expect() -> None:
+    """The learner's guarantee and the clients who judge are two numbers: 4,000 of epsilon 4 tell a score to .03, though trees promise nothing."""
+    told = Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).notice(4.0, 4000)
+    assert told is not None
+    assert "the guarantee of trees at epsilon 4 needs" in told
+    assert "a score that is right to about +-0.0" in told
+    with pytest.raises(InputError, match=r"too few to learn: 1 judge, and nobody is left; use more clients"):
+        Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).algorithm(4.0, 1)
 
 
 def without_privacy(table: Records, features: tuple[str, ...], label: str) -> float:
