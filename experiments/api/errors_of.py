@@ -94,7 +94,8 @@ class Case:
     def measure(self, point: Data, seed: int) -> Data:
         """The 95 % point of the largest error, with its 95 % interval, and the root mean square error: of one estimate, or of whole runs."""
         randomizer, epsilon, clients, runs = (point[name] for name in ("randomizer", "epsilon", "clients", "runs"))
-        given = "".join(f" {name} {value}" for name, value in self.given.items())
+        usual = asdict(type(self.protocol)())
+        given = "".join(f" {name} {value}" for name, value in asdict(self.protocol).items() if value != usual[name])  # typed or not
         generator = np.random.default_rng([*stream_key(f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{given}", seed)])
         if randomizer == OWN:
             errors = np.array([[each] for each in self._played(epsilon, clients, runs, generator)])

@@ -304,12 +304,12 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
         rows = np.arange(len(labels))[::-1]
         named = "estimate" if np.isnan(found.lows).all() else "estimate, with its 95 % interval"
         known = np.concatenate([found.lows, found.highs, found.values, found.truth or ()]).astype(np.float64)
-        known = known[np.isfinite(known)]
-        margin = 0.06 * (np.ptp(known) or 1.0) if len(known) else 1.0
-        for ends, edge, arrow in ((found.lows, known.min(initial=0.0) - margin, "<"), (found.highs, known.max(initial=0.0) + margin, ">")):
+        known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
+        margin = 0.06 * (np.ptp(known) or 1.0)
+        edges = known.min() - margin, known.max() + margin
+        for ends, edge, arrow in ((found.lows, edges[0], "<"), (found.highs, edges[1], ">")):
             axes.plot(np.where(np.isinf(ends), edge, np.nan), rows, arrow, color=colour, markersize=5.5, alpha=0.7)  # an open end
-        lows, highs = np.maximum(found.lows, known.min(initial=0.0) - margin), np.minimum(found.highs, known.max(initial=0.0) + margin)
-        axes.hlines(rows, lows, highs, color=colour, linewidth=2.2, alpha=0.55, zorder=2)
+        axes.hlines(rows, np.maximum(found.lows, edges[0]), np.minimum(found.highs, edges[1]), color=colour, linewidth=2.2, alpha=0.55, zorder=2)
         axes.plot(found.values, rows, "o", color=colour, markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
         if found.truth is not None:
             axes.plot(found.truth, rows, "|", color=INK, markersize=13, markeredgewidth=2.4, label="truth", zorder=3)

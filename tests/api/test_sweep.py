@@ -48,6 +48,15 @@ def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
     assert few["error"] / many["error"] == pytest.approx(2, rel=0.05 if tier == "aggregate" else 0.5)
 
 
+def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
+    """Parameters left out, at their defaults, and in a comparison: one number for one seed; another value of a parameter has other numbers."""
+    rest: dict[str, Any] = {"epsilon": 1, "clients": 1000, "seed": 1, "only": "grr", "runs": 50}
+    found = [ldp.sweep({"frequency": given, **rest}, workers=1).data["rows"][0]["error"] for given in ({}, {"tolerance": 0.05, "k": 8}, {"k": 4})]
+    compared = ldp.compare("frequency", k=4, epsilon=1, clients=1000, seed=1, only="grr", runs=50).data["rows"][0]["error"]
+    assert (found[1], compared) == (found[0], found[2])
+    assert found[0] != found[2]
+
+
 def _bytes(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".svg", ".jsonl")}
 

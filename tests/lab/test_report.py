@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -273,6 +274,7 @@ def test_plot_estimates(tmp_path: Path) -> None:
     for kind in ("png", "svg"):
         plot_estimates(shares, tmp_path / f"plot.{kind}")
         assert (tmp_path / f"plot.{kind}").stat().st_size > 5000
+    plot_estimates(replace(shares, lows=[-math.inf, math.nan], highs=[math.inf, math.nan], truth=[9.0, 0.4]), tmp_path / "open.svg")
     with pytest.raises(InputError, match="not supported"):
         plot_estimates(shares, tmp_path / "plot.txt")
     with pytest.raises(InputError, match="cannot write the figure"):
