@@ -167,6 +167,13 @@ def settings_of(seen: Seen, texts: Iterable[str]) -> Settings:
     return given
 
 
+def unit_of(hypothesis: Any, encoding: Encoding) -> float:
+    """The unit of a score: 1 for a share, the squared range of the label for a square error."""
+    if verdict(hypothesis).classifies or encoding.label_low == encoding.label_high:
+        return 1.0
+    return (encoding.label_high - encoding.label_low) ** 2
+
+
 def in_words(hypothesis: Any, encoding: Encoding) -> str:
     """The hypothesis as one line about the table's own columns, in their units."""
     if isinstance(hypothesis, Halfspace):

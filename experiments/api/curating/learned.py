@@ -13,11 +13,11 @@ from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
 from local_dp.experiments.api.trusted import Offer, Question, Task
 from local_dp.experiments.text.layout import grain, held, number
 from local_dp.interaction import Adaptive, Play, as_play
-from local_dp.learners.tabular import in_words, verdict
+from local_dp.learners.tabular import in_words, unit_of, verdict
 from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Population, Rows
-from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score, unit_of
+from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.query import STEPS

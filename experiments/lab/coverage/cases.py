@@ -20,8 +20,9 @@ from local_dp.experiments.lab.coverage.runs import FEW, Crowd, Drawn, Estimator,
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.experiments.lab.store import plain
+from local_dp.learners.tabular import unit_of
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
+from local_dp.protocols.learning.learn import Learn, Lesson
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer

@@ -16,7 +16,7 @@ from local_dp.interaction import Adaptive, as_play, run, translate
 from local_dp.learners.learner import Learner
 from local_dp.learners.moments import Centres, LinearModel
 from local_dp.learners.rules import AllOf
-from local_dp.learners.tabular import TABULAR, Seen, Verdict, in_words, seen_by, settings_of, verdict
+from local_dp.learners.tabular import TABULAR, Seen, Verdict, in_words, seen_by, settings_of, unit_of, verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
@@ -365,13 +365,6 @@ class Learn(LocalProtocol[Lesson]):
         kept = np.flatnonzero(result.encoding.present(records))
         complete = Finite(result.encoding.encode(records.take(kept)), shares[kept].tolist(), 1, 0)
         return run(result.learner.algorithm(), ExactOracle(complete))
-
-
-def unit_of(hypothesis: Any, encoding: Encoding) -> float:
-    """The unit of a score: 1 for a share, the squared range of the label for a square error."""
-    if verdict(hypothesis).classifies or encoding.label_low == encoding.label_high:
-        return 1.0
-    return (encoding.label_high - encoding.label_low) ** 2
 
 
 def _read_bounds(text: str) -> tuple[str, Range]:
