@@ -152,6 +152,7 @@ class Scanned(Records):
 
     def note(self) -> None:
         for part in self.parts():
+            assert isinstance(part, Scanned)
             for name in part.columns.kept:
                 part.columns.mark(name)
 
