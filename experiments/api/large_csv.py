@@ -155,8 +155,9 @@ def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, sai
                 frames = _ahead(each, _blocks(file, rest)) if plain else map(each, _blocks(file, rest))
                 while some := list(islice(frames, _TOGETHER)):
                     left_out += sum(empty for _, empty in some)
-                    parts.append(Path(home.name) / f"{len(parts):06}.parquet")
-                    polars.concat(frame for frame, _ in some).write_parquet(parts[-1], compression="lz4")
+                    if (whole := polars.concat(frame for frame, _ in some)).height:
+                        parts.append(Path(home.name) / f"{len(parts):06}.parquet")
+                        whole.write_parquet(parts[-1], compression="lz4")
     except (InputError, OSError):
         return None
     said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)

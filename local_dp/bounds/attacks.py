@@ -103,7 +103,7 @@ class Influence:
         """
         value, width = np.atleast_1d(estimate.value), self.high - self.low
         nearest = np.clip(value, self.least, self.most)
-        known = (value == nearest) | (width == 0)  # by no report, or by any
+        known = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
         share, at = (np.clip((each - self.low) / np.where(known, 1.0, width), 0.0, 1.0) for each in (value, nearest))
         tails = np.where(value > nearest, mean_tail(share, estimate.n, at), mean_tail(1 - share, estimate.n, 1 - at))
         with np.errstate(all="ignore"):
