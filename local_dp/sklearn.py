@@ -167,7 +167,8 @@ class LocalClassifier(ClassifierMixin, _Private):
             raise FitError(f"there is one class, {self.classes_.tolist()}; give two or more")
         if not self._private and not np.isin(y, self.classes_).all():
             raise FitError(f"y has a label that is not among the {len(self.classes_)} classes; list all of them")
-        if (self.classes_.dtype.kind in "US") != (np.asarray(y).dtype.kind in "US"):
+        kinds = self.classes_.dtype.kind, np.asarray(y).dtype.kind
+        if any(one in "US" and other in "biuf" for one, other in (kinds, kinds[::-1])):
             raise FitError(f"the classes are {self.classes_.tolist()!r:.80}, and y is of another kind; give both as texts, or both as numbers")
         asked = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         about = {"bounds": self._bounds, "cuts": self.cuts, "parameters": self.parameters, "held_out": self.held_out}

@@ -149,6 +149,8 @@ def test_bounds_go_by_the_names_of_the_frame() -> None:
     for options in (MANY, {"private": True}):
         with pytest.raises(FitError, match=r"both as texts|not among the 2 classes"):
             LocalClassifier(classes=[0, 1], bounds=(-1, 1), options=options).fit(X, y.astype(str))
+    texts = y.astype(str).astype(object)
+    assert LocalClassifier(classes=["0", "1"], bounds=(-1, 1), parameters={"steps": 2}, options=MANY, random_state=1).fit(X, texts).score(X, texts) > 0.8
 
 
 def test_bad_input_is_one_line_and_a_value_error() -> None:
