@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,12 @@ needs_mosquitto = pytest.mark.skipif(
 )
 
 
+_NUMBERS = count(os.getpid() * 101)  # each process of tests begins at another
+
+
 def free_port() -> int:
-    """A port of the loopback address on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
+    """A port of the loopback address on which nobody listens, never the same twice, and below those that the system gives to connections."""
+    return next(port for port in (20_000 + number % 10_000 for number in _NUMBERS) if not _listens(port))
 
 
 def _listens(port: int) -> bool:
