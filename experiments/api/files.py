@@ -206,7 +206,7 @@ def texts_of(
 
 
 def even(text: bytes, rows: int, width: int, sep: str) -> bool:
-    """Whether so many rows certainly have `width` cells each, where none is short: each quote begins or ends a cell, or is one of two within it."""
+    """Whether all rows surely have `width` cells, provided that none is short. Each quote must start or end a cell, or be doubled inside one."""
     if b'"' not in text:
         return count_of(sep.encode(), text) == (width - 1) * rows
     if not text.endswith(b"\n") or (b"\r" in text and text.count(b"\r") > text.count(b"\r\n")):

@@ -240,12 +240,12 @@ class Kind(NamedTuple):
 def _noise(numbers: Sequence[str]) -> Part:
     sensitivity = whole_number("the sensitivity", numbers[1]) if len(numbers) > 1 else 1
     check_whole("the sensitivity", sensitivity, 1, MOST_MOVED)
-    return discrete_laplace(_nano(numbers[0]), sensitivity)
+    return discrete_laplace(_up(numbers[0], nano_epsilon, NANO), sensitivity)
 
 
 KINDS = {
-    "pure": Kind(("EPSILON",), 1, lambda numbers: Pure(_nano(numbers[0]))),
-    "approximate": Kind(("EPSILON", "DELTA"), 2, lambda numbers: Approximate(_nano(numbers[0]), _atto(numbers[1]))),
+    "pure": Kind(("EPSILON",), 1, lambda numbers: Pure(_up(numbers[0], nano_epsilon, NANO))),
+    "approximate": Kind(("EPSILON", "DELTA"), 2, lambda numbers: Approximate(_up(numbers[0], nano_epsilon, NANO), _up(numbers[1], atto_delta, ATTO))),
     "discrete-laplace": Kind(("EPSILON", "SENSITIVITY"), 1, _noise),
     "gaussian": Kind(("SIGMA",), 1, lambda numbers: Gaussian.of_sigma(_number(numbers[0]))),
     "discrete-gaussian": Kind(("SIGMA",), 1, lambda numbers: DiscreteGaussian.of_sigma(_number(numbers[0]))),
@@ -253,17 +253,11 @@ KINDS = {
 """Sigma is in units of the sensitivity; epsilon is the loss of one answer; SENSITIVITY is how much one record moves the sum."""
 
 
-def _nano(text: str) -> int:
-    """What a mechanism loses, in nano-nats rounded up: a budget is rounded down."""
-    epsilon = _number(text)
-    nano_epsilon(epsilon)  # raises what is out of range
-    return math.ceil(Fraction(repr(epsilon)) * NANO)
-
-
-def _atto(text: str) -> int:
-    delta = _number(text)
-    atto_delta(delta)
-    return math.ceil(Fraction(repr(delta)) * ATTO)
+def _up(text: str, check: Callable[[float], int], units: int) -> int:
+    """The loss of a mechanism in whole units, rounded up: budgets are rounded down. `check` raises InputError for a number out of range."""
+    number = _number(text)
+    check(number)
+    return math.ceil(Fraction(repr(number)) * units)
 
 
 def losses_of(text: str) -> Counter[Part]:

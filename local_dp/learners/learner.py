@@ -150,7 +150,7 @@ def features(d: int) -> tuple[str, ...]:
 
 
 def weighted(weights: Sequence[float], names: Sequence[str], error: float = 0.0, largest: Sequence[float] = ()) -> str:
-    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1: weights have four digits, or as many as keep a term as large as `largest` to `error`."""
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1. Weights have four digits, or more where a term at `largest` would be off by `error`."""
     terms = []
     for weight, name, most in zip_longest(weights, names, largest):
         digits = 1 + math.log10(0.5 * abs(weight) * most / error) if error and weight and most else 0

@@ -199,7 +199,7 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
 
 
 def _to(value: float, error: float) -> str:
-    """A number to within this error, in as few digits as that takes."""
+    """A number, rounded so that it is off by at most this error."""
     return f"{round(value, max(0, -math.floor(math.log10(error)))):.15g}"
 
 
@@ -222,7 +222,7 @@ def _sum(weights: tuple[float, ...], encoding: Encoding, constant: float = 0.0) 
     return weighted((*units, constant), (*names, ""), error, (*largest, 1.0))
 
 
-_ROUNDED = 0.002  # of the largest term's range: what each term of a printed sum may be off by
+_ROUNDED = 0.002  # how far a printed term may be off, as a share of half the range of the largest term
 
 
 def _at(place: int, value: float, encoding: Encoding) -> str:

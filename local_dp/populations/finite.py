@@ -203,7 +203,7 @@ class Rows(Population):
         super().__init__(len(records) if clients is None else clients)
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
-        self._seen: dict[Query, dict[tuple[int, int], Floats]] = {}  # how many of the clients asked hold each value
+        self._seen: dict[Query, dict[tuple[int, int], Floats]] = {}  # the counts of values of each range of clients asked
 
     @cached_property
     def _few(self) -> Records | None:
@@ -220,7 +220,7 @@ class Rows(Population):
         return Rows(self.whole) if self.size == len(self.whole) else self
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """The values, which are counted on the way: a table that is read as it is used need not be read again for its law."""
+        """The values. They are counted here too, so that a large table need not be read again for its law."""
         records = self.batch(start, stop)
         values = query.values(records)
         if query.domain.size <= FEW and values.ndim == 1:

@@ -22,7 +22,7 @@ SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
 
 
 def equal_edges(low: float, high: float, bins: int) -> Floats:
-    """The ends of equal intervals, shape (bins + 1,): each the number nearest to its place, so that a whole number or decimal is itself, and none above it."""
+    """The ends of equal intervals, shape (bins + 1,), each rounded once: an end that is a whole number or a short decimal is exactly that number."""
     first, last = Fraction(repr(float(low))), Fraction(repr(float(high)))
     unit = first.denominator * last.denominator
     start, end = int(first * unit), int(last * unit)

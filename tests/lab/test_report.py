@@ -13,11 +13,14 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.patches import FancyBboxPatch
 
 from local_dp.errors import InputError
+from local_dp.experiments.lab import figures
 from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.chapters import CHAPTERS
 from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
@@ -274,11 +277,22 @@ def test_plot_estimates(tmp_path: Path) -> None:
     for kind in ("png", "svg"):
         plot_estimates(shares, tmp_path / f"plot.{kind}")
         assert (tmp_path / f"plot.{kind}").stat().st_size > 5000
-    plot_estimates(replace(shares, lows=[-math.inf, math.nan], highs=[math.inf, math.nan], truth=[9.0, 0.4]), tmp_path / "open.svg")
     with pytest.raises(InputError, match="not supported"):
         plot_estimates(shares, tmp_path / "plot.txt")
     with pytest.raises(InputError, match="cannot write the figure"):
         plot_estimates(replace(shares, truth=None), tmp_path / "none" / "plot.png")
+
+
+def test_an_open_end_is_drawn_beyond_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its bar goes to an arrow beyond every drawn number; a closed end stays where it is, and an unknown interval has no bar."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_write", lambda canvas, path: drawn.append(canvas.axes[0]))
+    plot_estimates(Estimates("t", "x", "", ["a", "b", "c"], [2.0, 3.0, 4.0], [-math.inf, 2.5, math.nan], [2.5, math.inf, math.nan], [1.0, 9.0, 4.0]), tmp_path)
+    bars = [[end[0] for end in bar] for bar in drawn[0].collections[0].get_segments()]
+    arrows = {line.get_marker(): line.get_xdata()[~np.isnan(line.get_xdata())].tolist() for line in drawn[0].lines}
+    assert bars[0][0] < 1.0
+    assert bars[1][1] > 9.0
+    assert (bars[0][1], bars[1][0], arrows["<"], arrows[">"]) == (2.5, 2.5, [bars[0][0]], [bars[1][1]])
 
 
 @pytest.mark.long

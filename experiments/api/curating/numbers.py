@@ -174,8 +174,8 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
-            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin. Each bin holds "
-            "its lower end, the last one both.",
+            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin. A number at "
+            "the edge of two bins counts in the upper one.",
             "below": result.below[: self.bins + 1].tolist(),
         }
 

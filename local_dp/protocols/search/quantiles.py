@@ -301,7 +301,7 @@ class Quantiles(LocalProtocol[Located]):
         low, high = apart(self.bounds)
         sentences = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
         if self.missing == "exclude":
-            sentences[0] += ", as shares of all who are asked: divided by the share of those present, they are among these"
+            sentences[0] += ", as shares of all clients asked (for ranks among those present, divide by the share present)"
         for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
             if symbol in (0, self.symbols - 1):
                 sentences.append(f"the {label} lies " + (f"above {high}" if symbol else f"below {low}"))
