@@ -203,7 +203,11 @@ class Rows(Population):
         super().__init__(len(records) if clients is None else clients)
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
-        self._seen: dict[Query, dict[tuple[int, int], Floats]] = {}  # the counts of values of each range of clients asked
+        self._seen: dict[Query, dict[tuple[int, int], Floats]] | None = {}  # the counts of values of each range of clients asked
+
+    def __getstate__(self) -> dict[str, object]:
+        """A worker sees some of the clients only, so it counts none."""
+        return {**self.__dict__, "_seen": None}
 
     @cached_property
     def _few(self) -> Records | None:
@@ -223,7 +227,7 @@ class Rows(Population):
         """The values. They are counted here too, so that a large table need not be read again for its law."""
         records = self.batch(start, stop)
         values = query.values(records)
-        if query.domain.size <= FEW and values.ndim == 1:
+        if self._seen is not None and query.domain.size <= FEW and values.ndim == 1:
             if len(self._seen) == MANY and query not in self._seen:
                 self._seen.clear()
             self._seen.setdefault(query, {})[start, stop] = counted(query, values)
@@ -236,7 +240,7 @@ class Rows(Population):
         return self._law[1]
 
     def _counts(self, query: Query) -> Floats:
-        seen = self._seen.get(query, {})
+        seen = (self._seen or {}).get(query, {})
         starts, stops = zip(*sorted(seen), strict=True) if seen else ((), ())
         asked_all = (*starts, self.size) == (0, *stops) and self.size == len(self.whole)
         return reduce(add, seen.values()) if asked_all else counts_of_values(query, self.whole)
