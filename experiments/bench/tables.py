@@ -80,7 +80,7 @@ def table_speeds() -> list[Speed]:
 
 
 def all_cluster_speeds() -> list[Speed]:
-    """Two Dask workers on synthetic clients, and on a table whose files they read themselves."""
+    """One and two Dask workers on synthetic clients, and on a table whose files they read themselves."""
     speeds = cluster_speeds("survey, 10^9 clients", Survey(), Survey().synthetic(CLIENTS, 0))
     with _table(_ROWS) as folder:
         survey = Survey(QUESTION)
