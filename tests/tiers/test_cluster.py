@@ -241,12 +241,12 @@ def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
 def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
     """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""
     for moment in range(10):
-        typed = ("run", "learn-decision-lists", "--tier", "population", "--seed", str(moment), "--clients", "2e7", "--json")
+        typed = ("run", "learn-decision-lists", "--tier", "population", "--seed", str(moment), "--clients", "5e8", "--json")
         with _separate() as (address, scheduler):
             run = subprocess.Popen(command(*typed, "--cluster", address), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
             assert run.stderr is not None
             heard = [run.stderr.readline() for _ in range(moment % 3 + 1)]  # so many rounds are over
-            time.sleep(0.03 * moment)
+            time.sleep(0.015 * moment)
             scheduler.kill()
             heard += run.stderr.read().splitlines()
         assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (5, [LOST])
