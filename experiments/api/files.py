@@ -37,7 +37,6 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
-_PIECE = 1 << 18  # bytes that quotes are looked for in at a time
 
 
 def read_table(
@@ -188,7 +187,7 @@ def texts_of(
         warnings.simplefilter("ignore")  # a warning would show a cell
         try:
             frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
-            sure = quiet or (not frame[frame.columns[-1]].null_count() and even(whole, frame.height + 1, len(first), form.sep))
+            sure = quiet or (not may_have_empty(frame) and rectangular(whole, frame.height + 1, len(first), form.sep))
             if len(read) < len(first) and not sure:
                 read = list(range(len(first)))
                 frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
@@ -205,30 +204,30 @@ def texts_of(
     return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), empty
 
 
-def even(text: bytes, rows: int, width: int, sep: str) -> bool:
-    """Whether all rows surely have `width` cells, provided that none is short. Each quote must start or end a cell, or be doubled inside one."""
-    if b'"' not in text:
-        return count_of(sep.encode(), text) == (width - 1) * rows
-    if not text.endswith(b"\n") or (b"\r" in text and text.count(b"\r") > text.count(b"\r\n")):
+def may_have_empty(frame: "polars.DataFrame") -> bool:
+    """Whether a row may have no cell."""
+    return all(cells.null_count() for cells in frame)
+
+
+def rectangular(text: bytes, rows: int, width: int, sep: str) -> bool:
+    """Whether a text that ends in a line end surely is so many rows of `width` cells. Each quote must start or end a cell, or be doubled inside one.
+
+    The parser of `polars` does not tell: it fills short rows, and cuts long ones behind the last cell that is asked for.
+    """
+    import polars
+
+    if b"\r" in text and text.count(b"\r") > text.count(b"\r\n"):
         return False
-    signs, within, separators = np.frombuffer(text, dtype=np.uint8), 0, 0
-    around = list(f'"{sep}\n'.encode())
-    for first in range(0, len(signs), _PIECE):
-        piece = signs[first : first + _PIECE]
-        quotes = piece == ord('"')
-        quoted = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ np.uint8(within)
-        places = first + np.flatnonzero(quotes)
-        begun, ended = signs[places[within::2] - 1], signs[places[1 - within :: 2] + 1]
-        if not (np.isin(begun, around).all() and np.isin(ended, [*around, ord("\r")]).all()):
-            return False
-        separators += int(np.count_nonzero((piece == ord(sep)) & (quoted == 0)))
-        within = int(quoted[-1])
-    return not within and separators == (width - 1) * rows
-
-
-def count_of(sign: bytes, text: bytes) -> int:
-    """How often a byte is in a text: where it is frequent, a third of the time of `bytes.count`."""
-    return int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord(sign)))
+    signs, end = polars.Series(np.frombuffer(text, dtype=np.uint8)), ord("\n")
+    marks, expected = (signs == ord(sep)) | (signs == end), (sep * (width - 1) + "\n").encode() * rows
+    if b'"' not in text:
+        return signs.filter(marks).to_numpy().tobytes() == expected
+    marks |= signs == ord('"')
+    found, before, after = (each.filter(marks).to_numpy() for each in (signs, signs.shift(1, fill_value=end), signs.shift(-1, fill_value=end)))
+    quotes, around = found == ord('"'), list(f'"{sep}\n'.encode())
+    quoted = np.logical_xor.accumulate(quotes)
+    begun, ended = np.isin(before[quotes & quoted], around), np.isin(after[quotes & ~quoted], [*around, ord("\r")])
+    return bool(begun.all() and ended.all() and not quoted[-1]) and found[~(quotes | quoted)].tobytes() == expected
 
 
 def decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import MISSING, PADDED, TRUTH, Form, guessed, number_pattern, stripped, typed
-from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, count_of, even, header_of, texts_of
+from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, header_of, may_have_empty, rectangular, texts_of
 from local_dp.oracles.local.oracles import keep_memory
 from local_dp.records import chosen
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LARGE = 1 << 26  # bytes: from here on
 BLOCK = 1 << 22  # characters or bytes that are read at a time
 SAMPLE = 100  # rows that show which columns are numbers
-_PIECE = 1 << 18  # bytes that are looked at for leading zeros at a time
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
 _TOGETHER = 6  # blocks in one Parquet file
 
@@ -84,18 +83,19 @@ class Plain:
             raise InputError("cells may be more than they seem")
         wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
         self.kinds = self.kinds or _kinds(block, path, read)
+        parsed = partial(polars.read_csv, block, has_header=False, schema=self.kinds)
         with reading(path, ADVICE):
-            frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=sorted({*read, wide - 1}))
-        if len(self.kinds) != wide or frame.height != count_of(b"\n", block) or frame[:, -1].null_count():
-            raise InputError("a row may be empty or short")
-        if not even(block, frame.height, wide, ","):
-            raise InputError("a row is long, or a quote at an odd place")
+            frame = parsed(columns=read)
+            if may_have_empty(frame):  # the last cell tells too: empty rows have none
+                frame = parsed(columns=sorted({*read, wide - 1}))
+        if len(self.kinds) != wide or may_have_empty(frame) or not rectangular(block, frame.height, wide, ","):
+            raise InputError("a row may be empty, short or long, or have a quote at an odd place")
         frame = frame[:, : len(read)]
-        if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame.select(polars.col(polars.String))):
+        if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame if texts.dtype == polars.String):
             raise InputError("a text may be a missing cell")
-        if any(numbers.is_nan().any() for numbers in frame.select(polars.col(polars.Float64))):
+        if any(numbers.is_nan().any() for numbers in frame if numbers.dtype == polars.Float64):
             raise InputError("a number is the word nan")
-        if _padded(block, path, frame.select(polars.col(polars.Int64)).columns):
+        if _padded(block, path, [numbers.name for numbers in frame if numbers.dtype == polars.Int64]):
             raise InputError("a whole number has leading zeros, and a notice is due")
         frame.columns = [first[place] for place in read]
         return frame, 0
@@ -105,21 +105,24 @@ def _padded(block: bytes, path: Path, whole: list[str]) -> bool:
     """Whether a number of these columns has leading zeros. They are read again if some cell of any column may begin so."""
     import polars
 
-    signs, pieces = np.frombuffer(block, dtype=np.uint8), range(0, len(block), _PIECE)
-    if not whole or not (re.match(rb'\s*"?\s*[+-]?0\d', block) or any(_may_be_padded(signs[first : first + _PIECE + 3]) for first in pieces)):
+    if not whole or not _may_be_padded(block):
         return False
     with reading(path, ADVICE):
         cells = polars.read_csv(block, has_header=False, columns=whole, infer_schema_length=0)
     return any(texts.str.strip_chars().str.contains(PADDED).any() for texts in cells)
 
 
-def _may_be_padded(signs: "np.ndarray") -> bool:
-    """Whether a cell may begin with 0 and another digit, but the first one: behind a comma, quote, space or line end, and maybe + or -."""
-    places = 1 + np.flatnonzero((signs[1:-1] == ord("0")) & (signs[2:] - ord("0") < 10) & (signs[:-2] <= ord("-")))  # as all of these are, and no digit
-    if not len(places):
-        return False
-    places -= np.isin(signs[places - 1], list(b"+-"))
-    return bool(np.isin(signs[places - 1], list(b'", \t\n')).any())
+def _may_be_padded(block: bytes) -> bool:
+    """Whether a cell may begin with 0 and another digit: behind a comma, quote, space or line end, and maybe + or -."""
+    import polars
+
+    signs = np.frombuffer(block, dtype=np.uint8)
+    around = [polars.Series(signs[first : first - 3 or None]) for first in range(4)]
+    _, before, sign, after = around
+    zeros = (sign == ord("0")) & (before <= ord("-")) & (after >= ord("0"))  # as all of these are, no digit before and no dot behind: few are left
+    first, second, _, digit = (each.filter(zeros).to_numpy() for each in around)
+    begin = np.isin(np.where(np.isin(second, list(b"+-")), first, second), list(b'", \t\n'))
+    return bool((begin & (digit - ord("0") < 10)).any()) or re.match(rb'[",\s]*[+-]?0\d', block) is not None
 
 
 def _kinds(block: bytes, path: Path, read: Sequence[int]) -> "dict[str, polars.DataType]":
@@ -176,7 +179,7 @@ def _ahead(read: Callable[[bytes], Read], blocks: Iterable[bytes]) -> Iterator[R
     with ThreadPoolExecutor(threads) as pool:
         for place, block in enumerate(blocks):
             waiting.append(pool.submit(read, block))
-            if not place or len(waiting) > threads:
+            if not place or len(waiting) >= threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -215,7 +218,7 @@ def _blocks(file: IO[Any], rest: bytes) -> Iterator[bytes]:
     size, ended = BLOCK, False
     while True:
         while len(rest) < size and not ended:
-            more = _read(file, BLOCK)
+            more = _read(file, size - len(rest))
             rest, ended = rest + more, not more
         if end := _end(rest, min(size, len(rest))):
             yield rest[:end]
