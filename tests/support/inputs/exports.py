@@ -143,6 +143,7 @@ EXPORTS: dict[str, Export] = {
     "quotes without an end": Export("quotes.csv", b'sep=,\na,b\n1,2\n"3,4\n5,6\n', refused="line 4 of 'quotes.csv' begins a cell whose quotes do not match"),
     "a quote in a cell": Export("inch.csv", b'a,b\n1,2\n5" pipe,4\n', refused="line 3 of 'inch.csv' has a quote in a cell"),
     "quotes in cells": Export("inches.csv", b'a,b\n"1\n2",5\n5" pipe,1\n6" pipe,2\n', refused="line 4 of 'inches.csv' has a quote in a cell"),
+    "a line that ends in CR alone": Export("cr.csv", b"a,b\n1,2\n3\r,4\n", refused="line 3 of 'cr.csv' has 1 cell, and the header 2"),
     "a name twice": Export("twins.csv", b"a;b; a\n1;2;3\n", refused="two columns of 'twins.csv' are called 'a'"),
     "1.234, German or not": Export("three.csv", b"a;b\n1.234;x\n2.345;y\n", refused='say which: csv="decimal=," or csv="decimal=."'),
     "postcodes": Export("zip.csv", b"zip,x\n01234,0.5\n1234,00.5\n90210,0\n", {"zip": [1234, 1234, 90210], "x": [0.5, 0.5, 0.0]},
