@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 LARGE = 1 << 26  # bytes: from here on
-BLOCK = 1 << 22  # characters or bytes that are read at a time
+BLOCK = 3 << 20  # characters or bytes that are read at a time
 SAMPLE = 100  # rows that show which columns are numbers
 _START = 1 << 17  # that the header and the sample of `separator_of` are within
-_TOGETHER = 6  # blocks in one Parquet file
+_TOGETHER = 8  # blocks in one Parquet file
 
 Read: TypeAlias = "tuple[polars.DataFrame, int]"  # the rows of a block, and how many were left out
 
