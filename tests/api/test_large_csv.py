@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -111,10 +111,10 @@ def test_both_readers_agree_on_every_bit(tmp_path: Path, monkeypatch: pytest.Mon
 def test_plain_cells_are_read_by_the_parser_of_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And all others by the rules of small files."""
     monkeypatch.setattr(large_csv, "LARGE", 1)
-    (path := tmp_path / "t.csv").write_text(CLEAN)
-    asked = Mock(wraps=texts_of)
+    path, asked = tmp_path / "t.csv", Mock(wraps=texts_of)
     monkeypatch.setattr(large_csv, "texts_of", asked)
-    for only in ("a", "b", "c", "ab"):
+    for text, only in product((CLEAN, CLEAN + ",,1\n"), ("a", "b", "c", "ab")):
+        path.write_text(text)
         _read(path, "", only, copy=True)
         asked.assert_not_called()
     path.write_text(CLEAN + "1,NA,1\n")
