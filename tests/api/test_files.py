@@ -185,7 +185,8 @@ def test_a_rectangle_of_cells_is_as_it_is_parsed() -> None:
             except csv.Error:
                 cells = []
             strict = re.fullmatch(r'((("([^"\r]|\r\n|"")*"|[^",\r\n]*)(,|\r?\n))*)', text) is not None
-            shapes = {(rows, width) for rows, width in product(range(1, 7), repeat=2) if files.rectangular(text.encode(), rows, width, ",")}
+            possible = product(range(1, text.count("\n") + 1), range(1, text.count(",") + 2))
+            shapes = {(rows, width) for rows, width in possible if files.rectangular(text.encode(), rows, width, ",")}
             assert shapes == ({(len(cells), cells[0])} if strict and len(set(cells)) == 1 else set()), text
             found[bool(shapes)] += '"' in text
     assert min(found.values()) > 100
