@@ -138,7 +138,7 @@ def trace(
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:
-        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; a group of {members} needs at least {members + 2 * LEAST:,}")
+        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; a group of {members:,} needs at least {members + 2 * LEAST:,}")
     scores, error = [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([answers.chance.seed, each]).permutation(bits)
@@ -200,8 +200,9 @@ def _compared(data: dict[str, Any]) -> str:
 
 def _members_text(data: dict[str, Any]) -> list[str]:
     return [
-        f"From the means of {data['attributes']} attributes of {data['members']} rows, {held(_percent(data['found']))} of these rows are distinguished from "
-        f"99 % of the others that answer yes; by chance {held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",
+        f"From the means of {data['attributes']} attributes of {data['members']:,} row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these "
+        f"rows are distinguished from 99 % of the others that answer yes; by chance {held(_percent(data['by_chance']))} are. "
+        f"{data['groups']} groups were tried.",
         f"The largest error of a mean is {data['largest_error']:.2g}.",
     ]
 
