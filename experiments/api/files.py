@@ -187,7 +187,7 @@ def texts_of(
         warnings.simplefilter("ignore")  # a warning would show a cell
         try:
             frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
-            sure = quiet or (not may_have_empty(frame) and rectangular(whole, frame.height + 1, len(first), form.sep))
+            sure = quiet or (rectangular(whole, frame.height + 1, len(first), form.sep) and not may_have_empty(frame, whole, len(first), form.sep))
             if len(read) < len(first) and not sure:
                 read = list(range(len(first)))
                 frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
@@ -197,16 +197,19 @@ def texts_of(
     if not sure:
         check_rows(bodies, len(first), form.sep)
     rows = frame.height
-    if undeclared and len(first) > 1:
+    if undeclared and len(first) > 1 and not sure:
         frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
     empty = rows - frame.height
     frame = frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame
     return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), empty
 
 
-def may_have_empty(frame: "polars.DataFrame") -> bool:
-    """Whether a row may have no cell."""
-    return all(cells.null_count() for cells in frame)
+def may_have_empty(frame: "polars.DataFrame", text: bytes, width: int, sep: str) -> bool:
+    """Whether a row of the text may have no cell, some columns of which are in the frame: a line of separators alone, and maybe of quotes around nothing."""
+    if not all(cells.null_count() for cells in frame):
+        return False
+    text, line = text.replace(b'""', b"").replace(b"\r\n", b"\n"), (sep * (width - 1) + "\n").encode()
+    return text.startswith(line) or b"\n" + line in text
 
 
 def rectangular(text: bytes, rows: int, width: int, sep: str) -> bool:

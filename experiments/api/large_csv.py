@@ -74,7 +74,6 @@ class Plain:
 
     def __init__(self) -> None:
         self.kinds: dict[str, polars.DataType] = {}  # of each column, under the names that `polars` gives them; those that are not wanted are texts
-        self.columns: list[int] = []  # the wanted ones, and the last if these do not show whether a row is empty
 
     def __call__(self, bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form) -> Read:
         import polars
@@ -84,15 +83,10 @@ class Plain:
             raise InputError("cells may be more than they seem")
         wide, read = len(first), [place for place, name in enumerate(first) if name in wanted]
         self.kinds = self.kinds or _kinds(block, path, read)
-        columns, parsed = self.columns or read, partial(polars.read_csv, block, has_header=False, schema=self.kinds)
         with reading(path, ADVICE):
-            frame = parsed(columns=columns)
-            if may_have_empty(frame) and wide - 1 not in columns:
-                columns = self.columns = [*read, wide - 1]
-                frame = parsed(columns=columns)
-        if len(self.kinds) != wide or may_have_empty(frame) or not rectangular(block, frame.height, wide, ","):
+            frame = polars.read_csv(block, has_header=False, schema=self.kinds, columns=read)
+        if len(self.kinds) != wide or not rectangular(block, frame.height, wide, ",") or may_have_empty(frame, block, wide, ","):
             raise InputError("a row may be empty, short or long, or have a quote at an odd place")
-        frame = frame[:, : len(read)]
         if any(texts.unique().str.strip_chars().str.contains(MISSING).any() for texts in frame if texts.dtype == polars.String):
             raise InputError("a text may be a missing cell")
         if any(numbers.is_nan().any() for numbers in frame if numbers.dtype == polars.Float64):

@@ -113,7 +113,7 @@ def test_plain_cells_are_read_by_the_parser_of_polars(tmp_path: Path, monkeypatc
     monkeypatch.setattr(large_csv, "LARGE", 1)
     path, asked = tmp_path / "t.csv", Mock(wraps=texts_of)
     monkeypatch.setattr(large_csv, "texts_of", asked)
-    for text, only in product((CLEAN, CLEAN + ",,1\n"), ("a", "b", "c", "ab")):
+    for text, only in product((CLEAN, CLEAN + ",,1\n1,x,\n"), ("a", "b", "c", "ab")):
         path.write_text(text)
         _read(path, "", only, copy=True)
         asked.assert_not_called()
