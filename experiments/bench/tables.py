@@ -73,9 +73,9 @@ def table_speeds() -> list[Speed]:
         what = f"survey of 10^{len(str(rows)) - 1} rows{' of CSV' * (suffix == '.csv')}, 1 of 10 columns"
         SCREEN.working(f"measuring a {what}")
         with _table(rows, suffix) as folder:
-            asked, bare = zip(*((_asked(folder), _bare(folder)) for _ in range(REPEATS)), strict=True)  # in turn: no machine is always as fast
-            seconds, mebibytes = min(asked)
-            speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", min(bare), _TIME))
+            runs = [(_asked(folder), _bare(folder)) for _ in range(REPEATS)]  # in turn: no machine is always as fast
+            seconds, mebibytes = min(asked for asked, _ in runs)
+            speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", min(bare for _, bare in runs), _TIME))
             speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", memory, 1 + _SPREAD / memory))
     return speeds
 

@@ -46,7 +46,8 @@ LATE: dict[str, str | bytes] = {
     "beyond 64 bits at first": f"a,b,c\n{2**70},x,1\n{2**70},y,2\n", "nan": "a,b,c\n.5,x,1\n.5,x,2\nnan,x,3\n",
     "large among fractions": f"a,b,c\n.5,x,1\n1,x,2\n{2**70},x,3\n", "blanks": CLEAN + "  ,  ,3\n",
     "leading zeros": CLEAN + "-007,z,2\n", "leading zeros at once": "a,b,c\n01,x,1\n2,y,1\n", "leading zeros of a text": CLEAN + "1,01,-0.5\n",
-    "fractions": CLEAN.replace("0.5", "1e3"), "empty at first": "a,b,c\n,,1\n" + CLEAN[6:], "a short row in the middle": CLEAN + "1,2\n1,2,3,4\n",
+    "fractions": CLEAN.replace("0.5", "1e3"), "empty at first": "a,b,c\n,,1\n" + CLEAN[6:], "an empty row at first": "a,b,c\n,,\n" + CLEAN[6:],
+    "a short row in the middle": CLEAN + "1,2\n1,2,3,4\n",
 }  # fmt: skip
 FILES = {name: Export("t.csv", each.encode() if isinstance(each, str) else each) for name, each in LATE.items()}
 FILES |= {name: each for name, each in EXPORTS.items() if not each.file.endswith((".xlsx", ".parquet", ".xls", "kinds"))}
