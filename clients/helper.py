@@ -30,6 +30,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import Party, public
 from local_dp.verification.audit import verify
+from local_dp.verification.sources import code_digest
 from local_dp.wire import Ask, Request, encode, topic
 
 _TURNS = 10  # Python rewrites the code of a function once that has run eight times: here, and not in each child
@@ -104,6 +105,7 @@ def _fork() -> None:
     QUERIES.load_all()
     RANDOMIZERS.load_all()
     verify_first(bytes.fromhex(sys.argv[3]))
+    code_digest(())  # the source is read once, and not by each child
     for _ in range(_TURNS):
         warm_up()
     gc.collect()

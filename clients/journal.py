@@ -29,8 +29,11 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True)
 class Commit:
-    """One answered round: the digest of the request, its cost, the replies byte for byte. And who has spoken in each session (`Spoken.bits`), and the
-    outcomes that labels keep from now on."""
+    """One answered round: the digest of the request, its cost, the replies byte for byte.
+
+    Beside them it has who has spoken in each session (`Spoken.bits`), the new outcomes under labels, and a digest of the inputs of the replies
+    (`noise.BoundNoise.history`).
+    """
 
     run: str
     round: int
@@ -39,6 +42,7 @@ class Commit:
     replies: tuple[Reply, ...]
     spoken: tuple[tuple[str, bytes], ...] = ()
     kept: tuple[Outcomes, ...] = ()
+    history: bytes = b""
 
     @property
     def line(self) -> Line:
@@ -48,12 +52,13 @@ class Commit:
 
 class Store(ABC):
     """A client's commits, unique by (run, round), and what they add up to: its ledger, who has spoken, the kept outcomes, the number of rounds and the bytes
-    of reports and outcomes."""
+    of reports and outcomes. `histories` are those of the last commit under each label."""
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
         self.spoken = Spoken()
         self.kept = Kept()
+        self.histories: dict[str, bytes] = {}
         self.rounds = 0
         self.size = 0
         self._lines: dict[str, dict[int, Line]] = {}
@@ -82,6 +87,7 @@ class Store(ABC):
             self.spoken.restore(session, bits)
         for outcomes in commit.kept:
             self.kept.restore(outcomes)
+        self.histories.update((charge.memo, commit.history) for charge in commit.charges if charge.memo)
         self.rounds += 1
         self.size += sum(len(reply.reports) for reply in commit.replies) + sum(len(outcomes.data) for outcomes in commit.kept)
         self._lines.setdefault(commit.run, {})[commit.round] = commit.line
@@ -181,12 +187,16 @@ def _opened(path: Path, life: int) -> Log:
 
 def _entry(commit: Commit) -> Entry:
     charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
+    replies = [encode(reply) for reply in commit.replies]
     kept = [(each.label, each.spans, each.data) for each in commit.kept]
-    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], kept, *commit.spoken), use_bin_type=True)
+    data: bytes = msgpack.packb((commit.request, commit.history, charges, replies, kept, *commit.spoken), use_bin_type=True)
     return Entry(commit.run, commit.round, "", data)
 
 
 def _commit(entry: Entry) -> Commit:
-    request, charges, messages, kept, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    request, history, charges, messages, kept, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    if not isinstance(history, bytes):
+        raise InputError("the store is of an earlier version, which did not note the inputs of its answers; name another file")
     replies = tuple(reply for reply in map(decode, messages) if isinstance(reply, Reply))
-    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies, tuple(spoken), tuple(Outcomes(*each) for each in kept))
+    paid, outcomes = tuple(Charge(*each) for each in charges), tuple(Outcomes(*each) for each in kept)
+    return Commit(entry.run, entry.round, request, paid, replies, tuple(spoken), outcomes, history)

@@ -17,16 +17,17 @@ from local_dp.clients.places import Places
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
-from local_dp.noise import KeyedNoise, Noise, StoreNoise
+from local_dp.noise import KeyedNoise, Noise, StoreNoise, fresh
 from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond, respond_once
 from local_dp.oracles.local.kept import Kept
 from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.with_coin import WithCoin
+from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.records import Records, chunks
 from local_dp.verification.audit import is_built_in, verify
+from local_dp.verification.sources import code_digest
 from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, per_message
 
 FAILED = "failed"
@@ -192,6 +193,7 @@ class ClientRole:
             records, places = records.take(rows), places[rows]
         self.places = Places(places, len(records))
         self._digested: tuple[Records | None, bytes] = (None, b"")
+        self._whose = self.places.digest()
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
         self.records = records if isinstance(noise, KeyedNoise) else records.at_length()
@@ -203,6 +205,7 @@ class ClientRole:
         self.confirmed: set[tuple[str, int]] = set()
         if isinstance(noise, StoreNoise):
             self._rows()  # now, since it takes longer for long texts
+            code_digest(())
 
     @property
     def private(self) -> bool:
@@ -216,11 +219,12 @@ class ClientRole:
             return ()
         self.work.begin()
         plain = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
-        digest = blake2b(plain + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
+        plain += f"{self.member} {self.start} {self.stop}".encode()
+        digest = blake2b(plain, digest_size=16).digest()
         try:
             commit = self.store.get(request.run, request.round)
             if commit is None:
-                commit = self._answer(request, spans, digest)
+                commit = self._answer(request, spans, plain, digest)
                 self.store.commit(commit)
             elif commit.request != digest:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
@@ -230,19 +234,33 @@ class ClientRole:
             return (self._refusal(request, FAILED, "" if self.private else f": {error}"),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
-    def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
+    def _answer(self, request: Request, spans: list[Span | None], plain: bytes, digest: bytes) -> Commit:
         queries, charges = self._planned(request, spans)
-        sessions = dict.fromkeys(query.session for _, query in queries if query.session)
-        spoken, kept = self.store.spoken.copy(sessions), self.store.kept.copy({query.label for _, query in queries})
-        noise = self.noise.bound(self._rows(), digest) if isinstance(self.noise, StoreNoise) else self.noise
+        asks = [query for _, query in queries]
+        sessions = dict.fromkeys(query.session for query in asks if query.session)
+        spoken, kept = self.store.spoken.copy(sessions), self.store.kept.copy({query.label for query in asks})
+        noise, history = self.noise, b""
+        if isinstance(noise, StoreNoise):
+            noise = noise.bound(*self._inputs(plain, asks))
+            history = noise.history
         replies = [reply for place, query in queries for reply in self._replies(request, place, query, noise, spoken, kept)]
         told = tuple((session, spoken.bits(session)) for session in sessions)
-        return Commit(request.run, request.round, digest, charges, tuple(replies), told, tuple(kept.added or ()))
+        return Commit(request.run, request.round, digest, charges, tuple(replies), told, tuple(kept.added or ()), history or fresh())
+
+    def _inputs(self, request: bytes, asks: list[LocalQuery]) -> tuple[bytes, ...]:
+        """All that the reports depend on beside the secret: the code, the records, whose they are, the request, and the earlier rounds under its labels.
+
+        Earlier rounds are known by the inputs of the last one, not by what they left: who has spoken in a session depends on records, and must not show in
+        whether two copies of a store answer alike.
+        """
+        kinds = {type(part) for ask in asks for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))}
+        histories = [self.store.histories.get(memo, bytes(32)) for memo in dict.fromkeys(ask.memo for ask in asks if ask.memo)]
+        return code_digest(kinds), self._rows(), self._whose, request, b"".join(histories)
 
     def _rows(self) -> bytes:
-        """A digest of its records and of whose they are, made again for other records."""
+        """A digest of its records, made again for other records."""
         if self._digested[0] is not self.records:
-            self._digested = self.records, self.records.digest() + self.places.digest()
+            self._digested = self.records, self.records.digest()
         return self._digested[1]
 
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:

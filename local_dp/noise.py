@@ -156,11 +156,16 @@ class SystemNoise:
         return np.frombuffer(os.urandom((stop - start) * bits // 8), _WIDTHS[bits])
 
 
-class StoreNoise:
-    """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes, the client's records and the request.
+def fresh() -> bytes:
+    """32 bytes that are never the same twice, in place of a digest."""
+    return os.urandom(_SECRET)
 
-    It has no words of its own, only those of `bound`. So copies of a store answer the same request about the same records by the same bytes. Words
-    never meet other records, another request or another round.
+
+class StoreNoise:
+    """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes and from all that an answer depends on.
+
+    It has no words of its own, only those of `bound`. So copies of a store answer the same request by the same bytes where records, code and earlier rounds
+    are the same. Words never meet another value, another question or another code.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -168,17 +173,22 @@ class StoreNoise:
             raise InputError(f"the secret of a store has {_SECRET} bytes, not {len(secret)}")
         self._secret = secret
 
-    def bound(self, records: bytes, request: bytes) -> "Noise":
-        """The words for these records and this request, by the digests of both."""
-        what = len(records).to_bytes(8) + records + request
-        return _Bound(blake2b(what, key=self._secret, digest_size=_SECRET).digest())
+    def bound(self, *inputs: bytes) -> "BoundNoise":
+        """The words of the answer that depends on these inputs."""
+        what = b"".join(len(each).to_bytes(8) + each for each in inputs)
+        return BoundNoise(blake2b(what, key=self._secret, digest_size=_SECRET).digest())
 
 
 @dataclass(frozen=True, repr=False)
-class _Bound:
-    """Words expanded by SHAKE-256, of one request to certain records."""
+class BoundNoise:
+    """Words expanded by SHAKE-256, of one answer."""
 
     secret: bytes
+
+    @property
+    def history(self) -> bytes:
+        """A digest of its inputs, from which no word can be computed."""
+        return blake2b(key=self.secret, digest_size=_SECRET, person=b"history").digest()
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         _check_unlabelled(which)

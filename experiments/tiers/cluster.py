@@ -18,12 +18,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from local_dp.errors import BusError, InputError, RefusedError, reading
-from local_dp.experiments.tiers.installation import OURS, Installation
+from local_dp.experiments.tiers.installation import Installation
 from local_dp.experiments.tiers.pool import each_here
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population
 from local_dp.tallies import Tally
+from local_dp.verification.sources import OURS
 
 T = TypeVar("T")
 R = TypeVar("R")

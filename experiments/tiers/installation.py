@@ -5,17 +5,17 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-OURS = "local_dp"
+from local_dp.verification.sources import OURS, source_digest
+
 _APART = ("clients", "server", "experiments")  # of ours: what a simulated client does not run
 
 
@@ -54,31 +54,11 @@ class Installation:
         return ""
 
 
-@cache
 def _digest(package: str) -> str:
-    """The digest of a package's source, or of a module's that is a single file."""
-    digest, found = blake2b(digest_size=8), False
-    for name, path in sorted(_files(package)):
-        digest.update(f"{name} {path.stat().st_size};".encode() + path.read_bytes())
-        found = True
-    return digest.hexdigest() if found else ""
-
-
-def _files(package: str) -> Iterator[tuple[str, Path]]:
-    """The files of a package, by their places in it; of ours, those that a simulated client runs."""
-    spec = find_spec(package)
-    if spec is None:
-        return
-    if package == OURS:  # what workers of a cluster run
-        yield "cluster", Path(__file__).with_name("cluster.py")
-    folders = [Path(each) for each in spec.submodule_search_locations or ()]
-    if not folders and spec.origin is not None and spec.origin.endswith(".py"):
-        yield package, Path(spec.origin)
-    for folder in folders:
-        for path in folder.rglob("*.py"):
-            place = path.relative_to(folder)
-            if package != OURS or place.parts[0] not in _APART:
-                yield place.as_posix(), path
+    """The digest of a package's source; of ours, of what a simulated client or a worker of a cluster runs. Empty for a package that is not there."""
+    cluster = Path(__file__).with_name("cluster.py").read_bytes() if package == OURS else b""
+    digest = source_digest(package, _APART if package == OURS else ())
+    return blake2b(digest + cluster, digest_size=8).hexdigest() if digest else ""
 
 
 def stamp_of(plug_ins: Iterable[str] = ()) -> str:

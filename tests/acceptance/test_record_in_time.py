@@ -20,7 +20,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.errors import InputError
 from local_dp.experiments.api.tables import read_records, read_schema, records_of, unsaid
-from local_dp.noise import Draw, Noise, StoreNoise, SystemNoise, philox_words
+from local_dp.noise import BoundNoise, Draw, StoreNoise, SystemNoise, philox_words
 from local_dp.queries.query import QUERIES
 from local_dp.records import LONGEST, Records
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
@@ -58,11 +58,11 @@ def _of_text(labels: int) -> list[tuple[str, dict[str, Any]]]:
 class Dealt(StoreNoise):
     """A store's private noise, but the same for every record: what differs is of the record."""
 
-    def bound(self, records: bytes, request: bytes) -> Noise:
-        return _Same()
+    def bound(self, *inputs: bytes) -> "_Same":
+        return _Same(bytes(32))
 
 
-class _Same:
+class _Same(BoundNoise):
     def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
         return philox_words(which.key(f"dealt-{bits}", 1), start, stop, bits)
 

@@ -22,7 +22,7 @@ from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.sweep import Grid, comparison, swept
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.tiers import cluster, installation
+from local_dp.experiments.tiers import cluster
 from local_dp.experiments.tiers.installation import Installation, rounds_folder
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -30,6 +30,7 @@ from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import RoundProgress
 from local_dp.tallies import Tally
+from local_dp.verification.sources import source_digest
 from tests.support.inputs.documents import ROOT
 from tests.support.runs.command import command, local_dp
 
@@ -213,10 +214,10 @@ def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pyte
     object.__setattr__(work, "coin", (1, [import_module("coins.loaded").Loaded(), import_module("flat").Flat()]))
     assert cluster.plug_ins_of(work) == {"coins", "flat"}
     here = Installation.here(["coins", "flat"])
-    installation._digest.cache_clear()
+    source_digest.cache_clear()
     assert here.difference(Installation.here(["coins", "flat"])) == ""
     (tmp_path / "coins" / "loaded.py").write_text("class Loaded: pass  # and more")
-    installation._digest.cache_clear()
+    source_digest.cache_clear()
     assert here.difference(Installation.here(["coins", "flat"])) == "has other code of coins than the run"
 
 

@@ -1,0 +1,36 @@
+"""Which code runs, by its source."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.verification import sources
+from local_dp.verification.sources import code_digest
+
+
+class Named(BinaryRR):
+    """Of a package, or of a notebook."""
+
+
+def test_code_is_known_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class has another digest after any file of its package, or a version in the environment, has changed; code without a file never the same."""
+    (tmp_path / "coined").mkdir()
+    for name in ("__init__.py", "loaded.py", "tables.py"):
+        (tmp_path / "coined" / name).write_text("class Loaded: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    loaded = [import_module("coined.loaded").Loaded]
+    seen = [code_digest(loaded), code_digest(()), code_digest([BinaryRR])]
+    assert seen[0] == code_digest(loaded) != seen[1] == seen[2]
+    (tmp_path / "coined" / "tables.py").write_text("class Loaded: pass  # of another form\n")
+    for cached in (sources.source_digest, sources._digest):
+        cached.cache_clear()
+    seen.append(code_digest(loaded))
+    monkeypatch.setattr(sources, "distributions", list)
+    sources._digest.cache_clear()
+    seen.append(code_digest(loaded))
+    sources._digest.cache_clear()
+    monkeypatch.setattr(Named, "__module__", "__main__")
+    seen += [code_digest([Named]), code_digest([Named])]
+    assert len(set(seen)) == 6
