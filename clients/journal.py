@@ -31,8 +31,8 @@ _SECRET_BYTES = 32
 class Commit:
     """One answered round: the digest of the request, its cost, the replies byte for byte.
 
-    Beside them it has who has spoken in each session (`Spoken.bits`), the new outcomes under labels, and a digest of the inputs of the replies
-    (`noise.BoundNoise.history`).
+    `spoken` has who has spoken in each session (`Spoken.bits`), and `kept` the new outcomes under labels. `history` is a digest of the inputs of the
+    replies (`noise.BoundNoise.history`).
     """
 
     run: str
