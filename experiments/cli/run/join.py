@@ -213,7 +213,8 @@ class Answering(Role):
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
         if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
-            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; start it again, with a longer --idle if the run goes on")
+            why = bus.lost or "start it again, with a longer --idle if the run goes on"
+            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}")
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 
