@@ -85,7 +85,7 @@ class Coordinator(LocalOracle):
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
             ended = [lack.name for lack in self._lacks(0) if lack.cause == "gone"]
-            why = [f"{len(ended)} processes ended{named(ended)}; start them again"] * bool(ended)
+            why = [f"{len(ended)} of their processes ended{named(ended)}; start them again"] * bool(ended)
             advice = "; ".join(filter(None, (self.trouble, *why, self._rejections()))) or "start them, with this run's name and broker"
             raise QuorumError(f"none of the {self.members.clients} clients joined run {self.run!r} in {phase.patience:g} seconds; {advice}")
 

@@ -149,5 +149,6 @@ def unreachable(address: Address, error: Exception) -> BusError:
     elif isinstance(cause, OSError) and cause.args and not isinstance(cause, ConnectionError):
         advice = "let the network through, or correct --broker"
     else:  # the connection was made, and then closed or left without an answer
-        return BusError(f"the broker {address} takes no connection ({error}); read its log, raise its max_connections, or correct the port in --broker")
+        what = "port or the certificate" if address.tls else "port"
+        return BusError(f"the broker {address} takes no connection ({error}); read its log, raise its max_connections, or correct the {what} in --broker")
     return BusError(f"cannot reach the broker {address} ({error}); {advice}")
