@@ -178,14 +178,9 @@ def test_each_cause_of_no_connection_has_its_advice(cause: Exception | None, adv
     address = Address("127.0.0.1", 1)
     if isinstance(cause, OSError) and cause.args:
         assert str(unreachable(address, cause)).endswith(advice)
-    try:
-        try:
-            if cause is not None:
-                raise cause
-        finally:
-            raise MqttCodeError(7)
-    except MqttCodeError as error:
-        assert str(unreachable(address, error)).endswith(advice)
+    hidden = MqttCodeError(7)
+    hidden.__context__ = cause
+    assert str(unreachable(address, hidden)).endswith(advice)
 
 
 def test_a_server_knows_why_it_has_no_connection() -> None:

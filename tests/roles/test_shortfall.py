@@ -111,7 +111,7 @@ SIZE = "max_packet_size and message_size_limit"
     ],
 )
 def test_a_line_for_each_cause(play: Callable[[Short], None], says: str, advises: str) -> None:
-    """Members that are absent, gone, killed, cut, slow, unheard, and a broker that is away, give nine lines; the deadline stands in those of slow ones alone."""
+    """Members that are absent, gone, killed, cut, slow or unheard, and a broker that is away: the deadline stands in the line of slow ones alone."""
     short = Short()
     play(short)
     line = short.line()

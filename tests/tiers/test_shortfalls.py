@@ -70,7 +70,7 @@ def test_a_broker_that_takes_no_more_connections(tmp_path: Path, monkeypatch: py
     with mosquitto(tmp_path, OPEN, "max_connections 1") as broker:
         lines = [_greeted(broker) for _ in range(3)]  # which of them get in does not matter
         monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 0.5)
-        with pytest.raises(BusError, match="takes no connection .*; read its log, raise its max_connections"):
+        with pytest.raises(BusError, match=r"takes no connection .*; read its log, raise its max_connections"):
             run_tier(Survey(), 2, "hosts", broker=broker.url, terms=SHORT)
         for line in lines:
             line.close()
