@@ -6,11 +6,12 @@ import signal
 import struct
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgpack
 
-from local_dp.bus.children import allow_open_files, environment, is_stopped, python
+from local_dp.bus.children import allow_open_files, ending, environment, is_stopped, python
 from local_dp.clients.process import FAILED, MemberConfig
 from local_dp.errors import BusError
 from local_dp.randomizers.randomizer import Randomizer
@@ -47,6 +48,7 @@ class Fleet:
         self.config_of = config_of
         self._first = first.hex()
         self.pids: dict[int, int] = {}
+        self._codes: dict[int, int] = {}  # exit codes by process id
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
         self.folder = tempfile.TemporaryDirectory(prefix="ldp-")
@@ -65,9 +67,24 @@ class Fleet:
         self._helper = await asyncio.create_subprocess_exec(
             *python("local_dp.clients.helper", str(self.count), path, self._first),
             stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
             env=environment(**LEAN),
             start_new_session=True,
         )
+        self._reading = asyncio.create_task(self._read(self._helper.stdout))
+
+    async def _read(self, reports: asyncio.StreamReader | None) -> None:
+        """Notes how members ended, which their parent reports."""
+        assert reports is not None
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                pid, code = struct.unpack("<Ii", await reports.readexactly(8))
+                self._codes[pid] = code
+
+    def ended(self, index: int) -> str:
+        """How a member's process ended; empty while it lives, or before it was started."""
+        pid = self.pids.get(index)
+        return "" if pid is None or index in self._alive else ending(self._codes[pid]) if pid in self._codes else "its process ended"
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         call = asyncio.current_task()

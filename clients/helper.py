@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -79,6 +80,13 @@ def _child(index: int, launcher: str) -> None:
         os._exit(code)
 
 
+def _report(line: int) -> None:
+    """Sends the launcher the process id and exit code of each child that has ended."""
+    with suppress(OSError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            os.write(line, struct.pack("<Ii", ended[0], os.waitstatus_to_exitcode(ended[1])))
+
+
 def verify_first(randomizers: bytes) -> None:
     """Verifies randomizers of other packages, packed by `clients.fleet`, once for all children, who inherit the verdict."""
     for name, params in msgpack.unpackb(randomizers, use_list=False):
@@ -100,7 +108,9 @@ def main() -> None:
 def _fork() -> None:
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
+    line = os.dup(1)  # the launcher reads standard output
+    os.dup2(2, 1)
+    signal.signal(signal.SIGCHLD, lambda number, frame: _report(line))
     allow_open_files(0)
     QUERIES.load_all()
     RANDOMIZERS.load_all()
@@ -115,6 +125,7 @@ def _fork() -> None:
             return  # it closed while we forked: nobody waits for the others
         if os.fork() == 0:
             os.close(sys.stdin.fileno())
+            os.close(line)
             _child(index, launcher)
     sys.stdin.buffer.read()
 

@@ -1,6 +1,7 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from local_dp.errors import InputError, QuorumError, WireError
@@ -12,7 +13,7 @@ from local_dp.server.members import ALL, Listening, Member, Members, Roster, Sha
 from local_dp.server.pace import Pace
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
-from local_dp.server.quorum import Terms
+from local_dp.server.quorum import Lack, Terms, named
 from local_dp.server.rolls import Rolls
 from local_dp.server.round import Closing, Past, Reconciliation, Round, reconcile
 from local_dp.shuffle.central import Crowds
@@ -61,6 +62,10 @@ class Coordinator(LocalOracle):
         self._archive = Archive()  # those before
         self._accounts: dict[str, Account] = {}
         self._rejoined = False
+        self.trouble = ""  # why the bus has no connection
+        self.forged = 0  # messages without a signature
+        self._before = 0  # messages rejected before the last round that counts was over
+        self.ended: Callable[[str], str] = lambda name: ""  # how a member's process ended, where that is known
 
     @property
     def rejected(self) -> int:
@@ -74,14 +79,38 @@ class Coordinator(LocalOracle):
         """Begins the wait for the members."""
         self.phase = Gathering(self.members, self.rolls, patience, now)
 
-    def gathered(self, forged: int = 0) -> None:
-        """Ends the wait for the members. Raises QuorumError if nobody came; it says why messages were rejected, of which so many were forged."""
+    def gathered(self) -> None:
+        """Ends the wait for the members. Raises QuorumError if nobody came; it says why, as far as it is known."""
         phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
-            why = [f"{forged} without a signature of the roster"] * bool(forged) + [f"{self.rejected} (the last one: {self._fault})"] * bool(self._fault)
-            advice = f"messages rejected: {', '.join(why)}; correct their keys and places" if why else "start them, or check their broker"
+            ended = [lack.name for lack in self._lacks(0) if lack.cause == "gone"]
+            why = [f"{len(ended)} of their processes ended{named(ended)}; start them again"] * bool(ended)
+            advice = "; ".join(filter(None, (self.trouble, *why, self._rejections()))) or "start them, with this run's name and broker"
             raise QuorumError(f"none of the {self.members.clients} clients joined run {self.run!r} in {phase.patience:g} seconds; {advice}")
+
+    def _rejections(self) -> str:
+        """The messages that were rejected lately, and what to do."""
+        rejected = self.rejected + self.forged
+        why = [f"{self.forged} without a signature of the roster"] * bool(self.forged) + [f"{self.rejected} (the last one: {self._fault})"] * bool(self._fault)
+        return f"messages rejected: {', '.join(why)}; correct their keys and places" if rejected > self._before else ""
+
+    def _lacks(self, rejoined: int) -> tuple[Lack, ...]:
+        """Who owes reports, or never joined, and why, in a round in which the server's own connection was made again so many times."""
+        lacks = [Lack(self._cause(each, rejoined), each.name, each.start, each.stop) for each in self.members if each.owes]
+        lacks += [Lack("absent", name, start, stop) for name, start, stop in self.members.absent()]
+        ends = {lack: self.ended(lack.name) for lack in lacks}
+        return tuple(replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack for lack, how in ends.items())
+
+    def _cause(self, member: Member, rejoined: int) -> str:
+        """Why a member that owes reports may not have answered."""
+        if not self.listening.hears(member.name):
+            return "silenced"
+        if member.returned > rejoined:
+            return "cut"
+        if member.gone_since is not None:
+            return "gone"
+        return "away" if self.trouble else "unasked" if rejoined > 1 else "unheard" if member.reachable else "silent"
 
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
@@ -125,6 +154,7 @@ class Coordinator(LocalOracle):
         return self._done(round, now - began)
 
     def _done(self, round: Round, seconds: float) -> tuple[Tally, ...]:
+        self._before = self.rejected + self.forged
         self.seconds.append(seconds)
         self.irregularities.append(round.irregularity())
         queries, tallies = tuple(part.query for part in round.parts), round.tallies()
@@ -173,7 +203,10 @@ class Coordinator(LocalOracle):
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
-        round, unanswered, self.phase = self.phase.round, self.phase.unanswered(), Phase()
+        phase, self.phase = self.phase, Phase()
+        round, unanswered = phase.round, phase.unanswered()
+        if round.outstanding:
+            round.lacks, round.trouble, round.rejections = self._lacks(phase.rejoined), self.trouble, self._rejections()
         round.unanswered = unanswered
         round.close()
         return round
@@ -254,6 +287,7 @@ class Coordinator(LocalOracle):
     def _back(self, member: Member) -> None:
         if not self.listening.hears(member.name):
             return  # this message is older than its silence
+        member.returned += member.gone_since is not None
         member.gone_since = None
         self.phase.back(member)
 

@@ -148,6 +148,8 @@ class Member:
     private: bool  # as it says
     gone_since: float | None = None
     owes: int = 0
+    returned: int = 0  # times that its connection was made again in the open round
+    reachable: bool = False  # it has heard what was sent before the roll of the open round
     read: Allowance = field(default_factory=lambda: Allowance(RATE, BURST))
 
 
@@ -217,6 +219,12 @@ class Members:
             self._missing = self.present, gaps(((member.start, member.stop) for member in self._ordered), self.first, self.stop)
         return self._missing[1]
 
+    def absent(self) -> list[tuple[str, int, int]]:
+        """Who has not said hello: the name in the roster, or the number of the client, and the clients."""
+        if self.roster is not None:
+            return [(each.member, each.start, each.stop) for each in self.roster.places if each.member not in self.named]
+        return [(f"client {low}" if high == low + 1 else f"clients {low} to {high - 1}", low, high) for low, high in self.missing()]
+
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
         member = self.named.get(name)
@@ -238,6 +246,7 @@ class Members:
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
         """Sets how many reports each of these members owes in a round with `asks` queries to each client."""
         for member in members:
+            member.returned, member.reachable = 0, False
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
             member.read.allow(EACH * member.owes)
             self.opened(member.name).allow(EACH * member.owes)

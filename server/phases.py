@@ -259,6 +259,8 @@ class Collecting(Phase):
             self._asks.add(query.cohort.start, query.cohort.stop, 1)
         for start, stop in round.restored:
             self._asks.add(start, stop, -1)
+        self.rejoined = 0  # times that the server's own connection was made again
+        self._called = False  # the roll, of those that owe
         self._news = now  # when a report last came that was not there before, or the missing ones were asked for
         members.assign(members, self._asks)
         self._waves = Waves((member for member in members if member.owes), terms, pace, now)
@@ -269,6 +271,10 @@ class Collecting(Phase):
         self.members.assign([member], self._asks)
         if member.owes:
             self._waves.add(member)
+
+    def returned(self, member: Member) -> None:
+        """A member does one thing after the other: what it was asked before the roll it has answered, or has not heard."""
+        member.reachable = self._called
 
     def back(self, member: Member) -> None:
         self._waves.back(member)
@@ -290,6 +296,7 @@ class Collecting(Phase):
 
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
+        self.rejoined += rejoined
         if rejoined or self._news + self._pace.again <= now:  # while replies flow, what is missing is on its way
             self._news = now
             for asked in self._waves.asked:
@@ -297,7 +304,16 @@ class Collecting(Phase):
                 sends += self._again(asked)
         while (wave := self._waves.ask(now)) is not None:
             sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
+        if self._half <= now:
+            self._called = True
+            spans = [(member.start, member.stop) for wave in self._waves.asked for member in wave.owing.values()]
+            sends += [Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH])))] if spans else []
         return sends
+
+    @property
+    def _half(self) -> float:
+        """When the roll of those that owe is called, once."""
+        return math.inf if self._called else (self.began + self.end) / 2
 
     def _again(self, wave: Wave) -> list[Send]:
         """The request, addressed to the clients that a group still owes."""
@@ -313,7 +329,7 @@ class Collecting(Phase):
 
     def wake(self, now: float) -> float:
         rolls = self._rolls.wake() if self.members.present < self.members.clients else math.inf
-        return min(self._news + self._pace.again, rolls, self.end, self._waves.wake(now))
+        return min(self._news + self._pace.again, rolls, self.end, self._half, self._waves.wake(now))
 
     @property
     def end(self) -> float:

@@ -1,16 +1,42 @@
-"""The terms of a round: when it ends, and how many must answer."""
+"""The terms of a round: when it ends, how many must answer, and why too few did."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local_dp.errors import InputError, QuorumError, RefusedError
+from local_dp.foreign import brief
 
 if TYPE_CHECKING:  # runs in memory do not import the wire
     from local_dp.server.round import Part, Round
 
 
 GRACE = 2.0  # seconds that a member on this machine must have been gone before a round stops waiting for it
+_NAMED, _TEXT = 3, 500  # members in a message, and characters of a client's text
+_SIZE = "read the broker's log, and raise its max_packet_size and message_size_limit to more than 1 MiB"  # as `broker-config` has it
+CAUSES = {  # of clients without an answer: what so many did, and what to do; in the order of a message
+    "absent": ("never joined", "start them, or read their messages"),
+    "gone": ("left", "start them again"),
+    "silenced": ("sent a flood of messages", "correct their program"),
+    "cut": ("cut off by the broker", _SIZE),
+    "unasked": ("not asked, as the broker cuts the server off", _SIZE),
+    "unheard": ("present, but no reply arrives", f"{_SIZE}, or correct its access rules"),
+    "silent": ("present but silent", "give it a longer --deadline"),
+    "away": ("out of reach", ""),  # the bus gives the reason
+    "": ("missing behind a relay", "give it a longer --deadline"),
+}
+
+
+@dataclass(frozen=True)
+class Lack:
+    """The clients start..stop may owe reports at the end of a round: the cause, and the name of their member."""
+
+    cause: str
+    name: str
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -53,17 +79,38 @@ class Terms:
         refused = next((ask for ask in short if _refused(parts[ask])), None)
         ask = short[0] if refused is None else refused
         size, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
+        why = _why(parts[ask], round)
         if refused is not None:
             code, text = next(iter(parts[ask].refusals.items()))
+            text = brief(text if text.strip() else round.reason(code), _TEXT) + (f"; and {why}" if why else "")
             raise RefusedError(code, f"{_refused(parts[ask])} of {size} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
+        lower = ", or lower --quorum" if _answered(parts[ask]) else ""
         raise QuorumError(
             f"round {round.number} closed with {_answered(parts[ask])} of {size} replies{_which(ask, round)}, "
-            f"below the quorum of {self.quorum:g}{others}; give it a longer --deadline or a lower --quorum"
+            f"below the quorum of {self.quorum:g}{others}: {why}{lower}"
         )
 
 
 def _answered(part: "Part") -> int:
     return int(part.answered.sum())
+
+
+def _why(part: "Part", round: "Round") -> str:
+    """How many clients of a cohort gave no answer, by cause, with their first members; and what to do."""
+    counts, names = Counter(part.elsewhere), dict[str, list[str]]()
+    for lack, owing in round.lacking(part):
+        counts[lack.cause] += owing
+        names.setdefault(lack.cause, []).append(lack.name)
+    causes = [cause for cause in CAUSES if counts[cause]]
+    numbers = [f"{counts[cause]:,} {CAUSES[cause][0]}{named(names.get(cause, ()))}" for cause in causes]
+    advice = dict.fromkeys(CAUSES[cause][1] or round.trouble for cause in causes)
+    return "; ".join(filter(None, (", ".join(numbers), round.rejections, "; ".join(advice))))
+
+
+def named(members: Sequence[str]) -> str:
+    """The first of these members in parentheses, and how many more there are."""
+    more = f" and {len(members) - _NAMED:,} more" if len(members) > _NAMED else ""
+    return f" ({', '.join(members[:_NAMED])}{more})" if members else ""
 
 
 def _refused(part: "Part") -> int:

@@ -13,9 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
+from local_dp.bus.children import ending
 from local_dp.bus.interface import Bus, SealedBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError, QuorumError
@@ -26,7 +28,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster, Share
 from local_dp.server.members import filters as server_filters
 from local_dp.server.phases import Collecting, parting
-from local_dp.server.quorum import Terms
+from local_dp.server.quorum import CAUSES, Terms
 from local_dp.server.relay import BROKER, LOST, Relay, RelayProcess, Said, filters, live, query_of, will
 from local_dp.server.remote import Journal, RemoteOracle, path_of
 from local_dp.server.round import Balance, Closing, Part, Reconciliation, Round, runs
@@ -150,8 +152,12 @@ class Receiver(Relay):
         for low, high in runs(refused):
             code, text = next(iter(part.refusals.items()))
             yield Refusal(run=run, round=round, member=name, start=first + low, stop=first + high, code=code, text=text)
-        for low, high in runs(~(answered | refused)):
-            yield Absent(run=run, round=round, member=name, ask=ask, start=first + low, stop=first + high, why="missing")
+        causes = np.full(len(answered), "", dtype="U8")
+        for lack in self.front.coordinator.last.lacks:
+            causes[max(0, lack.start - first) : max(0, lack.stop - first)] = lack.cause
+        for code in CAUSES:
+            for low, high in runs(~(answered | refused) & (causes == code)):
+                yield Absent(run=run, round=round, member=name, ask=ask, start=first + low, stop=first + high, why="missing", code=code)
 
     async def part(self, over: bool) -> None:
         """Where the run goes on, its members wait. One that was started again and has answered nothing since has its share's rounds from the journal."""
@@ -234,7 +240,7 @@ class ReceiverProcess(RelayProcess):
                 return dict(json.loads(message))
             failed = failed + 1 if time.monotonic() - began < STEADY else 0
             if code == LOST or failed > ATTEMPTS:
-                raise BusError(message or self.lost)
+                raise BusError(message or f"{self.lost} ({ending(code)})")
             self.config = self.config.model_copy(update={"again": True, "over": self.over})
             await self.start()
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel
 
-from local_dp.bus.children import environment, python
+from local_dp.bus.children import ending, environment, python
 from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import BusError, LocalDPError, WireError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -94,6 +94,8 @@ class Relay(ABC):
                 task.result()
             over = True
         finally:
+            if not over:
+                await self._publish("gone", encode(Gone(run=self.run, member=self.name)))
             tasks[-1].cancel()  # no round is played any more
             await self.part(over)
             for task in tasks:
@@ -109,7 +111,7 @@ class Relay(ABC):
                     return
                 if isinstance(message, Request):
                     await self._heard(message, requests)
-                elif message is not None and self._ready:
+                elif message is not None and self._ready and not (isinstance(message, Roll) and message.missing and self._asked not in self._said):
                     await self._hello()
 
     def _read(self, delivery: Delivery) -> Request | Roll | End | None:
@@ -187,7 +189,7 @@ class RelayProcess:
         """Waits until it ends. Raises BusError if that was before the run did."""
         code, message = await self.ended()
         if code:
-            raise BusError(message or f"{self.lost} (exit code {code}); its reports are lost, start the run again")
+            raise BusError(message or f"{self.lost} ({ending(code)}); its reports are lost, start the run again")
 
     async def stop(self) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -205,7 +205,7 @@ class RemoteOracle:
             self.coordinator.gather(self._patience, _now())
             self._patience = None
             await self._settle()
-            self.coordinator.gathered(self.bus.forged)
+            self.coordinator.gathered()
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
@@ -261,6 +261,7 @@ class RemoteOracle:
             await self._sleep()
         self._keep()
         self._show()
+        self.coordinator.trouble, self.coordinator.forged = self.bus.lost, self.bus.forged
         return now
 
     async def _listen(self, filters: list[str]) -> None:

@@ -1,6 +1,7 @@
 """One round, sans I/O: its queries, the answers, the missing ones; and at the end the accepted reports beside the members' own accounts."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from operator import attrgetter
@@ -17,8 +18,9 @@ from local_dp.records import chunks
 from local_dp.server.archive import Missed, Sum
 from local_dp.server.losses import Unanswered, replies_of
 from local_dp.server.progress import Turnout
+from local_dp.server.quorum import CAUSES, Lack
 from local_dp.tallies import Tally
-from local_dp.wire import Absent, Account, Ask, Line, Refusal, Reply, Request, Span, checksum, encode
+from local_dp.wire import TEXTS, Absent, Account, Ask, Line, Refusal, Reply, Request, Span, checksum, encode, reason
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Part:
     late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
+    elsewhere: Counter[str] = field(init=False, default_factory=Counter)  # without an answer behind a relay, by the cause that it gives
 
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
@@ -167,6 +170,8 @@ class Round:
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
         self.sums: dict[str, Sum] = {}  # what was accepted, by member
         self.unanswered: Unanswered | None = None  # at its end
+        self.lacks: tuple[Lack, ...] = ()  # at its end; why reports are missing
+        self.trouble = self.rejections = ""  # the same: of the broker, and of messages
         self.resumed = False  # it had ended before the server's restart
         self.restored: list[Span] = []  # clients with reports from before the server's restart
 
@@ -263,8 +268,21 @@ class Round:
         self.outstanding -= waiting
         (part.refused if absent.why == "refused" else part.absent)[window] = True
         if absent.why == "refused":
-            part.refusals.setdefault(absent.code, "the shuffler reports no more than this code")
+            part.refusals.setdefault(absent.code, "")
+        elif absent.why == "missing":
+            part.elsewhere[absent.code if absent.code in CAUSES else ""] += waiting
         part.held_back += waiting * (absent.why == "crowd")
+
+    def lacking(self, part: Part) -> Iterator[tuple[Lack, int]]:
+        """Who owes reports to an ask, and how many."""
+        for lack in self.lacks:
+            window = part.window(lack.start, lack.stop)
+            if window is not None and (owing := int(part.waiting(window).sum())):
+                yield lack, owing
+
+    def reason(self, code: str) -> str:
+        """Our own text of a refusal's code."""
+        return f"{code}: {reason(code, self.request())}" if code in TEXTS else f"code {code}" if code else "they gave no reason"
 
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""

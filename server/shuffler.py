@@ -1,6 +1,7 @@
 """The shuffler of a run, a process beside the server: it asks the clients as a server does, and answers the server as its only member, without the senders."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,18 +92,20 @@ class Mixer(Relay):
             for low, high in chunks(0, count, per_message(width))
         ]
         at = start + count
-        for why, many in _lacking(part, count):
-            if many:
-                code = next(iter(part.refusals), "") if why == "refused" else ""
+        for why, code, many in _lacking(round, part, count):
+            if many > 0:
                 messages.append(Absent(run=self.run, round=round.number, member=NAME, ask=ask, start=at, stop=at + many, why=why, code=code))
                 at += many
         return messages
 
 
-def _lacking(part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], int]]:
-    """The number of reports that are not passed on, by reason."""
-    withheld, refused = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum())
-    return [("crowd", withheld), ("refused", refused), ("missing", len(part.query.cohort) - passed - withheld - refused)]
+def _lacking(round: Round, part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
+    """The number of reports that are not passed on, by reason and code."""
+    withheld, refused, causes = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum()), Counter[str]()
+    for lack, owing in round.lacking(part):
+        causes[lack.cause] += owing
+    causes[""] = len(part.query.cohort) - passed - withheld - refused - causes.total()
+    return [("crowd", "", withheld), ("refused", next(iter(part.refusals), ""), refused), *(("missing", code, many) for code, many in causes.items())]
 
 
 class ShufflerConfig(BaseModel):

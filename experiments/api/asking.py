@@ -47,8 +47,10 @@ class RunOptions:
     tier: Tier | None = option(
         None, "How the clients run: a process each, packed in hosts, simulated, or only their sum drawn; default: population, with a broker hosts"
     )
-    hosts: int = option(2, "Number of host processes that share the clients; another number selects tier hosts", metavar="H")
-    broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts", metavar="URL")
+    hosts: int | None = option(None, "Number of host processes that share the clients; selects tier hosts", usual=Settings.hosts, metavar="H")
+    broker: str | None = option(
+        None, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts", usual=EMBEDDED, metavar="URL"
+    )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(False, "Draw the clients' noise from the operating system; takes no seed")
     deadline: float | None = option(
@@ -57,11 +59,11 @@ class RunOptions:
     quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
     allow: tuple[str, ...] | None = option(None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME")
     unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
-    cluster: str = option("", "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
+    cluster: str | None = option(None, "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
     shuffle: bool = option(False, "Put a shuffler between clients and server; the result shows the epsilon of all reports together")
     crowd: int = option(Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C")
     delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
-    fault: str = option("", f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS")
+    fault: str | None = option(None, f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS")
     worst_case: float | None = option(
         None, "Also show intervals that hold for any answers of missing clients and if this share of all clients lies", metavar="SHARE"
     )
@@ -69,7 +71,9 @@ class RunOptions:
         None, "Folder where client processes or hosts store answers and spent budget, over several runs; selects tier hosts", metavar="DIR"
     )
     csv: str = option("", CSV, metavar="FORM")
-    person: str = option("", "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN")
+    person: str | None = option(
+        None, "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN"
+    )
     dates: Dates = option(None, **DATES)
     raw: bool = option(False, "Show the unbiased numbers, also impossible ones such as a negative share")
     progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
@@ -103,12 +107,22 @@ class RunOptions:
     @property
     def chosen_tier(self) -> Tier:
         """The tier that is asked for; by default population, or hosts where an option needs real clients."""
-        over_a_bus = self.broker != EMBEDDED or self.hosts != RunOptions.hosts or self.fault or self.stores
+        over_a_bus = any(each is not None for each in (self.broker, self.hosts, self.fault, self.stores))
         return self.tier or ("hosts" if over_a_bus else "population")
+
+    def _check(self) -> None:
+        """Raises InputError for an option that says nothing, or that the tier does not have."""
+        for name in ("broker", "cluster", "fault", "person", "stores"):
+            if getattr(self, name) == "":
+                raise InputError(f"--{name} is empty; give it a value, or leave it out")
+        for name, tiers in (("broker", ("hosts", "processes")), ("hosts", ("hosts",))):
+            if getattr(self, name) is not None and self.chosen_tier not in tiers:
+                raise InputError(f"tier {self.chosen_tier} has no --{name}; leave it out, or give --tier hosts")
 
     def settings(self, protocol: LocalProtocol[Any], records: Records | None) -> Settings:
         """The settings of the run. Gives a notice if the clients are too few for the protocol's tolerance. Raises InputError."""
         nano_epsilon(self.epsilon)
+        self._check()
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         clients, seed = self.clients, randomness.seed
@@ -129,17 +143,17 @@ class RunOptions:
             epsilon=self.epsilon,
             randomness=randomness,
             tier=self.chosen_tier,
-            hosts=1 if self.person and self.hosts == RunOptions.hosts else self.hosts,
-            broker=self.broker,
+            hosts=(1 if self.person else Settings.hosts) if self.hosts is None else self.hosts,
+            broker=EMBEDDED if self.broker is None else self.broker,
             terms=Terms(self.deadline, self.quorum),
             allowed=self.allow,
             unverified=self.unverified,
-            cluster=self.cluster,
+            cluster=self.cluster or "",
             behind=Behind(self.crowd, self.delta) if self.shuffle else None,
             faults=faults,
             worst_case=self.worst_case,
             stores=str(Path(self.stores).absolute()) if self.stores else "",
-            person=self.person,
+            person=self.person or "",
             raw=self.raw,
         )
 

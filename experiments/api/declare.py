@@ -5,7 +5,7 @@ import json
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -26,6 +26,7 @@ def option(
     default: Any = MISSING,
     help: str = "",
     *,
+    usual: Any = None,
     name: str = "",
     metavar: str = "",
     unit: str = "",
@@ -36,13 +37,13 @@ def option(
     split: bool = False,
     shell: bool = True,
 ) -> Any:
-    """A field that is an option; without a default it must be given.
+    """A field that is an option; without a default it must be given. One whose default is None may have a `usual` value, which counts where nothing is given.
 
     For the command line: `name` is its spelling there, if not the field's. `read` reads one text, and `collect` makes the value of all texts of a repeated
     option; with `split`, one text may have several parts. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. `choices` are
     those of a `policy`. An option without `shell` is for Python alone.
     """
-    about = {"help": help, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends}
+    about = {"help": help, "usual": usual, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends}
     return field(default=default, metadata={**about, "choices": choices, "split": split, "shell": shell})
 
 
@@ -86,6 +87,11 @@ def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
+def usual(each: Field[Any]) -> str:
+    """The default of an option, or what counts in its place, as it is typed."""
+    return shown_default(each.metadata.get("usual") if each.default is None else each.default)
+
+
 def shown_default(value: Any) -> str:
     """A default as it is typed; empty where nothing is set."""
     if value is MISSING or value is None or value == ():
@@ -97,7 +103,7 @@ def keywords(kind: type[Any]) -> str:
     """The fields of a dataclass of options, a line each, for the documentation of a function that takes them."""
     lines = []
     for each in fields(kind):
-        notes = ", ".join(filter(None, (each.metadata["unit"], f"default: {shown_default(each.default)}" if shown_default(each.default) else "")))
+        notes = ", ".join(filter(None, (each.metadata["unit"], f"default: {usual(each)}" if usual(each) else "")))
         lines.append(f"    {each.name}: {each.metadata['help']}{f' [{notes}]' if notes else ''}")
     return "\n".join(lines)
 

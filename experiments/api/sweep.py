@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
-from local_dp.checks import real_number, whole_number
+from local_dp.checks import check_whole, real_number, whole_number
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.declare import WIDTH, Tabular, check_table
@@ -32,7 +32,7 @@ from local_dp.records import Records
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (what is measured, points measured, points in all)
 MOST_RUNS, MOST_POINTS = 1_000_000, 100_000
-MOST_SHOWN = 40  # rows of a text
+MOST_SHOWN, MOST_WORKERS = 40, 1024  # rows of a text, and processes
 _ALWAYS = ("randomizer", "epsilon", "clients")
 MEASURED = ("error", "low", "high", "rmse")
 COLUMNS = ("protocol", "randomizer", "epsilon", "clients", "seed", *MEASURED, "planned")
@@ -281,11 +281,13 @@ def swept(
     progress: Progress = lambda what, done, total: None,
     *,
     cluster: str = "",
-    workers: int = 1,
+    workers: int | None = 1,
     drawing: Drawing = DEFAULT,
     formats: Sequence[str] = ("png", "svg"),
 ) -> Compared:
     """Measures the points that are missing beside the table `out`, and writes it (.parquet, .csv or .json) and its figure. Raises InputError and BusError."""
+    workers = cores() if workers is None else workers
+    check_whole("workers", workers, 1, MOST_WORKERS)
     if out is None:
         with TemporaryDirectory() as kept:
             return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)
@@ -314,7 +316,7 @@ def sweep(
     that ends in .parquet, .csv or .json, the table and a figure are written, and a stopped sweep continues. Raises InputError.
     """
     records = None if of is None else records_of(of, csv=csv, dates=dates)
-    return swept(read_grid(grid, records), None if out is None else Path(out), cluster=cluster, workers=workers or cores())
+    return swept(read_grid(grid, records), None if out is None else Path(out), cluster=cluster, workers=workers)
 
 
 @python_errors()

@@ -113,23 +113,28 @@ class Question(ABC, Generic[D, R]):
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
     person: str | None = option(None, "Column with each row's person; then all rows of a person are protected together", metavar="COLUMN")
-    rows: int = option(1, "Rows that count of each person: the first ones, in turn again for a person with fewer", metavar="M")
+    rows: int | None = option(None, "Rows that count of each person: the first ones, in turn again for a person with fewer", usual=1, metavar="M")
     budget: Path | str | None = option(None, "Budget file that pays before the release; `local-dp budget` makes one", metavar="FILE")
 
     def __post_init__(self) -> None:
-        check_whole("rows", self.rows, 1, MOST_ROWS)
+        check_whole("rows", self.counted, 1, MOST_ROWS)
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
-        loss_of_row(self.loss, self.rows)
+        loss_of_row(self.loss, self.counted)
         for each in fields(self):
             if each.metadata.get("choices"):
                 check_policy(each.name, getattr(self, each.name), ("refuse", *each.metadata["choices"]))
-        if self.person is None and self.rows != 1:
+        if self.person is None and self.rows is not None:
             raise InputError(f"rows is {self.rows}, and nothing says whose row is whose; name the column of people: person=COLUMN")
         self.check()
 
     def check(self) -> None:
         """Checks the parameters. Raises InputError."""
         return
+
+    @property
+    def counted(self) -> int:
+        """The rows that count of each person."""
+        return 1 if self.rows is None else self.rows
 
     @classmethod
     def choices(cls, name: str) -> str:
@@ -158,8 +163,8 @@ class Question(ABC, Generic[D, R]):
         """The question that protects one row by so much that all rows of a person are protected by `loss`."""
         if self.person is None:
             return self
-        loss = loss_of_row(self.loss, self.rows)
-        return replace(self, epsilon=loss.epsilon, delta=loss.delta or None, person=None, rows=1)
+        loss = loss_of_row(self.loss, self.counted)
+        return replace(self, epsilon=loss.epsilon, delta=loss.delta or None, person=None, rows=None)
 
 
 class ByMechanism(Question[D, R], Task[D, R]):
@@ -267,9 +272,9 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     simulated, only = not question.private, question.reads
     records = records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=only, copy=simulated)
     if question.person is not None:
-        records = records.take(kept_rows(records[question.person], question.rows))
+        records = records.take(kept_rows(records[question.person], question.counted))
     size = question.size(records)
-    counted = size // question.rows
+    counted = size // question.counted
     if question.delta is not None and question.delta * counted >= 1:
         what = "records" if question.person is None else "people"
         most = f"give less than {1 / counted:.2g}, or pure privacy"
@@ -281,7 +286,7 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     if question.person is not None:
         if neighbours != "replace":
             raise InputError(f"{question.name} protects one {neighbours}, and not all rows of a person; leave out person")
-        price, neighbours = loss_of_group(price, question.rows), "person"
+        price, neighbours = loss_of_group(price, question.counted), "person"
     entry = question.name if question.private else f"{question.name} (simulation)"  # a budget file stores nothing of the records
     left = None if question.budget is None else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
     began = time.perf_counter()
@@ -299,7 +304,7 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
             "epsilon": price.epsilon,
             "delta": price.delta,
             "neighbours": neighbours,
-            "rows": None if question.person is None else question.rows,
+            "rows": None if question.person is None else question.counted,
             "left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             "private": question.private,
             "stamp": "simulation: not private" if simulated else None,

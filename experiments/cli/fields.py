@@ -14,7 +14,7 @@ import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import Drawn, Printable, Tabular, check_table, option, shown_default
+from local_dp.experiments.api.declare import Drawn, Printable, Tabular, check_table, option, shown_default, usual
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
@@ -250,7 +250,7 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
             "type": _Parts(click.types.convert_type(attributes["type"])),
             "callback": lambda ctx, param, typed: tuple(part for parts in typed for part in parts) or nothing,
         }
-    shown = "" if hint is bool else shown_default(each.default)
+    shown = "" if hint is bool else usual(each)
     return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
 
 

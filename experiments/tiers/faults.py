@@ -123,6 +123,10 @@ class FaultyBus:
             else:
                 await self.bus.publish(topic, payload)
 
+    @property
+    def lost(self) -> str:
+        return self.bus.lost
+
     async def listen(self, filters: Sequence[str]) -> None:
         await self.bus.listen(filters)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import ServerBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.fleet import Fleet, packed
-from local_dp.clients.member import HOSTS, client_group
+from local_dp.clients.member import HOSTS, PATIENCE, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, Shared, pack_columns
 from local_dp.errors import QuorumError
 from local_dp.experiments.tiers.faults import FaultyBus, Trouble
@@ -33,7 +33,7 @@ from local_dp.shuffle.central import Behind, Crowds
 from local_dp.wire import Span, behind
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
-_JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
+_JOINING = PATIENCE + 5  # seconds to wait for members, and as much again for each 600 of them
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,10 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             person=settings.person,
         )
 
+    def ended(name: str) -> str:
+        """How the process of a member ended."""
+        return fleet.ended(int(name.rpartition("-")[2])) if name != NAME else ""
+
     first = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
@@ -110,7 +114,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             watches.append(shuffler.watch)
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
         looks = [watch() for watch in watches]
-        outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server)
+        outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server, ended=ended)
         outcome = replace(outcome, broker="" if broker is None else broker.name)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
@@ -156,9 +160,10 @@ async def serve_run(
     trouble: Trouble | None = None,
     journal: Journal | None = None,
     keys: Keys | None = None,
+    ended: Callable[[str], str] = lambda name: "",
 ) -> Outcome:
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising;
-    `trouble` makes it faulty.
+    `trouble` makes it faulty. `ended` states how a member's process ended, where that is known.
 
     Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends, and where a
     quorum is missed no end is sent without a shuffler: the members wait for a server that resumes.
@@ -169,6 +174,7 @@ async def serve_run(
     envelopes: Envelopes = UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
     roster = None if keys is None else keys.roster
     coordinator = Coordinator(name, settings.population.size, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
+    coordinator.ended = ended
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     oracle = RemoteOracle(broker if trouble is None else FaultyBus(broker, trouble), coordinator, on_progress, journal, envelopes)
 

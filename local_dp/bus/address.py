@@ -138,4 +138,17 @@ def refused_topics(address: Address, identifier: str, filters: Sequence[str]) ->
 
 
 def unreachable(address: Address, error: Exception) -> BusError:
-    return BusError(f"cannot reach the broker {address} ({error}); start it, or correct --broker")
+    """The error of a broker that cannot be joined, with what to do about its cause."""
+    cause = error if isinstance(error, OSError) else error.__context__  # aiomqtt has the cause in the context
+    if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
+        advice = "start it, or correct --broker"
+    elif isinstance(cause, socket.gaierror):
+        advice = "correct the host in --broker"
+    elif isinstance(cause, ssl.SSLError):
+        advice = "correct ?ca=FILE&cert=FILE in --broker, or the broker's certificate"
+    elif isinstance(cause, OSError) and cause.args and not isinstance(cause, ConnectionError):
+        advice = "let the network through, or correct --broker"
+    else:  # the connection was made, and then closed or left without an answer
+        what = "port or the certificate" if address.tls else "port"
+        return BusError(f"the broker {address} takes no connection ({error}); read its log, raise its max_connections, or correct the {what} in --broker")
+    return BusError(f"cannot reach the broker {address} ({error}); {advice}")

@@ -17,6 +17,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from local_dp.bus.address import AGAIN, FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
+from local_dp.errors import BusError
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
 _GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live
@@ -66,6 +67,7 @@ class BlockingBus:
         self._inbox: deque[Delivery] = deque()
         self._joined = False
         self._timeout = TIMEOUT
+        self.lost = ""  # why there is no connection now
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Hands a message to the broker, all of it; without a connection it is dropped, as the network might have done."""
@@ -92,6 +94,7 @@ class BlockingBus:
             try:
                 client = self._connect()
                 give_up, joined, self._timeout = float("inf"), time.monotonic(), AGAIN
+                self.lost = ""
                 yield CONNECTED
                 while self._client is client and self._left() > 0:
                     while self._inbox:
@@ -99,9 +102,13 @@ class BlockingBus:
                         self._heard = time.monotonic()
                     self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try tells
                 if time.monotonic() >= give_up:
-                    raise unreachable(self.address, error) from error
+                    raise BusError(self.lost) from error
                 self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
+            except KeyboardInterrupt:
+                self._client = None  # without a goodbye, the broker sends our will
+                raise
             finally:
                 self._close()
             pause = pause_after(pause, time.monotonic() - joined)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from local_dp.bus.children import environment, is_stopped, python
+from local_dp.bus.children import ending, environment, is_stopped, python
 from local_dp.errors import BusError, InputError
 
 USER = "run"
@@ -79,7 +79,8 @@ class EmbeddedBroker:
             lived = asyncio.get_running_loop().time() - began >= _STEADY
             failed = 0 if lived else failed + 1
             if failed > ATTEMPTS:
-                raise BusError(f"the embedded broker ended {failed} times in a row as soon as it was started; use a broker of your own: --broker mqtt://host")
+                how = f"{failed} times in a row as soon as it was started, the last time {ending(process.returncode)}"
+                raise BusError(f"the embedded broker ended {how}; use a broker of your own: --broker mqtt://host")
             if failed:
                 await asyncio.sleep(_PAUSE)
             with suppress(BusError):  # it died as it started: then it is dead at once

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import sys
 
 from local_dp.errors import InputError
@@ -39,3 +40,8 @@ def is_stopped(pid: int) -> bool:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return False
+
+
+def ending(code: int | None) -> str:
+    """How a process ended, by its exit code."""
+    return f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"

@@ -36,7 +36,10 @@ class Bus(Protocol):
 
 
 class ServerBus(Bus, Protocol):
-    """A bus whose topics may be others later, for a server that is flooded."""
+    """A bus whose topics may be others later, for a server that is flooded. `lost` is why it has no connection now, in one line; empty while it has one."""
+
+    @property
+    def lost(self) -> str: ...
 
     async def listen(self, filters: Sequence[str]) -> None:
         """Receives messages under these filters only, from then on; none that fits the old and the new ones is lost meanwhile."""
@@ -82,6 +85,11 @@ class SealedBus(Generic[B]):
                     self.forged += 1
                 else:
                     yield Delivery(event.topic, message)
+
+    @property
+    def lost(self: "SealedBus[ServerBus]") -> str:
+        """Why there is no connection now."""
+        return self.bus.lost
 
     async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
         await self.bus.listen(filters)

@@ -29,7 +29,9 @@ class MemoryBroker:
 
 
 class MemoryBus:
-    """One connection."""
+    """One connection, which is never lost."""
+
+    lost = ""
 
     def __init__(self, broker: MemoryBroker, filters: Sequence[str], idle: float | None = None) -> None:
         self.broker = broker

@@ -35,6 +35,7 @@ class MqttBus:
         self._standing = set[str]()  # the filters of the connection
         self._client: aiomqtt.Client | None = None
         self._timeout = TIMEOUT
+        self.lost = str(unreachable(address, Exception("no answer yet")))  # why there is no connection now
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address
@@ -107,7 +108,7 @@ class MqttBus:
                     if not await self._changed(client, filters):
                         raise refused_topics(self.address, self.identifier, filters)
                     self._client, give_up, joined, self._timeout = client, None, loop.time(), AGAIN
-                    client.timeout = TIMEOUT
+                    client.timeout, self.lost = TIMEOUT, ""
                     if self.filters is not filters:
                         await self.listen(self.filters)
                     yield CONNECTED
@@ -117,6 +118,7 @@ class MqttBus:
             except aiomqtt.MqttError as error:
                 self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
                 self._client = None
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try tells
                 self._raise_if_final(error, give_up)
             pause = pause_after(pause, loop.time() - joined)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from local_dp.clients.journal import MemoryStore
-from local_dp.clients.role import TEXTS, ClientRole, Policy, reason
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.api.tables import read_records
 from local_dp.noise import SystemNoise
 from local_dp.queries.query import QUERIES
 from local_dp.records import Records
-from local_dp.wire import Ask, Refusal, Request, encode
+from local_dp.wire import TEXTS, Ask, Refusal, Request, encode, reason
 from tests.support.figures import figure
 from tests.support.inputs.questions import ANY_PARAMETERS
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -16,7 +17,7 @@ from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus import embedded as served
-from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after, without_user
+from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after, unreachable, without_user
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
@@ -143,6 +144,76 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
         finish(sent(BlockingBus(address, "c", ["t"])))
     assert b"".join(received).count(payload) == 1
     assert b"".join(received).endswith(b"\xe0\x00"), "the packet that says goodbye"
+
+
+def test_an_interrupted_client_says_no_goodbye() -> None:
+    """As at SIGTERM: the broker then sends its will, and a server does not wait for it to the end of the round."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    here, there = socket.socketpair()
+    with scripted((said(WELCOME), granted())) as (address, received), here:
+        there.close()
+        with pytest.raises(KeyboardInterrupt):
+            _client(address, 2, line=here, hung_up=interrupt)
+    assert b"\xe0\x00" not in b"".join(received)
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "start it, or correct --broker"),
+        (FileNotFoundError(2, "No such file or directory"), "start it, or correct --broker"),
+        (socket.gaierror(-2, "Name or service not known"), "correct the host in --broker"),
+        (ssl.SSLError(1, "certificate verify failed"), "correct ?ca=FILE&cert=FILE in --broker, or the broker's certificate"),
+        (TimeoutError("timed out"), "let the network through, or correct --broker"),
+        (ConnectionResetError(104, "Connection reset by peer"), "raise its max_connections, or correct the port in --broker"),
+        (TimeoutError(), "raise its max_connections, or correct the port in --broker"),
+        (None, "raise its max_connections, or correct the port in --broker"),
+    ],
+)
+def test_each_cause_of_no_connection_has_its_advice(cause: Exception | None, advice: str) -> None:
+    """Raised by the client's library, or by the server's, which hides the cause behind an error of its own."""
+    address = Address("127.0.0.1", 1)
+    if isinstance(cause, OSError) and cause.args:
+        assert str(unreachable(address, cause)).endswith(advice)
+    hidden = MqttCodeError(7)
+    hidden.__context__ = cause
+    assert str(unreachable(address, hidden)).endswith(advice)
+
+
+def test_a_server_knows_why_it_has_no_connection() -> None:
+    """Before its first connection and after the last one there is a reason, and while it has one there is none."""
+
+    async def play() -> None:
+        with scripted((said(WELCOME), granted())) as (address, _):
+            bus = MqttBus(address, "s", ["t"])
+            assert "no answer yet" in bus.lost
+            async with aclosing(bus.messages(5.0)) as events:
+                assert await anext(events) is CONNECTED
+                assert bus.lost == ""
+                reading = asyncio.ensure_future(anext(events))
+                while not bus.lost:
+                    await asyncio.sleep(0.01)
+                reading.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reading
+        assert "the broker mqtt://" in bus.lost
+
+    asyncio.run(asyncio.wait_for(play(), 20.0))
+
+
+def test_a_client_that_ends_without_a_connection_knows_why() -> None:
+    """Its broker is gone when its idle limit ends: that is no matter of the limit."""
+    with scripted((said(WELCOME), granted())) as (address, _):
+        bus = BlockingBus(address, "c", ["t"], idle=0.6)
+        messages = bus.messages(5.0)
+        assert finish(anext(messages)) is CONNECTED
+        assert bus.lost == ""
+    with pytest.raises(StopAsyncIteration):
+        finish(anext(messages))
+    assert bus.lost.startswith("cannot reach the broker")
 
 
 def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:

@@ -15,7 +15,6 @@ from local_dp.arrays import Ints, Words
 from local_dp.clients import helper
 from local_dp.clients import role as client
 from local_dp.clients.fleet import packed
-from local_dp.clients.role import reason
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.tiers import execute as verified
@@ -29,7 +28,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.verification.audit import _verdict, is_built_in, verify
-from local_dp.wire import Refusal
+from local_dp.wire import Refusal, reason
 from tests.support.inputs.builders import request, role, survey_query, yes_records
 from tests.support.inputs.plugins import plugged_in, plugin_site
 from tests.support.long import short

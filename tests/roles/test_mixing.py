@@ -163,7 +163,7 @@ def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
 
 
 def test_who_is_missing_or_refuses_is_counted_and_not_named() -> None:
-    """Seven are mute and five refuse, scattered: the server hears of twelve places at the end, and their number."""
+    """Seven are mute and five refuse, scattered: the server hears of twelve places at the end, their number and the cause."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
     world.mute = {0, 3, 9, 20, 33, 41, 59}
     world.allowed = dict.fromkeys((1, 2, 30, 31, 58), frozenset({"grr"}))
@@ -172,17 +172,17 @@ def test_who_is_missing_or_refuses_is_counted_and_not_named() -> None:
     assert (counts.asked, counts.answered, counts.refused, counts.missing, counts.held_back) == (PEOPLE, 48, 5, 7, 0)
     assert tally.n == 48
     absent = [message for message in (decode(each.payload) for each in world.server.seen) if isinstance(message, Absent)]
-    assert {(each.why, each.start, each.stop, each.code) for each in absent} == {("refused", 48, 53, "not-allowed"), ("missing", 53, 60, "")}
+    assert {(each.why, each.start, each.stop, each.code) for each in absent} == {("refused", 48, 53, "not-allowed"), ("missing", 53, 60, "unheard")}
 
 
 def test_a_refusal_of_all_reaches_the_server() -> None:
-    """With its code, and without the words, which could be somebody's."""
+    """With its code, and in the server's words for it: those of a client could be somebody's."""
     world = World(Rows(yes_records(PEOPLE)))
     world.allowed = dict.fromkeys(range(PEOPLE), frozenset({"grr"}))
     with pytest.raises(RefusedError, match="60 of 60 clients refused") as refused:
         survey(world)
     assert refused.value.code == "not-allowed"
-    assert "not on this client's list" not in str(refused.value)
+    assert str(refused.value).endswith("not-allowed: a randomizer of binary-rr is not on this client's list; ask by another, or --allow it there")
 
 
 def test_each_cohort_is_a_batch() -> None:

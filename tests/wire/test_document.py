@@ -7,14 +7,14 @@ import pytest
 
 from local_dp.bus.address import KEEPALIVE
 from local_dp.clients.member import SLOT
-from local_dp.clients.role import TEXTS, Policy
+from local_dp.clients.role import Policy
 from local_dp.queries.grammar import COMPARATORS, MAX_DEPTH, MAX_LENGTH
 from local_dp.queries.tables import MAX_LABEL
 from local_dp.records import LONGEST
 from local_dp.sealing import SIGNATURE, TAG
 from local_dp.server.members import BURST, EACH, FLOOD, LEAVES, RATE
 from local_dp.server.phases import SAID_AGAIN
-from local_dp.wire import CLIENT, EITHER, MAX_ASKS, MAX_BYTES, MAX_LINES, MAX_RECEIPTS, MAX_TEXT, MAX_WIDTH, SERVER, VERSION, Ask, topic
+from local_dp.wire import CLIENT, EITHER, MAX_ASKS, MAX_BYTES, MAX_LINES, MAX_RECEIPTS, MAX_TEXT, MAX_WIDTH, SERVER, TEXTS, VERSION, Ask, topic
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
 

@@ -3,10 +3,11 @@
 The trust differs from `run`: the curator sees the records, and only its releases are private.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from local_dp.errors import InputError
 from local_dp.experiments.api.curate import QUESTIONS
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.trusted import Question, release
@@ -19,14 +20,22 @@ class Curating(Plotted, Question[Any, Any]):
     """A question with the options that only the command line has."""
 
     records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees", metavar="FILE")
+    delta: float | None = option(None, Question.__dataclass_fields__["delta"].metadata["help"], usual=Question.delta, metavar="D")
     pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
     out: Path | None = option(None, "Write all rows of the release as .parquet, .csv or .json, and their provenance beside it", metavar="FILE")
     as_json: bool = json_option("the release")
 
+    def __post_init__(self) -> None:
+        if self.pure and self.delta is not None:
+            raise InputError(f"--delta is {self.delta:g}, and --pure has none; leave out one of them")
+        if not self.pure and self.delta is None:
+            object.__setattr__(self, "delta", Question.delta)
+        super().__post_init__()
+
     def __call__(self) -> None:
         self.check_files(self.name, self.figureless)
         SCREEN.working(f"releasing from {self.records.name}")
-        released = release(replace(self, delta=None) if self.pure else self, self.records, SCREEN.note)
+        released = release(self, self.records, SCREEN.note)
         show(released, self.as_json)  # first: it is paid for
         self.write_files(released)
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from local_dp.checks import check_whole
 from local_dp.experiments.api.costs import mix
 from local_dp.experiments.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
 from local_dp.experiments.api.plan import ANY, plan
@@ -19,8 +18,6 @@ from local_dp.shuffle.central import Behind
 
 if TYPE_CHECKING:  # what measures takes a while to import
     from local_dp.experiments.api.sweep import Sweep
-
-MOST_WORKERS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +54,8 @@ class Measuring(Drawn):
     as_json: bool = json_option("the table")
 
     def measure(self, sweep: "Sweep") -> None:
-        from local_dp.experiments.api.sweep import cores, swept
+        from local_dp.experiments.api.sweep import swept
 
-        check_whole("workers", self.workers or cores(), 1, MOST_WORKERS)
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
         def progress(point: str, done: int, total: int) -> None:
@@ -67,7 +63,7 @@ class Measuring(Drawn):
 
         SCREEN.working("measuring")
         with SCREEN.resumable():
-            compared = swept(sweep, self.out, progress, cluster=self.cluster, workers=self.workers or cores(), drawing=self.drawing, formats=formats)
+            compared = swept(sweep, self.out, progress, cluster=self.cluster, workers=self.workers, drawing=self.drawing, formats=formats)
         show(compared, self.as_json)
         if not self.as_json:
             SCREEN.tell(f"\ntable: {self.out}\nfigure: {self.out.with_suffix(f'.{formats[0]}')}")

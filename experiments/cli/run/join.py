@@ -30,7 +30,7 @@ from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import named, runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
-from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
+from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
@@ -201,7 +201,7 @@ class Answering(Role):
         envelopes = UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
         policy = Policy(None if self.allow is None else frozenset(self.allow))
         store, noise = self._store(member)
-        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy, self.person)
+        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy, self.person or "")
         bus = BlockingBus(
             Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes), idle=self.idle
         )
@@ -213,7 +213,8 @@ class Answering(Role):
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
         if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
-            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; start it again, with a longer --idle if the run goes on")
+            why = bus.lost or "start it again, with a longer --idle if the run goes on"
+            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}")
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 
@@ -318,7 +319,7 @@ class Resume:
 
     run: str = argument("The run.", metavar="RUN")
     journal: Path | None = option(None, FOLDER, metavar="DIR")
-    broker: str = option("", "The broker, if its address has changed or has a user and a password, which are not stored", metavar="URL")
+    broker: str | None = option(None, "The broker, if its address has changed or has a user and a password, which are not stored", metavar="URL")
     as_json: bool = json_option("the outcome")
 
     def __call__(self) -> int:
@@ -326,12 +327,12 @@ class Resume:
             if journal.began.get("protocol") == POLL:
                 from local_dp.experiments.cli.run.poll import continued
 
-                return continued(journal, self.broker or EMBEDDED, None, self.as_json)
+                return continued(journal, self.broker, None, self.as_json)
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {named(self.run, journal.folder)}` prints its outcome")
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
                 options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
-                if self.broker:
+                if self.broker is not None:
                     options["broker"] = self.broker
                 server, protocol, given = Server(**_typed(options)), journal.began["protocol"], journal.began["given"]
             return server(find_protocol(protocol), given, journal)

@@ -64,7 +64,7 @@ class Ask:
     name: str = option("", "Name or address in the link; default: this machine's address", metavar="NAME")
     port: int = option(0, "Port of the pages; default: a free one", metavar="P")
     cert: Path | None = option(None, "Certificate and key in PEM; default with --host: a new one, whose fingerprint is printed", metavar="FILE")
-    broker: str = option(EMBEDDED, "A broker of your own, in place of the embedded one", metavar="URL")
+    broker: str | None = option(None, "A broker of your own, in place of the embedded one", usual=EMBEDDED, metavar="URL")
     journal: Path | None = option(None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR")
     resume: str = option("", "Continue this poll, which was interrupted", metavar="NAME")
     as_json: bool = json_option("the result")
@@ -97,8 +97,9 @@ class Ask:
             KeyedNoise(self.seed)
             if not self.demo:
                 raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
-        if self.broker != EMBEDDED and Address.parse(self.broker).transport == "websockets":
-            raise InputError(f"the broker is {without_user(self.broker)!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
+        broker = EMBEDDED if self.broker is None else self.broker
+        if broker != EMBEDDED and Address.parse(broker).transport == "websockets":
+            raise InputError(f"the broker is {without_user(broker)!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         if self.game:
             Game.of(epsilon, 1, 0)
         questions = Questions(TITLE, ()) if self.game else read(self.question, epsilon)
@@ -113,7 +114,7 @@ class Ask:
             host=self.host,
             name=name,
             port=port,
-            broker=self.broker,
+            broker=broker,
             seed=self.seed,
             until=moment(self.until, datetime.now()).timestamp() if self.until else None,
             demo=self.demo,
@@ -133,7 +134,7 @@ class Ask:
         return pem
 
 
-def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:
+def continued(journal: Journal, broker: str | None, out: Path | None, as_json: bool) -> int:
     """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
     check_installed(*NEEDED)
     name = named(journal.run, journal.folder)
@@ -143,7 +144,7 @@ def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) ->
         raise InputError(f"poll {journal.run!r} is over; `local-dp show {name}` prints its result")
     with reading(f"{journal.run}{SUFFIX}", "begin another poll"):
         plan = Plan.from_dict(journal.began)
-    plan = plan if broker == EMBEDDED else replace(plan, broker=broker)
+    plan = plan if broker is None else replace(plan, broker=broker)
     site = site_of(plan)
     with listening(plan.host, plan.port) as listener:
         poll = Poll(plan, journal, site, listener)
