@@ -102,9 +102,10 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
     wrong = Ask.of(LocalQuery(MaskedIndex(4), SignedBlocks(5.0, k=4), Cohort(0, 100)), bytes(16))
     second = Ask.of(LocalQuery(list_, SignedBlocks(5.0, k=6), Cohort(0, 100)), bytes(16))
     game: dict[str, Any] = {"questions": Questions("a game", ()), "game": 5.0, "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1}}
-    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (3, (ours,)), (1, (ours, second))]
+    other_bit = second.model_copy(update={"query_params": {**second.query_params, "asked": 0b110}})
+    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (2, (other_bit,)), (3, (ours,)), (2, (ours,)), (1, (ours, ours))]
     *codes, (first,), more = _page(tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game)["answers"]
-    assert (codes, more) == (["bad-query"] * 5, "bad-query")
+    assert (codes, more) == (["bad-query"] * 6 + ["budget"], "budget")
     assert (first["text"], first["question"]["labels"][first["answer"]]) == ("Round 1: which bit of r does your label show?", "bit 5 is 1")
     assert first["meaning"] == first["question"]["labels"][int(first["bits"], 2)]
     game["record"] |= {"b": 0}

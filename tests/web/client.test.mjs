@@ -135,7 +135,7 @@ test("a page sees the coin that was used, and after a reload the bits alone", as
   const store = new MemoryStore();
   const { sent } = await client({ store, words: givenWords([5n]) }).answer(request());
   assert.deepEqual(sent, [{ ask: 0, report: 0, bits: "00000000", drawn: { value: 1, word: 5n, edge: 1155094610n, total: 1n << 32n } }]);
-  assert.deepEqual(await client({ store }).past(), [{ round: 1, nano: 1e9, sent: [{ ...sent[0], drawn: null }] }]);
+  assert.deepEqual(await client({ store }).past(), [{ round: 1, nano: 1e9, asks: undefined, sent: [{ ...sent[0], drawn: null }] }]);
   const [shown] = describe(request(), 0);
   assert.deepEqual([shown.nano, percent(shown.odds), percent(shown.odds, 2)], [1e9, 27, 26.89]);
 });
