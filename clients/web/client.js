@@ -155,12 +155,14 @@ export class Client {
   }
 
   /**
-   * The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show.
-   * @param {import("./wire.js").Ask} ask
-   * @param {number} _round in which it is asked
+   * The query and the randomizer of each ask, which fit the columns and each other. Throws RefusedError. It sees all asks of a round to this client,
+   * so that a page may override it to answer what it shows, as often as it shows it, and nothing else.
+   * @param {import("./plan.js").Placed[]} asks
+   * @param {number} _round in which they are asked
+   * @returns {Promise<import("./plan.js").Built[]>}
    */
-  built(ask, _round) {
-    return built(ask, this.schema, this.policy);
+  async built(asks, _round) {
+    return asks.map(({ ask }) => built(ask, this.schema, this.policy));
   }
 
   /**
@@ -201,9 +203,13 @@ export class Client {
    * @returns {{report: number, drawn: Drawn}}
    */
   draw(round, place, ask, value, randomizer) {
-    const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
     const word = randomizer.leading(this.words.word(randomizer.width, round, place));
-    return { report: randomizer.sample(value, word, cell), drawn: { value, word, edge: randomizer.edge(value), total: randomizer.total } };
+    return { report: randomizer.sample(value, word, this.cell(ask, randomizer)), drawn: { value, word, edge: randomizer.edge(value), total: randomizer.total } };
+  }
+
+  /** Of the public coin. @param {import("./wire.js").Ask} ask @param {import("./randomizers/finite.js").Finite} randomizer */
+  cell(ask, randomizer) {
+    return randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
   }
 
   /** Notes a round that the server confirms to have stored. @param {import("./wire.js").Receipt} receipt @returns {Promise<boolean>} */
@@ -228,11 +234,11 @@ export class Client {
   }
 
   /**
-   * The answers of earlier visits, by round: the bits that were sent, never the true ones.
-   * @returns {Promise<{round: number, nano: number, sent: Sent[]}[]>}
+   * The answers of earlier visits, by round: the bits that were sent, never the true ones; with the asks, where a page keeps them.
+   * @returns {Promise<{round: number, nano: number, asks: any[] | undefined, sent: Sent[]}[]>}
    */
   async past() {
-    return (await this.store.entries(this.run)).map((entry) => ({ round: entry.round, nano: entry.nano, sent: sentOf(entry) }));
+    return (await this.store.entries(this.run)).map((entry) => ({ round: entry.round, nano: entry.nano, asks: entry.asks, sent: sentOf(entry) }));
   }
 
   /** @param {number} start @param {number} stop */

@@ -20,29 +20,22 @@ import { build, verify } from "./randomizers/index.js";
  * @property {number} [bytes] of reports that it keeps
  */
 
-/**
- * @typedef {object} Planned One ask to the client.
- * @property {number} place its number in the round
- * @property {Ask} ask
- * @property {import("./queries.js").Query} query
- * @property {import("./randomizers/finite.js").Finite} randomizer
- * @property {string} what its label stands for, or empty
- * @property {Label | undefined} kept the outcome under its label
- * @property {boolean} first whether its label is new, and this its first ask
- */
+/** @typedef {{place: number, ask: Ask}} Placed One ask to the client, and its number in the round. */
+/** @typedef {{query: import("./queries.js").Query, randomizer: import("./randomizers/finite.js").Finite}} Built */
+/** @typedef {{what: string, kept: Label | undefined, first: boolean}} Memo `what` its label stands for, or empty; the outcome under it; whether it is new. */
+/** @typedef {Placed & Built & Memo} Planned */
 
 /**
  * The asks of a request to one client. Throws RefusedError, the same for every record.
  * @param {import("./wire.js").Request} request
- * @param {import("./client.js").Client} client whose `built` makes the query and the randomizer of an ask
+ * @param {import("./client.js").Client} client whose `built` makes the query and the randomizer of each ask
  * @returns {Promise<Planned[]>}
  */
 export async function plan(request, client) {
+  const asks = [...request.asks.entries()].flatMap(([place, ask]) => (client.isIn(ask.start, ask.stop) ? [{ place, ask }] : []));
+  const made = await client.built(asks, request.round);
   /** @type {Planned[]} */
-  const planned = [];
-  for (const [place, ask] of request.asks.entries()) {
-    if (client.isIn(ask.start, ask.stop)) planned.push({ place, ask, ...client.built(ask, request.round), what: meaning(ask), kept: undefined, first: false });
-  }
+  const planned = asks.map((each, at) => ({ ...each, ...made[at], what: meaning(each.ask), kept: undefined, first: false }));
   const totals = await client.store.totals(client.run);
   for (const each of planned) each.kept = each.what ? await client.store.label(each.ask.once) : undefined;
   for (const { randomizer } of planned) {
@@ -77,7 +70,7 @@ function checkLabels(planned, start) {
 export function check(planned, totals, { perRun, life, rounds, bytes }) {
   if (totals.rounds >= rounds || totals.size + sizeOf(planned) > bytes) throw new RefusedError("ceiling", `${totals.rounds} rounds are kept`);
   const nano = costOf(planned);
-  if (nano > 0 && (totals.run + nano > perRun || totals.life + nano > life)) {
+  if (nano > 0 && !(totals.run + nano <= perRun && totals.life + nano <= life)) {
     throw new RefusedError("budget", `${nano} nano-nats on top of ${totals.run} in this run and ${totals.life} for life`);
   }
 }
@@ -97,6 +90,7 @@ export function sizeOf(planned) {
  * @param {Ask} ask
  * @param {import("./record.js").Schema} schema
  * @param {Required<Policy>} policy
+ * @returns {Built}
  */
 export function built(ask, schema, policy) {
   const query = buildQuery(ask.query, ask.query_params);

@@ -13,6 +13,7 @@ import { RefusedError } from "./bytes.js";
  * @property {import("./wire.js").Line} line for the account
  * @property {Label[]} labels outcomes that labels keep from now on
  * @property {number} order the how-manieth of this store
+ * @property {any[]} [asks] the public asks, as a page showed them; a page may keep them
  */
 
 /** @typedef {{label: string, what: string, number: number, report: number}} Label The first outcome under a label, for life; `number` is the client's then. */

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.bounds.quantiles import search_error, search_rounds
+from local_dp.bounds.quantiles import search_error
 from local_dp.errors import InputError
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.text.layout import number
 from local_dp.interaction import AsyncOracle, run_async, translate
 from local_dp.oracles.local.asked import Cohort, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA
-from local_dp.protocols.search.quantiles import LEAST, Located, Quantiles
+from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.server.members import Roster
 from local_dp.server.round import Round
 from local_dp.tallies import Estimate, Tally
@@ -37,10 +37,6 @@ class Again(ABC, Generic[R]):
     result: R | None = None
     begun: bool = False
     over: bool = False
-
-    @abstractmethod
-    def rounds(self, people: int) -> int:
-        """How many rounds it has at the most."""
 
     @abstractmethod
     def places(self, first: Round | None, roster: Roster) -> Counts:
@@ -103,9 +99,6 @@ class Median(Again[Located]):
                 search = Quantiles(each.name, low=each.low, high=each.high, bins=BINS, rounds="several", tolerance=_NEAR)
                 return cls(epsilon=each.epsilon, place=place, question=each, search=search)
         raise InputError("--ask-again asks for the median of a number: add a question with low = 0 and high = 10")
-
-    def rounds(self, people: int) -> int:
-        return max(1, search_rounds(self.search.symbols, people, LEAST))
 
     def places(self, first: Round | None, roster: Roster) -> Counts:
         return np.flatnonzero(first.parts[self.place].answered) if first else np.arange(0)

@@ -79,9 +79,6 @@ class Game(Again[Concept]):
         population = MaskedParityList(d=BITS).synthetic(people, seed)
         return cls(epsilon=epsilon, population=population, outlook=outlook(epsilon), pauses=pauses)
 
-    def rounds(self, people: int) -> int:
-        return 2
-
     def places(self, first: Round | None, roster: Roster) -> Counts:
         return np.array([at for place in roster.places for at in range(place.start, place.stop)], dtype=np.int64)
 

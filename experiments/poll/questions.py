@@ -23,7 +23,7 @@ from local_dp.tallies import Estimate
 
 Kind: TypeAlias = Literal["yes-no", "labels", "number"]
 MOST, LONGEST = 20, 500  # questions of a poll; characters of a question
-MOST_EPSILON = 8.0  # that a page pays for one poll (LIMITS in pages/session.js)
+MOST_EPSILON = 8.0  # that a page pays for one poll (LIMITS in pages/respondent.js)
 MOST_LABELS, LONGEST_LABEL = 100, 100
 FILE_BYTES = 1 << 16
 EXAMPLE = 'write [[question]], text = "...", and for labels = ["a", "b"] or low = 0, high = 10 what is answered; epsilon = 1'

@@ -167,26 +167,16 @@ class Poll:
         return {**self._public, "open": self._phase == "open"}
 
     def _shown(self) -> dict[str, Any]:
-        """What a respondent's page is given, apart from whether the poll is open."""
-        plan, asks = self.plan, self.plan.questions.asks(self.plan.people)
-        questions = [
-            {
-                **question.to_dict(),
-                "query": ask.query.name,
-                "query_params": ask.query.params(),
-                "randomizer": ask.randomizer.name,
-                "randomizer_params": ask.randomizer.params(),
-            }
-            for question, ask in zip(plan.questions.questions, asks, strict=True)
-        ]
+        """The words and numbers that a respondent's page shows, apart from whether the poll is open. The page builds each ask from them."""
+        plan = self.plan
+        questions = [{**question.to_dict(), "randomizer": question.ask(plan.people).randomizer.name} for question in plan.questions.questions]
         return {
-            "version": 1,
+            "version": 2,
             "run": plan.run,
             "server": public(plan.key).hex(),
             "title": plan.questions.title,
             "questions": questions,
             "epsilon": self.epsilon,
-            "rounds": bool(questions) + (self._again.rounds(plan.people) if self._again else 0),
             "again": self._again and {**self._again.public(), "epsilon": self._again.epsilon},
             "people": plan.people,
             "private": plan.seed is None,

@@ -4,21 +4,28 @@ import { readFileSync } from "node:fs";
 
 const { folder, poll, requests, record } = JSON.parse(readFileSync(0, "utf8"));
 const at = (name) => import(`file://${folder}/${name}`);
-const { MemoryStore, build, decode, unhex } = await at("client/index.js");
-const { Respondent, parameters } = await at("respondent.js");
-const { chance } = await at("methods.js");
+const { MemoryStore, decode, unhex } = await at("client/index.js");
+const { Respondent } = await at("respondent.js");
+const { pollOf } = await at("shown.js");
 const { chanceOf } = await at("phrases.js");
 
-for (const question of poll.questions) question.labels = question.kind === "yes-no" ? ["no", "yes"] : (question.labels ?? []);
+const shown = pollOf(poll);
 const store = new MemoryStore();
-const client = new Respondent(poll, store, { perRun: Math.round(1e9 * poll.epsilon), life: 32e9 });
+const client = new Respondent(shown, store);
 client.take("p0", 0);
 client.say([1, 1, 7], record);
 const answers = [];
+let before = 0;
 for (const request of requests.map((each) => decode(unhex(each)))) {
-  const { refused, sent } = await client.answer(request);
-  answers.push(refused ? refused.code : client.fresh(request.round, sent));
+  const { refused } = await client.answer(request);
+  const told = await client.told();
+  answers.push(refused ? refused.code : told.slice(before));
+  before = told.length;
 }
-const [entry] = await store.entries(poll.run);
-const chances = poll.questions.map((question) => chanceOf(chance(build(question.randomizer, parameters(question.randomizer_params))), question));
-console.log(JSON.stringify({ answers, chances, kept: entry ? Respondent.kept(entry, poll.questions) : [], budget: await client.budget() }));
+const chances = shown.questions.map((question) => chanceOf(question.chance, question));
+console.log(JSON.stringify({ answers, chances, kept: await new Respondent(shown, store).told(), budget: await client.budget() }, text));
+
+/** Maps and bigints as plain data. */
+function text(_, value) {
+  return typeof value === "bigint" ? Number(value) : value instanceof Map ? Object.fromEntries(value) : value;
+}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
@@ -54,14 +53,16 @@ def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], record: dict[str
 def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     """The zone in which the coin fell is what happened to the answer; the bits on the page are those of the stored reply, now and after a reload."""
     page = _page(tmp_path, (1, ASKS), (1, ASKS))
-    yes, label, number = page["answers"][0]
+    (yes, label, number), again = page["answers"]
+    assert again == []
     in_first = [each["coin"]["at"] < each["coin"]["edge"] for each in (yes, label, number)]
     assert [yes["answer"], label["answer"], number["answer"]] == [1, 1, 7]
     assert in_first == [yes["meaning"] == "no", label["meaning"] != "green", number["bits"] == "1"]
     assert abs(yes["coin"]["edge"] - 0.26894) < 1e-4
     assert abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4  # 7 of 0 to 10, at epsilon 0.5
-    for again in (page["answers"][1], page["kept"]):
-        assert [each["bits"] for each in again] == [yes["bits"], label["bits"], number["bits"]]
+    assert [[each[name] for name in ("text", "bits", "meaning")] for each in page["kept"]] == [
+        [each[name] for name in ("text", "bits", "meaning")] for each in (yes, label, number)
+    ]
     assert all(each["answer"] is None and each["coin"] is None for each in page["kept"])
     assert page["chances"][0] == "In 27 of 100 cases your phone will say the opposite, and nobody can know when."
     assert page["budget"]["run"] == 2_500_000_000
@@ -75,7 +76,7 @@ def test_a_page_answers_what_it_shows_and_nothing_else(tmp_path: Path) -> None:
     costly = first.model_copy(update={"randomizer_params": {"epsilon": 3.0}})
     page = _page(tmp_path, (1, (other,)), (1, (weaker,)), (1, (THRESHOLD,)), (1, ASKS), (2, (THRESHOLD,)), (3, (costly,)), (4, ASKS))
     assert len(page["answers"].pop(3)) == 3
-    assert page["answers"] == ["bad-query", "bad-query", "bad-query", "bad-query", "budget", "bad-query"]
+    assert page["answers"] == ["bad-query"] * 6
     assert page["budget"]["run"] == 2_500_000_000
 
 
@@ -83,10 +84,11 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     """A threshold of the announced number, at its epsilon, in an announced round: answered once, in words. Any other request of a later round is refused."""
     other = Ask.of(LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
     cheaper = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16))
-    late = 2 + Median.of(THREE).rounds(100)
-    asks = ((1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (late, (THRESHOLD,)), (late - 1, (THRESHOLD,)), (2, (THRESHOLD,)))
-    first, *refused, (second,), more = _page(tmp_path, *asks, ask_again=True)["answers"]
-    assert (len(first), refused, more) == (3, ["bad-query"] * 4, "budget")
+    asks = ((2, (THRESHOLD,)), (1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (3, (THRESHOLD,) * 2), (4, (THRESHOLD,)), (2, (THRESHOLD,)))
+    page = _page(tmp_path, *asks, ask_again=True)
+    early, first, *refused, (second,), more = page["answers"]
+    assert (early, len(first), refused, more) == ("bad-query", 3, [*["bad-query"] * 3, "budget"], "budget")
+    assert page["kept"][3]["text"] == second["text"]
     assert (second["text"], second["answer"]) == ("How many hours? Is your number below 4.5?", 0)  # it is 7
     assert second["meaning"] == {"0": "no", "1": "yes"}[second["bits"]]
     assert (second["coin"]["at"] < second["coin"]["edge"]) == (second["bits"] == "1")
@@ -100,12 +102,22 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
     wrong = Ask.of(LocalQuery(MaskedIndex(4), SignedBlocks(5.0, k=4), Cohort(0, 100)), bytes(16))
     second = Ask.of(LocalQuery(list_, SignedBlocks(5.0, k=6), Cohort(0, 100)), bytes(16))
     game: dict[str, Any] = {"questions": Questions("a game", ()), "game": 5.0, "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1}}
-    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (3, (ours,)), (1, (ours, second))]
+    other_bit = second.model_copy(update={"query_params": {**second.query_params, "asked": 0b110}})
+    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (2, (other_bit,)), (3, (ours,)), (2, (ours,)), (1, (ours, ours))]
     *codes, (first,), more = _page(tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game)["answers"]
-    assert (codes, more) == (["bad-query"] * 4 + ["budget"], "budget")
+    assert (codes, more) == (["bad-query"] * 6 + ["budget"], "budget")
     assert (first["text"], first["question"]["labels"][first["answer"]]) == ("Round 1: which bit of r does your label show?", "bit 5 is 1")
     assert first["meaning"] == first["question"]["labels"][int(first["bits"], 2)]
     game["record"] |= {"b": 0}
     ((last,),) = _page(tmp_path / "two", (2, (second,)), **game)["answers"]
     assert last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"  # two common ones, and the label -1
     assert "x at the places 0, 1, and does the label fit r = 00000101?" in last["text"]
+
+
+def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
+    """Exactly the questions on the page, in order, once each and without a label: a repeat, another order, a part and a label are refused, and cost nothing."""
+    labelled = tuple(ask.model_copy(update={"once": "label"}) for ask in ASKS)
+    asked = [(1, ASKS[:1] * 2), (1, ASKS[::-1]), (1, ASKS[:2]), (1, (*ASKS, ASKS[0])), (1, labelled), (1, ASKS)]
+    *refused, answered = _page(tmp_path, *asked)["answers"]
+    assert refused == ["bad-query"] * 5
+    assert [each["text"] for each in answered] == [question.text for question in THREE.questions]

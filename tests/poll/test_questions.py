@@ -110,7 +110,7 @@ def test_a_wrong_command_gets_one_line(arguments: tuple[str, ...], fault: str, t
 
 def test_the_page_pays_what_the_command_allows() -> None:
     """The limit of both is one number."""
-    (limit,) = re.findall(r"perRun: (\w+), life", (PAGES / "session.js").read_text().split("export const LIMITS")[1])
+    (limit,) = re.findall(r"perRun: (\w+), life", (PAGES / "respondent.js").read_text().split("export const LIMITS")[1])
     assert float(limit) == NANO * MOST_EPSILON
 
 

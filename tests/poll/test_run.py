@@ -183,7 +183,7 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
-    """What a respondent is shown: each ask as it will come, the budget of all rounds together, and no secret."""
+    """The words and numbers that a respondent is shown, the budget of all rounds together, and no secret; no parameter of a query that a screen lacks."""
 
     async def play() -> dict[str, Any]:
         async with serving(tmp_path, plan(ask_again=True)) as served:
@@ -193,9 +193,7 @@ def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
             return data
 
     data = asyncio.run(play())
-    assert (data["epsilon"], data["rounds"], data["again"]) == (3.0, 4, {"question": "q3", "epsilon": 0.5})
-    assert [(each["kind"], each["query"], each["randomizer"]) for each in data["questions"]] == [
-        ("yes-no", "question", "binary-rr"),
-        ("labels", "category", "grr"),
-        ("number", "bounded", "one-bit-mean"),
+    assert (data["epsilon"], data["again"]) == (3.0, {"question": "q3", "epsilon": 0.5})
+    assert data["questions"] == [
+        {**question.to_dict(), "randomizer": name} for question, name in zip(THREE.questions, ("binary-rr", "grr", "one-bit-mean"), strict=True)
     ]

@@ -88,13 +88,15 @@ test("an answer is drawn once, and kept by the store that has it", async () => {
 
 test("a page that knows better refuses what it does not show", async () => {
   class Careful extends Client {
-    built(ask) {
-      if (ask.query_params.get("text") !== "yes == 1") throw new RefusedError("bad-query");
-      return super.built(ask);
+    built(asks, round) {
+      if (asks.length !== 1 || asks[0].ask.query_params.get("text") !== "yes == 1") throw new RefusedError("bad-query");
+      return super.built(asks, round);
     }
   }
   const careful = new Careful({ run: "r", member: "m", start: 0, store: new MemoryStore(), policy: POLICY, record: { yes: 1n } });
   assert.equal(codeOf(await careful.answer(request({ query_params: new Map([["text", "yes == 0"]]) }))), "bad-query");
+  const { asks: [one], ...rest } = request();
+  assert.equal(codeOf(await careful.answer({ ...rest, asks: [one, one] })), "bad-query", "it sees the whole round");
   assert.equal((await careful.answer(request())).messages.length, 1);
 });
 
@@ -107,8 +109,8 @@ test("a channel that loses more than it costs is refused, before any word is dra
   }
   assert.throws(() => verify(new Loose(new Map([["epsilon", 1]]))), { code: "unverifiable" });
   class Careless extends Client {
-    built(ask) {
-      return { ...super.built(ask), randomizer: new Loose(new Map([["epsilon", 1]])) };
+    async built(asks, round) {
+      return (await super.built(asks, round)).map((made) => ({ ...made, randomizer: new Loose(new Map([["epsilon", 1]])) }));
     }
   }
   const careless = new Careless({ run: "r", member: "m", start: 0, store: new MemoryStore(), policy: POLICY, record: { yes: 1n }, words: givenWords([]) });
@@ -133,7 +135,7 @@ test("a page sees the coin that was used, and after a reload the bits alone", as
   const store = new MemoryStore();
   const { sent } = await client({ store, words: givenWords([5n]) }).answer(request());
   assert.deepEqual(sent, [{ ask: 0, report: 0, bits: "00000000", drawn: { value: 1, word: 5n, edge: 1155094610n, total: 1n << 32n } }]);
-  assert.deepEqual(await client({ store }).past(), [{ round: 1, nano: 1e9, sent: [{ ...sent[0], drawn: null }] }]);
+  assert.deepEqual(await client({ store }).past(), [{ round: 1, nano: 1e9, asks: undefined, sent: [{ ...sent[0], drawn: null }] }]);
   const [shown] = describe(request(), 0);
   assert.deepEqual([shown.nano, percent(shown.odds), percent(shown.odds, 2)], [1e9, 27, 26.89]);
 });

@@ -1,13 +1,13 @@
 /** The questions as a form, and the answers typed into it. */
 
 import { make } from "./dom.js";
-import { chanceOf, ratio } from "./phrases.js";
+import { chanceOf, epsilon, ratio } from "./phrases.js";
 
 /** @typedef {import("./session.js").Question} Question */
 
-/** One question with its answers and chances. @param {Question} question @param {number} place */
-export function field(question, place) {
-  const note = `note-${place}`;
+/** One question with its answers and chances. @param {Question} question @param {number} place @param {import("./shown.js").Again | null} again */
+export function field(question, place, again) {
+  const note = `note-${place}`, follows = again?.question === question.name && `Later your phone may report whether this number is below a threshold (\u03b5 = ${epsilon(again.nano)}).`;
   return make(
     "fieldset",
     { "aria-describedby": note },
@@ -15,6 +15,7 @@ export function field(question, place) {
     question.kind === "number" ? numeric(question, place) : choices(question, place),
     make("p", { class: "chance", id: note }, chanceOf(question.chance, question)),
     make("p", { class: "soft" }, ratio(question.nano)),
+    ...(follows ? [make("p", { class: "soft" }, follows)] : []),
   );
 }
 

@@ -3,6 +3,7 @@
 import { at, make, say } from "./dom.js";
 import { Card } from "./card.js";
 import { epsilon, times } from "./phrases.js";
+import { examine } from "./shown.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
@@ -104,7 +105,7 @@ function promised(state) {
 async function showSlow() {
   slow = true;
   const poll = await (await fetch("poll.json")).json();
-  new Slow(poll.questions[0]);
+  new Slow(examine(poll.questions[0], 0));
 }
 
 /** @param {string} what */

@@ -3,10 +3,11 @@
 import { at, say, stacked } from "./dom.js";
 import { answers, field } from "./forms.js";
 import { report } from "./coin.js";
-import { RefusedError, words } from "./client/index.js";
+import { InputError, RefusedError, words } from "./client/index.js";
 import { dealt } from "./game.js";
 import { epsilon, ratio } from "./phrases.js";
-import { LIMITS, Session } from "./session.js";
+import { LIMITS } from "./respondent.js";
+import { Session } from "./session.js";
 
 /** @typedef {import("./session.js").State} State */
 
@@ -42,16 +43,16 @@ function drawStatus(session) {
 }
 
 /** What is true of the poll, and of its second rounds. @param {Session} session */
-function phase({ state, poll: { again }, rounds }) {
+function phase({ state, poll: { again, questions }, sent }) {
   if (again?.bits) return state === "waiting" ? "playing" : state;
-  return state === "confirmed" && again && rounds.size < 2 ? "kept" : state;
+  return state === "confirmed" && again && sent?.length === questions.length ? "kept" : state;
 }
 
 /** @param {Session} session */
 function drawBudget(session) {
-  const { cost, poll: { questions, again }, spent: { run, life } } = session;
+  const { poll: { cost, questions, again }, spent: { run, life } } = session;
   const ahead = session.sent ? 0 : cost, what = again?.bits ? "The game costs" : questions.length === 1 ? "The question costs" : "All questions together cost";
-  const second = again && !again.bits ? ", with a second question that may follow about your number" : "";
+  const second = again && !again.bits ? `, with a second question that may follow (\u03b5 = ${epsilon(again.nano)})` : "";
   at("budget").hidden = false;
   const before = `${what} \u03b5 = ${epsilon(cost)}${second}. A smaller \u03b5 means more privacy.`;
   say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : before);
@@ -83,14 +84,14 @@ function drawSent(session) {
 
 /** @param {Session} session */
 function drawForm(session) {
-  const { poll, cost } = session, game = poll.again?.bits, one = poll.questions.length === 1;
+  const { poll } = session, game = poll.again?.bits, one = poll.questions.length === 1;
   say("title", poll.title);
   document.title = poll.title;
   const count = game ? GAME : `${one ? "One question" : `${poll.questions.length} questions`}. `;
   say("lead", `${count}Your phone randomizes ${game ? "its report" : "each answer"} before it sends it.`);
-  if (game) say("record", `${poll.again?.rule} Your phone reports once, in round 1 or in round 2. ${ratio(cost)}`);
+  if (game) say("record", `${poll.again?.rule} Your phone reports once, in round 1 or in round 2. ${ratio(poll.cost)}`);
   say("send", game ? "Take part" : one ? "Send my answer" : "Send my answers");
-  at("questions").replaceChildren(...poll.questions.map((question, place) => field(question, place)));
+  at("questions").replaceChildren(...poll.questions.map((question, place) => field(question, place, poll.again)));
   at("form").hidden = session.sent !== null;
 }
 
@@ -129,6 +130,6 @@ try {
 } catch (error) {
   say("title", "This poll cannot be shown");
   const gone = "The poll does not answer. It may be over, or the link is incomplete.";
-  say("status", error instanceof RefusedError ? `${REFUSED} ${words(error.code)}` : gone);
+  say("status", error instanceof InputError ? `${error.message} ${REFUSED}` : error instanceof RefusedError ? `${REFUSED} ${words(error.code)}` : gone);
   at("status").className = "status bad";
 }

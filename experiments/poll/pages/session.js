@@ -1,24 +1,11 @@
 /** A respondent's part in one poll: questions, policy, budget, key, and the member on the bus. It draws nothing. */
 
-import { BrowserStore, Member, Party, RefusedError, build, newKey, publicKey, hex, unhex, verify } from "./client/index.js";
-import { Respondent, parameters } from "./respondent.js";
-import { chance } from "./methods.js";
+import { BrowserStore, Member, Party, RefusedError, newKey, publicKey, hex, unhex } from "./client/index.js";
+import { LIMITS, Respondent } from "./respondent.js";
+import { pollOf } from "./shown.js";
 
-/**
- * @typedef {object} Question
- * @property {string} name of its column
- * @property {string} text
- * @property {"yes-no" | "labels" | "number"} kind
- * @property {string[]} labels of the answers, by their value where it is yes or no
- * @property {number} low of a number
- * @property {number} high
- * @property {number} nano what it costs, in nano-nats, computed here
- * @property {import("./methods.js").Chance} chance computed here
- * @property {string} query
- * @property {Record<string, any>} query_params
- * @property {string} randomizer
- * @property {Record<string, any>} randomizer_params
- */
+/** @typedef {import("./shown.js").Question} Question */
+/** @typedef {import("./shown.js").Poll} Poll */
 /**
  * @typedef {object} Sent what left the phone for one question; answer and coin are null after a reload
  * @property {string} text of the question
@@ -29,22 +16,10 @@ import { chance } from "./methods.js";
  * @property {string} meaning of the bits, in words
  * @property {import("./methods.js").Coin | null} coin
  */
-/**
- * @typedef {object} Poll as the server describes it
- * @property {string} run
- * @property {string} server its public key
- * @property {string} title
- * @property {boolean} open
- * @property {Question[]} questions
- * @property {number} rounds at the most
- * @property {{epsilon: number, question?: string, bits?: number, rule?: string} | null} again the number that may be asked about once more; or the game
- */
 /** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
 
 /** @typedef {{member: string, group: string, start: number, record?: import("./game.js").Example}} Place */
 
-/** What a phone allows, in nano-nats: for one poll, and for all polls of this address. @type {{perRun: number, life: number}} */
-export const LIMITS = { perRun: 8e9, life: 32e9 };
 const ROUND = 1;
 const [SOON, SLOWEST] = [500, 5000]; // milliseconds between two attempts to join
 
@@ -55,7 +30,7 @@ export class Session extends EventTarget {
     this.poll = poll;
     this.store = store;
     this.key = key;
-    this.cost = poll.questions.reduce((sum, question) => sum + question.nano, Math.round(1e9 * (poll.again?.epsilon ?? 0)));
+    this.client = new Respondent(poll, store);
     /** @type {State} */
     this.state = poll.open ? "idle" : "late";
     /** @type {string[]} codes of the requests that it did not answer */
@@ -64,11 +39,8 @@ export class Session extends EventTarget {
     this.dropped = [];
     /** @type {Sent[] | null} */
     this.sent = null;
-    /** @type {Set<number>} those that are shown */
-    this.rounds = new Set();
     this.spent = { run: 0, life: 0 };
-    /** @type {Respondent | null} */
-    this.client = null;
+    this.joins = false;
     /** @type {Member | null} */
     this.member = null;
     /** @type {import("./game.js").Example | null} the record of a game */
@@ -79,8 +51,7 @@ export class Session extends EventTarget {
 
   /** The poll of this address. Throws RefusedError where the page cannot take part in it, and other errors where there is none. */
   static async open() {
-    const poll = await (await fetch("poll.json")).json();
-    for (const question of poll.questions) examine(question);
+    const poll = pollOf(await (await fetch("poll.json")).json());
     const session = new Session(poll, await BrowserStore.open(), keyOf(poll.run));
     await session.remember();
     if (!session.sent) session.judge();
@@ -89,19 +60,18 @@ export class Session extends EventTarget {
 
   /** Refuses what its policy forbids before anybody is bothered with a question. */
   judge() {
-    const { run, life } = this.spent;
-    if (run + this.cost > LIMITS.perRun || life + this.cost > LIMITS.life) this.refuse("budget", ROUND);
+    const { run, life } = this.spent, { cost } = this.poll;
+    if (run + cost > LIMITS.perRun || life + cost > LIMITS.life) this.refuse("budget", ROUND);
   }
 
   /** What was sent and spent before, in this tab or in another one. */
   async remember() {
-    const [entry, ...later] = await this.store.entries(this.poll.run);
+    const sent = await this.client.told();
     this.spent = await this.store.totals(this.poll.run);
-    if (entry && !this.sent) {
-      this.sent = [entry, ...later].flatMap(each => Respondent.kept(each, this.poll.questions));
-      this.rounds = new Set([entry, ...later].map(({ round }) => round));
+    if (sent.length) {
+      this.sent = sent;
       if (["idle", "joining", "waiting"].includes(this.state)) this.state = "sent";
-      if (!this.client) void this.join(null);
+      void this.join(null);
     }
     this.changed();
   }
@@ -124,11 +94,9 @@ export class Session extends EventTarget {
 
   /** @param {number[] | null} answers null: answered before */
   async join(answers) {
-    if (this.client) return;
-    const { poll, store, key } = this;
-    const perRun = Math.min(LIMITS.perRun, this.cost); // no request costs more than the page said
-    const client = new Respondent(poll, store, { ...LIMITS, perRun });
-    this.client = client;
+    if (this.joins) return;
+    this.joins = true;
+    const { poll, client, key } = this;
     const place = await this.place();
     if (!place) return;
     client.take(place.member, place.start);
@@ -137,7 +105,7 @@ export class Session extends EventTarget {
     const url = new URL("bus", document.baseURI);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.member = new Member({ url: url.href, group: place.group, client, envelopes: Party.member(poll.run, unhex(poll.server), key) });
-    this.listen(this.member, client);
+    this.listen(this.member);
     this.member.start();
   }
 
@@ -153,16 +121,13 @@ export class Session extends EventTarget {
     }
   }
 
-  /** @param {Member} member @param {Respondent} client */
-  listen(member, client) {
+  /** @param {Member} member */
+  listen(member) {
     const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => {
       member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
     };
     on("state", state => this.follow(state));
-    on("answered", ({ round, sent }) => {
-      const fresh = this.rounds.has(round) ? [] : client.fresh(round, sent);
-      if (fresh.length) this.sent = [...(this.sent ?? []), ...fresh];
-      if (fresh.length) this.rounds.add(round);
+    on("answered", () => {
       if (this.state !== "confirmed") this.state = "sent";
       this.others.postMessage("sent");
       void this.remember();
@@ -177,7 +142,7 @@ export class Session extends EventTarget {
       this.others.postMessage("confirmed");
       void this.remember();
     });
-    on("ended", () => this.become(this.sent ? "closed" : "late"));
+    on("ended", () => void this.remember().then(() => this.become(this.sent ? "closed" : "late")));
   }
 
   /** @param {string} state of the connection */
@@ -205,16 +170,6 @@ export class Session extends EventTarget {
   changed() {
     this.dispatchEvent(new Event("change"));
   }
-}
-
-/** Computes the cost and the chances of a question from its own copy of the method. Throws RefusedError. @param {Question} question */
-function examine(question) {
-  const randomizer = build(question.randomizer, parameters(question.randomizer_params));
-  verify(randomizer);
-  question.nano = randomizer.nano;
-  question.chance = chance(randomizer);
-  if (question.kind === "yes-no") question.labels = ["no", "yes"];
-  question.labels ??= [];
 }
 
 /** This browser's key in a poll: kept, so that a reload is the same person. Throws RefusedError("store"). @param {string} run */

@@ -5,7 +5,6 @@ import { build, systemWords } from "./client/index.js";
 import { drawn, zone } from "./coin.js";
 import { bits, coin, meaning } from "./methods.js";
 import { percent } from "./phrases.js";
-import { parameters } from "./respondent.js";
 
 /** @typedef {import("./session.js").Question} Question */
 
@@ -16,10 +15,10 @@ const any = n => Number(systemWords.word(64, 0, 0) % BigInt(n));
 
 /** The steps of a new made-up respondent. @param {Question} question @returns {Node[]} */
 function steps(question) {
-  const randomizer = /** @type {any} */ (build(question.randomizer, parameters(question.randomizer_params)));
+  const randomizer = /** @type {any} */ (build(question.randomizer, question.randomizer_params));
   const name = NAMES[any(NAMES.length)], { low, high } = randomizer.domain;
   const share = any(101) / 100, value = question.kind === "number" ? Math.round(low + share * (high - low)) : any(high + 1);
-  const labels = question.kind === "yes-no" ? ["no", "yes"] : question.labels;
+  const { labels } = question;
   const truth = question.kind === "number" ? String(Number((question.low + share * (question.high - question.low)).toPrecision(3))) : labels[value];
   const cell = any(randomizer.cells), word = randomizer.leading(systemWords.word(randomizer.width, 0, 0));
   const report = randomizer.sample(value, word, cell), fell = coin(randomizer, value, word);
