@@ -16,7 +16,6 @@ FIRST_RETRY, SLOWEST_RETRY = 0.1, 2.0  # seconds
 CUT_RETRY = 0.5  # the most after a connection that was cut soon: shorter than a server waits for a member that is gone
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
-AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
 _PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443, LOCAL: 1883}
 _SCHEMES = {("tcp", False): "mqtt", ("tcp", True): "mqtts", ("websockets", False): "ws", ("websockets", True): "wss"}
 _WEB_PATH = "/mqtt"

@@ -15,7 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import AGAIN, FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
+from local_dp.bus.address import FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.errors import BusError
 
@@ -66,7 +66,6 @@ class BlockingBus:
         self._client: paho.Client | None = None
         self._inbox: deque[Delivery] = deque()
         self._joined = False
-        self._timeout = TIMEOUT
         self.lost = ""  # why there is no connection now
 
     async def publish(self, topic: str, payload: bytes) -> None:
@@ -93,8 +92,7 @@ class BlockingBus:
             joined = float("inf")
             try:
                 client = self._connect()
-                give_up, joined, self._timeout = float("inf"), time.monotonic(), AGAIN
-                self.lost = ""
+                give_up, joined, self.lost = float("inf"), time.monotonic(), ""
                 yield CONNECTED
                 while self._client is client and self._left() > 0:
                     while self._inbox:
@@ -105,7 +103,6 @@ class BlockingBus:
                 self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try tells
                 if time.monotonic() >= give_up:
                     raise BusError(self.lost) from error
-                self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
             except KeyboardInterrupt:
                 self._client = None  # without a goodbye, the broker sends our will
                 raise
@@ -133,10 +130,10 @@ class BlockingBus:
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
         client.on_message = lambda client, data, message: self._inbox.append(Delivery(message.topic, bytes(message.payload)))
         client.on_socket_open = self._on_open
-        client.connect_timeout = self._timeout
+        client.connect_timeout = TIMEOUT
         self._joined = False
         client.connect(address.host, address.port, KEEPALIVE)
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + min(TIMEOUT, self._left())
         while not self._joined:
             if time.monotonic() >= end:
                 raise _LostError("no answer")

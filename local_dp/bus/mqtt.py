@@ -4,24 +4,25 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
-from local_dp.bus.address import AGAIN, FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
+from local_dp.bus.address import FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = ("Bad user name or password", "Not authorized")  # names of a broker's answers; their numbers mean something else elsewhere
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
+_LOST = "the connection was lost"
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
-Answers = TypeVar("Answers")
+Answer = TypeVar("Answer")
 
 
 class MqttBus:
@@ -32,9 +33,7 @@ class MqttBus:
         self.identifier = identifier
         self.filters = filters
         self.will = will
-        self._standing = set[str]()  # the filters of the connection
-        self._client: aiomqtt.Client | None = None
-        self._timeout = TIMEOUT
+        self._connection: _Connection | None = None
         self.lost = str(unreachable(address, Exception("no answer yet")))  # why there is no connection now
 
     def _new_client(self) -> aiomqtt.Client:
@@ -48,7 +47,7 @@ class MqttBus:
             protocol=aiomqtt.ProtocolVersion.V311,
             clean_session=True,
             keepalive=KEEPALIVE,
-            timeout=self._timeout,
+            timeout=TIMEOUT,
             tls_context=address.context() if address.tls else None,
             will=aiomqtt.Will(*self.will) if self.will else None,
             transport=address.transport,
@@ -59,35 +58,26 @@ class MqttBus:
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Hands a message to the broker; without a connection it is dropped, as the network might have done."""
-        if self._client is None:
+        connection = self._connection
+        if connection is None:
             return
         try:
-            await self._client.publish(topic, payload)
-        except aiomqtt.MqttError:
-            self._client = None
+            await connection.answered(connection.client.publish(topic, payload))
+        except aiomqtt.MqttError as error:
+            connection.lose(error)
 
     async def listen(self, filters: Sequence[str]) -> None:
         """Subscribes to the new `filters` and leaves the others, in this order and at once; an answer comes after all earlier messages.
 
         A later connection begins with them. If the broker refuses one, the old filters hold again.
         """
-        before, self.filters, client = self.filters, filters, self._client
-        if client is None:
+        before, self.filters, connection = self.filters, filters, self._connection
+        if connection is None:
             return
         with suppress(aiomqtt.MqttError):  # the connection is lost, or will be heard as before until there are others to hear
-            if not await self._changed(client, filters):
+            if not await connection.change(filters):
                 self.filters = before
-                await self._changed(client, before)
-
-    async def _changed(self, client: aiomqtt.Client, filters: Sequence[str]) -> bool:
-        """Whether the broker grants all of these."""
-        wanted, standing = set(filters), self._standing
-        new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
-        self._standing = wanted
-        leaving = [client.unsubscribe(some) for some in _packets(old)]
-        answers = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
-        granted = (reason for answer in await _answered(client, answers) for reason in answer or ())
-        return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
+                await connection.change(before)
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
@@ -99,27 +89,25 @@ class MqttBus:
         pause = FIRST_RETRY / 2
         while True:
             joined = float("inf")
+            connection = _Connection(self._new_client())
             try:
-                client = self._new_client()
-                inbox = _Inbox(client)
-                async with client:
-                    self._standing = set()
+                async with connection.client:
+                    connection.joined()
                     filters = self.filters
-                    if not await self._changed(client, filters):
+                    if not await connection.change(filters):
                         raise refused_topics(self.address, self.identifier, filters)
-                    self._client, give_up, joined, self._timeout = client, None, loop.time(), AGAIN
-                    client.timeout, self.lost = TIMEOUT, ""
+                    self._connection, give_up, joined, self.lost = connection, None, loop.time(), ""
                     if self.filters is not filters:
                         await self.listen(self.filters)
                     yield CONNECTED
-                    async with aclosing(inbox.deliveries()) as deliveries:
-                        async for delivery in deliveries:
-                            yield delivery
+                    while True:
+                        yield await connection.next()
             except aiomqtt.MqttError as error:
-                self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
-                self._client = None
+                connection.close()
                 self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try tells
                 self._raise_if_final(error, give_up)
+            finally:
+                self._connection = None
             pause = pause_after(pause, loop.time() - joined)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
 
@@ -130,46 +118,77 @@ class MqttBus:
             raise unreachable(self.address, error) from error
 
 
-async def _answered(client: aiomqtt.Client, answers: asyncio.Future[Answers]) -> Answers:
-    """The broker's answers. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
-    end = client._disconnected
-    try:
-        await asyncio.wait((answers, end), return_when=asyncio.FIRST_COMPLETED)
-        if not answers.done():
-            raise aiomqtt.MqttError("the connection was lost") from end.exception()
-        return answers.result()
-    finally:
-        answers.cancel()
-
-
 def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
     return (list(filters[at : at + _FILTERS]) for at in range(0, len(filters), _FILTERS))
 
 
-class _Inbox:
-    """The messages of a connection, taken from paho: aiomqtt makes two tasks for each, which halves the speed under a flood."""
+class _Connection:
+    """One connection: its client, its filters, its messages. It has them from paho: aiomqtt makes two tasks for each, which halves the speed under a flood."""
 
     def __init__(self, client: aiomqtt.Client) -> None:
         self.client = client
+        self._standing = set[str]()  # its filters
         self._waiting: deque[Delivery] = deque()
         self._stirred = asyncio.Event()
-        client._client.on_message = self._keep
+        self._paho = client._client
+        self._paho.on_message, self._paho.on_disconnect, self._paho.on_socket_register_write = self._keep, self._lost, self._write
 
     def _keep(self, client: object, data: object, message: Any) -> None:
         self._waiting.append(Delivery(message.topic, bytes(message.payload)))
         self._stirred.set()
 
-    async def deliveries(self) -> AsyncGenerator[Delivery, None]:
-        """Every message, until the connection breaks: MqttError."""
-        end = asyncio.ensure_future(anext(self.client.messages))  # it never gives a message, and ends with the connection
-        end.add_done_callback(lambda ended: self._stirred.set())
+    def _lost(self, *details: Any) -> None:
+        """Ends the wait for the broker's welcome too; aiomqtt itself would wait for its timeout."""
+        if not self.client._connected.done():
+            self.client._connected.set_exception(aiomqtt.MqttError(_LOST))
+        self.client._on_disconnect(*details)
+
+    def _write(self, client: object, data: object, line: Any) -> None:
+        self.client._loop.call_soon_threadsafe(self._write_to, line)
+
+    def _write_to(self, line: Any) -> None:
+        """Passes over a connection that was lost meanwhile, as aiomqtt does not: its socket's number may be another one's."""
+        if line.fileno() >= 0:
+            self.client._loop.add_writer(line, self._paho.loop_write)
+
+    def joined(self) -> None:
+        """The broker's welcome has come."""
+        self.client._disconnected.add_done_callback(lambda end: self._stirred.set())
+
+    def lose(self, error: aiomqtt.MqttError) -> None:
+        """Ends it, where the broker does not read what it is sent."""
+        if not self.client._disconnected.done():
+            self.client._disconnected.set_exception(error)
+
+    def close(self) -> None:
+        """Closes its socket, which aiomqtt leaves open after a timeout."""
+        self._paho._sock_close()
+
+    async def next(self) -> Delivery:
+        """The next message. Raises MqttError once the connection is lost."""
+        while not self._waiting:
+            if self.client._disconnected.done():
+                raise aiomqtt.MqttError(_LOST) from self.client._disconnected.exception()
+            self._stirred.clear()
+            await self._stirred.wait()
+        return self._waiting.popleft()
+
+    async def answered(self, call: Awaitable[Answer]) -> Answer:
+        """The broker's answer. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
+        end, answer = self.client._disconnected, asyncio.ensure_future(call)
         try:
-            while not end.done():
-                self._stirred.clear()
-                while self._waiting:
-                    yield self._waiting.popleft()
-                if not end.done():
-                    await self._stirred.wait()
-            end.result()
+            await asyncio.wait((answer, end), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise aiomqtt.MqttError(_LOST) from end.exception()
+            return answer.result()
         finally:
-            end.cancel()
+            answer.cancel()
+
+    async def change(self, filters: Sequence[str]) -> bool:
+        """Whether the broker grants all of these."""
+        wanted, standing, self._standing = set(filters), self._standing, set(filters)
+        new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
+        leaving = [self.client.unsubscribe(some) for some in _packets(old)]
+        answers = asyncio.gather(*(self.client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        granted = (reason for answer in await self.answered(answers) for reason in answer or ())
+        return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)

@@ -3,11 +3,13 @@
 import asyncio
 import socket
 import ssl
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiomqtt
 import pytest
@@ -21,7 +23,7 @@ from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, p
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
-from local_dp.bus.mqtt import MqttBus
+from local_dp.bus.mqtt import MqttBus, _Connection
 from local_dp.errors import BusError, InputError
 from local_dp.server.quorum import GRACE
 from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
@@ -102,9 +104,8 @@ def test_a_broker_that_refuses_us_or_the_topics_is_an_error(answers: tuple[Answe
 @both
 def test_a_broker_that_is_busy_is_asked_again(events: Events) -> None:
     """Busy is no wrong password, nor is a connection that is closed at once: each is tried again."""
-    closed: list[tuple[Callable[[bytes], bytes], ...]] = [()] if events is _client else []  # aiomqtt waits there as long as for an answer
-    with scripted((said(BUSY),), *closed, (said(WELCOME), granted())) as (address, _):
-        assert events(address, 1) == [CONNECTED]
+    with scripted((said(BUSY),), (), (said(WELCOME), granted())) as (address, _):
+        assert events(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
     figure("class 8", "busy, and closed without an answer, are tried again")
 
 
@@ -289,7 +290,7 @@ def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
             await hearing.listen(["t/1", "t/2"])
             running.restart()
             again = asyncio.ensure_future(anext(events))
-            while hearing._client is not None:
+            while hearing._connection is not None:
                 await asyncio.sleep(0.01)
             await hearing.listen(["t/2"])
             assert await asyncio.wait_for(again, WAIT) == CONNECTED
@@ -302,13 +303,83 @@ def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
         asyncio.run(play())
 
 
+def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:
+    """A publish that is under way ends with its connection, which the loop forgets; the next connection speaks."""
+
+    async def play(address: Address) -> float:
+        errors = list[object]()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: errors.append(context))
+        bus = MqttBus(address, "s", ["t"])
+        async with aclosing(await _joined(bus)) as events:
+            again = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0)
+            time.sleep(0.4)  # until the broker has hung up, unseen
+            began = loop.time()
+            await bus.publish("t", b"lost")
+            ended = loop.time() - began
+            assert await again == CONNECTED
+            await bus.publish("t", b"later")
+        assert errors == []
+        return ended
+
+    with scripted((said(WELCOME), granted()), (said(WELCOME), granted())) as (address, received):
+        assert asyncio.run(play(address)) < TIMEOUT / 2
+    assert b"later" in b"".join(received)
+
+
+def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that does not leave in time ends its own connection."""
+    monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 0.5)
+    given_up = threading.Event()
+
+    def deaf(packet: bytes) -> bytes:
+        given_up.wait(WAIT)
+        return b""
+
+    async def play(address: Address) -> None:
+        bus = MqttBus(address, "s", ["t"])
+        async with aclosing(await _joined(bus)) as events:
+            again = asyncio.ensure_future(anext(events))
+            connection: Any = bus._connection
+            await bus.publish("t", bytes(1 << 25))
+            await asyncio.sleep(0.01)
+            given_up.set()
+            assert connection.client._client.socket() is None
+            assert await asyncio.wait_for(again, WAIT) == CONNECTED
+            await bus.publish("t", b"later")
+
+    with scripted((said(WELCOME), granted(), deaf), (said(WELCOME), granted())) as (address, received):
+        asyncio.run(play(address))
+    assert b"later" in b"".join(received)
+
+
+def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
+    """A change that the broker never answers is made good, and the next change begins from there."""
+    packets = list[bytes]()
+
+    def noted(answer: Answer) -> Answer:
+        return lambda packet: packets.append(packet) or answer(packet)  # type: ignore[func-returns-value]
+
+    async def play(address: Address) -> None:
+        bus = MqttBus(address, "s", ["t"])
+        async with aclosing(await _joined(bus)) as events:
+            again = asyncio.ensure_future(anext(events))
+            await asyncio.wait_for(bus.listen(["t", "u"]), TIMEOUT / 2)
+            assert await again == CONNECTED
+            await bus.listen(["u"])
+
+    both_granted, left = (lambda packet: b"\x90\x04" + packet[2:4] + b"\0\0"), (lambda packet: b"\xb0\x02" + packet[2:4])
+    with scripted((said(WELCOME), granted(), said(b"")), (said(WELCOME), noted(both_granted), noted(left))) as (address, _):
+        asyncio.run(play(address))
+    assert [packet[4:] for packet in packets] == [b"\0\x01t\0\0\x01u\0", b"\0\x01t"]
+
+
 class _Refusing:  # a connection to a broker that grants only "t"
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[str, ...]]] = []
-
-    @property
-    def _disconnected(self) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().create_future()
+        self._client = SimpleNamespace()
+        self._disconnected = asyncio.Future[None]()
 
     async def subscribe(self, topics: list[tuple[str, int]]) -> list[int]:
         self.said.append(("subscribe", tuple(topic for topic, _ in topics)))
@@ -319,14 +390,17 @@ class _Refusing:  # a connection to a broker that grants only "t"
 
 
 def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
-    bus, connection = MqttBus(Address("127.0.0.1", 1), "s", ["t"]), _Refusing()
-    client: Any = connection
-    bus._client, bus._standing = client, {"t"}
-    asyncio.run(bus.listen(["a", "b"]))
-    there = [("subscribe", ("a", "b")), ("unsubscribe", ("t",))]
-    back = [("subscribe", ("t",)), ("unsubscribe", ("a", "b"))]
-    assert [(what, tuple(sorted(topics))) for what, topics in connection.said] == there + back
-    assert (bus.filters, bus._standing) == (["t"], {"t"})
+    async def play() -> None:
+        bus, client = MqttBus(Address("127.0.0.1", 1), "s", ["t"]), _Refusing()
+        connection: Any = _Connection(cast("Any", client))
+        bus._connection, connection._standing = connection, {"t"}
+        await bus.listen(["a", "b"])
+        there = [("subscribe", ("a", "b")), ("unsubscribe", ("t",))]
+        back = [("subscribe", ("t",)), ("unsubscribe", ("a", "b"))]
+        assert [(what, tuple(sorted(topics))) for what, topics in client.said] == there + back
+        assert (bus.filters, connection._standing) == (["t"], {"t"})
+
+    asyncio.run(play())
 
 
 class _Private(Session):  # type: ignore[misc]  # amqtt has no types
