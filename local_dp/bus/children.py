@@ -1,8 +1,10 @@
-"""Helper processes of a run: the same interpreter, the same modules."""
+"""Helper processes of a run: the same interpreter, the same modules; and a folder that outlives none of them."""
 
 import os
 import resource
+import subprocess
 import sys
+from tempfile import TemporaryDirectory
 
 from local_dp.errors import InputError
 
@@ -18,6 +20,20 @@ def python(module: str, *arguments: str) -> list[str]:
 def environment(**changes: str) -> dict[str, str]:
     """This process's environment, with its own module path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
+
+
+class Folder(TemporaryDirectory[str]):
+    """A temporary folder. A shell removes it if this process is killed: then its standard input closes."""
+
+    def __init__(self, prefix: str = "ldp-") -> None:
+        super().__init__(prefix=prefix)
+        words = ("sh", "-c", 'trap "" HUP INT TERM; read _; rm -rf "$0"', self.name)
+        none = subprocess.DEVNULL
+        self._shell = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=none, stderr=none, start_new_session=True)
+
+    def cleanup(self) -> None:
+        super().cleanup()
+        self._shell.communicate()
 
 
 def allow_open_files(others: int) -> None:
