@@ -4,11 +4,14 @@ import os
 import resource
 import subprocess
 import sys
+import weakref
 from tempfile import TemporaryDirectory
 
 from local_dp.errors import InputError
 
 _DESCRIPTORS = 1 << 16
+_NONE = subprocess.DEVNULL
+_WATCH = 'trap "" HUP INT TERM; exec 3<&0; (read _; rm -rf "$0") <&3 &'
 _OWN = 40  # open files of a process that starts or serves others, beside one for each of them
 
 
@@ -23,17 +26,18 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 class Folder(TemporaryDirectory[str]):
-    """A temporary folder. A shell removes it if this process is killed: then its standard input closes."""
+    """A temporary folder. A shell, nobody's child, removes it if this process is killed: it waits for the end of a line that only this process holds open."""
 
     def __init__(self, prefix: str = "ldp-") -> None:
         super().__init__(prefix=prefix)
-        words = ("sh", "-c", 'trap "" HUP INT TERM; read _; rm -rf "$0"', self.name)
-        none = subprocess.DEVNULL
-        self._shell = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=none, stderr=none, start_new_session=True)
+        line, end = os.pipe()
+        self._end = weakref.finalize(self, os.close, end)
+        subprocess.run(("sh", "-c", _WATCH, self.name), stdin=line, stdout=_NONE, stderr=_NONE, start_new_session=True, check=True)
+        os.close(line)
 
     def cleanup(self) -> None:
         super().cleanup()
-        self._shell.communicate()
+        self._end()
 
 
 def allow_open_files(others: int) -> None:
