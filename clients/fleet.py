@@ -4,14 +4,13 @@ import asyncio
 import os
 import signal
 import struct
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import msgpack
 
-from local_dp.bus.children import allow_open_files, ending, environment, is_stopped, python
+from local_dp.bus.children import Folder, allow_open_files, ending, environment, is_stopped, python
 from local_dp.clients.process import FAILED, MemberConfig
 from local_dp.errors import BusError
 from local_dp.randomizers.randomizer import Randomizer
@@ -51,7 +50,7 @@ class Fleet:
         self._codes: dict[int, int] = {}  # exit codes by process id
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
-        self.folder = tempfile.TemporaryDirectory(prefix="ldp-")
+        self.folder = Folder()
         self._stopping = False
         self._helper: asyncio.subprocess.Process | None = None
         self._server: asyncio.Server | None = None

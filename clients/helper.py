@@ -13,8 +13,6 @@ import struct
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from pathlib import Path
-from shutil import rmtree
 
 import msgpack
 
@@ -97,15 +95,8 @@ def verify_first(randomizers: bytes) -> None:
 def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
 
-    The third argument names the randomizers to verify first, in hexadecimal. The launcher's folder is removed at the end.
+    The third argument names the randomizers to verify first, in hexadecimal.
     """
-    try:
-        _fork()
-    finally:
-        rmtree(Path(sys.argv[2]).parent, ignore_errors=True)
-
-
-def _fork() -> None:
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     line = os.dup(1)  # the launcher reads standard output

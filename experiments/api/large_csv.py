@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from local_dp.bus.children import Folder
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.cells import MISSING, PADDED, TRUTH, Form, guessed, number_pattern, stripped, typed
 from local_dp.experiments.api.files import ADVICE, BOMS, Body, check_same, header_of, may_have_empty, rectangular, texts_of
@@ -35,7 +35,7 @@ Read: TypeAlias = "tuple[polars.DataFrame, int]"  # the rows of a block, and how
 class Copied(NamedTuple):
     """The columns of a CSV table in Parquet files, the names of all its columns, its form, and what was detected. The files go when nobody holds `home`."""
 
-    home: TemporaryDirectory[str]
+    home: Folder
     files: list[Path]
     names: list[str]
     form: Form
@@ -138,7 +138,7 @@ def _copied(files: Sequence[Path], form: Form, only: Collection[str] | None, sai
     """All rows in files of a temporary folder, some at a time: as `Plain` reads them, or `texts_of`. None for what is refused, and what is rare."""
     import polars
 
-    home, read = TemporaryDirectory(prefix="local-dp-table-"), Plain() if plain else texts_of
+    home, read = Folder(prefix="local-dp-table-"), Plain() if plain else texts_of
     first, said, parts, left_out = list[str](), list(said), list[Path](), 0
     keep_memory()
     try:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
+from local_dp.bus.children import Folder
 from local_dp.checks import check_whole, real_number, whole_number
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.asking import protocol_of
@@ -289,7 +289,7 @@ def swept(
     workers = cores() if workers is None else workers
     check_whole("workers", workers, 1, MOST_WORKERS)
     if out is None:
-        with TemporaryDirectory() as kept:
+        with Folder() as kept:
             return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)
     check_table(out)
     compared = sweep.measured(out.parent, f"{out.name}.measurements.jsonl", progress, cluster, workers)

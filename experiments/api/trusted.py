@@ -263,11 +263,11 @@ class Release(Tabular):
 
 
 @python_errors()
-def release(question: Question[D, R], table: Table, notice: Notice | None = None) -> Release:
+def release(question: Question[D, R], table: Table, notice: Notice | None = None, ready: Callable[[], object] = lambda: None) -> Release:
     """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth.
 
     Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value. `notice` is that
-    of `records_of`.
+    of `records_of`; `ready` raises InputError where the release could not be delivered.
     """
     simulated, only = not question.private, question.reads
     records = records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=only, copy=simulated)
@@ -288,6 +288,7 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
             raise InputError(f"{question.name} protects one {neighbours}, and not all rows of a person; leave out person")
         price, neighbours = loss_of_group(price, question.counted), "person"
     entry = question.name if question.private else f"{question.name} (simulation)"  # a budget file stores nothing of the records
+    ready()
     left = None if question.budget is None else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
     began = time.perf_counter()
     with np.errstate(all="ignore"):  # a warning would show an extreme value

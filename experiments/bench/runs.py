@@ -22,6 +22,7 @@ from statistics import median
 import numpy as np
 
 from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.children import Folder
 from local_dp.errors import BusError
 from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proportional_size
 from local_dp.experiments.bench.speeds import REPEATS, Speed, best_of
@@ -189,7 +190,7 @@ def _fleet(count: int, broker: str) -> Fleet:
 async def _bare(count: int, broker: str) -> Fleet:
     if broker != EMBEDDED:
         return bare_clients(count, broker)
-    with tempfile.TemporaryDirectory() as folder:
+    with Folder() as folder:
         embedded = EmbeddedBroker(Path(folder))
         await embedded.start()
         try:
@@ -235,7 +236,7 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
         return query.randomizer.estimate(tally)
 
     settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))
-    with tempfile.TemporaryDirectory(prefix="ldp-stores-") if stores else nullcontext("") as folder:
+    with Folder() if stores else nullcontext("") as folder:
         return median(asyncio.run(over_bus(replace(settings, stores=folder), lambda progress: None)).seconds)
 
 
@@ -293,7 +294,7 @@ def cluster_speeds(what: str, protocol: Survey, population: Population) -> list[
     asked = AskedOf(population, KeyedNoise(0), LocalQuery(protocol.query, BinaryRR(1.0), Cohort(0, population.size)), which, which.key(COINS, 0))
 
     def gather(cluster: Cluster) -> None:
-        with tempfile.TemporaryDirectory() as folder:
+        with Folder() as folder:
             ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None, Rounds(Path(folder))).gather(asked)
 
     SCREEN.working(f"measuring clusters of one and two workers: {what}")

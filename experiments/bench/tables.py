@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from local_dp.bus.children import Folder
 from local_dp.experiments.api.tables import read_records, unsaid
 from local_dp.experiments.bench.runs import CLIENTS, RUN, cluster_speeds, fastest
 from local_dp.experiments.bench.speeds import REPEATS, Speed
@@ -55,7 +55,7 @@ def _table(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
     generator, many = np.random.default_rng(0), min(rows, _PART)
     numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {f"y{place}": generator.random(many).round(3) for place in range(3)}
     texts = {f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)}
-    with tempfile.TemporaryDirectory(prefix="ldp-table-") as folder:
+    with Folder() as folder:
         first, frame = Path(folder) / f"0000{suffix}", polars.DataFrame(numbers | texts)
         (frame.write_csv if suffix == ".csv" else frame.write_parquet)(first)
         for part in range(1, rows // many):

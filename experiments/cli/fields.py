@@ -325,8 +325,8 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
     return made
 
 
-def show(result: Printable, as_json: bool) -> int:
-    """Prints a result; the exit code."""
+def show(result: Printable, as_json: bool, lost: str = "") -> int:
+    """Prints a result; the exit code. `lost`: see `Screen.tell`."""
     data = result.to_dict()
-    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()))
+    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), lost)
     return DEGRADED if "degraded" in data else 0

@@ -4,11 +4,13 @@ Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input
 or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
+import math
 import os
 import re
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -19,6 +21,7 @@ from local_dp.experiments.text.screen import CLOSED_PIPE, SCREEN
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
+_PATIENCE, _MOMENT = 10.0, 0.01  # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
 HEAVY = frozenset(("amqtt", "cryptography", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
 
@@ -46,34 +49,54 @@ def main() -> None:
             SCREEN.complain(f"foreign code, such as a plug-in's, ended the program with SystemExit({error.code!r}) and no result; correct or remove it")
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
-            exec("pass")  # an interrupt inside exec(), as in a dataclass, would else end the interpreter by the signal and not by our code
             code = 128 + ended[0] if ended else INTERRUPTED
     sys.exit(code)
 
 
+class Ended(KeyboardInterrupt):
+    """SIGTERM or SIGHUP. Not the plain interrupt: after one inside exec() the interpreter ends itself by SIGINT, whatever the exit code."""
+
+
 @contextmanager
 def _orderly() -> Iterator[list[int]]:
-    """Makes SIGTERM and a closed terminal end this process like an interrupt, with its child processes and folders. Gives the list of received signals."""
-    ended: list[int] = []
+    """Makes SIGTERM and a closed terminal end this process like an interrupt, with its child processes and folders. Gives the list of received signals.
+
+    In a finalizer, or the callback of a weak reference, Python only reports an interrupt: it is raised again a moment later. Afterwards signals are ignored.
+    """
+    ended, latest, report = list[int](), -math.inf, sys.unraisablehook
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler) or handler is signal.default_int_handler:
+            raise Ended
+        handler(signal.SIGINT, frame)  # that of asyncio, which cancels its task
 
     def end(number: int, frame: FrameType | None) -> None:
-        if ended:
+        nonlocal latest
+        if time.monotonic() < latest + _PATIENCE:
             return  # it is ending already
         ended.append(number)
-        interrupt = signal.getsignal(signal.SIGINT)
-        if callable(interrupt):
-            interrupt(signal.SIGINT, frame)
-        else:
-            raise KeyboardInterrupt  # of a process in the background
+        latest = time.monotonic()
+        interrupt(number, frame)
+
+    def repeat(lost: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            report(lost)
+            return
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, _MOMENT)
 
     ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]  # not under nohup
     for number in ours:
         signal.signal(number, end)
+    sys.unraisablehook = repeat
     try:
         yield ended
     finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in (*ours, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        sys.unraisablehook = report
 
 
 def _of_the_machine(error: Exception) -> str:
@@ -92,14 +115,18 @@ MEANT = {"--bounds": ("--low", "--high"), "--n": ("--clients",), **dict.fromkeys
 
 def _run() -> int:
     """Runs the typed command and gives its exit code. Errors of click become InputErrors."""
-    from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption, UsageError
+    from click.exceptions import ClickException, Exit, NoArgsIsHelpError, NoSuchOption, UsageError
+    from click.shell_completion import shell_complete
 
     from local_dp.experiments.cli.commands import APP
 
+    if asked := os.environ.get(VARIABLE):
+        sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, asked))
     try:
-        done = APP.main(prog_name="local-dp", standalone_mode=False)
-    except Abort:
-        raise KeyboardInterrupt from None
+        with APP.make_context("local-dp", sys.argv[1:]) as ctx:  # APP.main() would print at an interrupt
+            done = APP.invoke(ctx)
+    except Exit as end:
+        return end.exit_code
     except NoArgsIsHelpError as error:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]

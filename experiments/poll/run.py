@@ -3,7 +3,6 @@
 import asyncio
 import io
 import socket
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -14,7 +13,7 @@ from typing import Any
 from local_dp.arrays import Counts
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
-from local_dp.bus.children import allow_open_files
+from local_dp.bus.children import Folder, allow_open_files
 from local_dp.bus.mqtt import MqttBus
 from local_dp.experiments.poll.again import Again, Median
 from local_dp.experiments.poll.crowd import Crowd
@@ -118,7 +117,7 @@ class Poll:
         """The broker's address, and what to watch."""
         if self.plan.broker != EMBEDDED:
             return Address.parse(self.plan.broker), []
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="local-dp-"))
+        folder = stack.enter_context(Folder())
         broker = EmbeddedBroker(Path(folder), fair=True)
         stack.push_async_callback(broker.stop)
         await broker.start()

@@ -7,13 +7,13 @@ import logging
 import os.path
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import local_dp
+from local_dp.bus.children import Folder
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.stored import RESULTS, StoredFigure, drawing, read_results
@@ -305,7 +305,7 @@ def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:
     """
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):  # MkDocs empties the folder it writes to
         raise InputError(f"{out} holds something other than a site, which would be lost; give another folder")
-    with tempfile.TemporaryDirectory() as folder:
+    with Folder() as folder:
         pages = Path(folder) / "pages"
         navigation = write_pages(pages, results)
         _build({"docs_dir": str(pages), "site_dir": str(out.resolve()), "nav": navigation, "strict": strict})

@@ -3,7 +3,10 @@
 A thread draws the line, also while modules are imported and numbers computed. It is cleared before anything else is printed.
 """
 
+import errno
 import os
+import select
+import stat
 import sys
 import threading
 import time
@@ -39,6 +42,7 @@ class Screen:
     def __enter__(self) -> Self:
         self._text, self._began, self._pace = "starting", time.monotonic(), None
         self._over.clear()
+        _reopen()
         if sys.stderr.isatty():
             self._thread = threading.Thread(target=self._draw, daemon=True)
             self._thread.start()
@@ -73,18 +77,22 @@ class Screen:
             self._clear()
             print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
 
-    def tell(self, text: str) -> None:
-        """Prints a result on standard output."""
+    def check(self) -> None:
+        """Raises InputError if standard output takes no result: to be asked before something is charged for one."""
+        with _writing():
+            _try(sys.stdout.fileno())
+
+    def tell(self, text: str, lost: str = "") -> None:
+        """Prints a result on standard output. `lost`: what is to be known if it takes none."""
         try:
-            with self._lock:
+            with _writing(lost), self._lock:
                 self._clear()
                 print(shown(text, "block", _letters(sys.stdout)), flush=True)
-        except BrokenPipeError:  # the reader has enough, such as `| head`
+        except InputError as error:
             _forget(sys.stdout)
-            raise SystemExit(CLOSED_PIPE) from None
-        except OSError as error:
-            _forget(sys.stdout)
-            raise InputError(f"cannot write the result to standard output: {error.strerror}") from None
+            if lost or not isinstance(error.__cause__, BrokenPipeError):
+                raise
+            raise SystemExit(CLOSED_PIPE) from None  # the reader has enough, such as `| head`
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
@@ -106,10 +114,7 @@ class Screen:
         self._over.wait(self.delay)
         while not self._over.is_set():
             with self._lock:
-                self._clear()
-                sys.stderr.write(self._line())
-                sys.stderr.flush()
-                self._drawn = True
+                self._clear(self._line())
             self._over.wait(_TICK)
 
     def _line(self) -> str:
@@ -118,11 +123,12 @@ class Screen:
         first, *more = wrapped(shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4)
         return f"{first}{' ...' if more else ''}{seconds}"
 
-    def _clear(self) -> None:
-        if self._drawn:
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
-            self._drawn = False
+    def _clear(self, line: str = "") -> None:
+        if self._drawn or line:
+            with suppress(OSError):  # of a closed terminal
+                sys.stderr.write(_CLEAR * self._drawn + line)
+                sys.stderr.flush()
+        self._drawn = bool(line)
 
 
 def _span(seconds: float) -> str:
@@ -135,6 +141,33 @@ def _span(seconds: float) -> str:
 
 def _letters(stream: TextIO) -> str:
     return stream.encoding or "utf-8"
+
+
+def _reopen() -> None:
+    """Puts a stream in the place of each closed one, or the next file would get its number. Standard output then takes nothing; standard error drops all."""
+    for name, mode in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, mode), "r" if name == "stdin" else "w"))  # noqa: SIM115 - a number, for good
+
+
+@contextmanager
+def _writing(lost: str = "") -> Iterator[None]:
+    """An error of standard output as an InputError, with what is `lost`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write the result to standard output: {error.strerror}{lost and '; '}{lost}") from error
+
+
+def _try(number: int) -> None:
+    """Raises OSError for an open file that takes nothing: whose reader is gone, that is not for writing, or whose disk is full."""
+    line, disk = select.poll(), os.fstatvfs(number)
+    line.register(number, 0)
+    if line.poll(0):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+    os.write(number, b"")
+    if stat.S_ISREG(os.fstat(number).st_mode) and 0 == disk.f_bavail < disk.f_blocks:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _forget(stream: TextIO) -> None:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.children import Folder
 from local_dp.checks import check_whole
 from local_dp.clients.member import GROUP_SIZE, client_group
 from local_dp.errors import InputError
@@ -54,7 +54,7 @@ async def serve_by_receivers(
     own, names = [new_key() for _ in spans], [f"receiver-{at}" for at in range(receivers)]
     urls = [_joined_by(name, url) for name in names]
     places = [Place(name, GROUP, *span, public(key)) for name, key, span in zip(names, own, spans, strict=True)]
-    with TemporaryDirectory(prefix="ldp-") as private:
+    with Folder() as private:
         broker = EmbeddedBroker(Path(private))
         processes = [
             ReceiverProcess(

@@ -21,6 +21,12 @@ ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
 
+def announce(name: str) -> None:
+    """Reports to the starter, which may be gone, that the broker of this name listens."""
+    with suppress(BrokenPipeError):
+        os.write(1, f"{name}\n".encode())
+
+
 class EmbeddedBroker:
     """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash.
 

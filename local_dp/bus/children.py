@@ -1,13 +1,18 @@
-"""Helper processes of a run: the same interpreter, the same modules."""
+"""Helper processes of a run: the same interpreter, the same modules; and a folder that outlives none of them."""
 
 import os
 import resource
 import signal
+import subprocess
 import sys
+import weakref
+from tempfile import TemporaryDirectory
 
 from local_dp.errors import InputError
 
 _DESCRIPTORS = 1 << 16
+_NONE = subprocess.DEVNULL
+_WATCH = 'trap "" HUP INT TERM; exec 3<&0; (read _; rm -rf "$0") <&3 &'
 _OWN = 40  # open files of a process that starts or serves others, beside one for each of them
 
 
@@ -19,6 +24,21 @@ def python(module: str, *arguments: str) -> list[str]:
 def environment(**changes: str) -> dict[str, str]:
     """This process's environment, with its own module path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
+
+
+class Folder(TemporaryDirectory[str]):
+    """A temporary folder. A shell, nobody's child, removes it if this process is killed: it waits for the end of a line that only this process holds open."""
+
+    def __init__(self, prefix: str = "ldp-") -> None:
+        super().__init__(prefix=prefix)
+        line, end = os.pipe()
+        self._end = weakref.finalize(self, os.close, end)
+        subprocess.run(("sh", "-c", _WATCH, self.name), stdin=line, stdout=_NONE, stderr=_NONE, start_new_session=True, check=True)
+        os.close(line)
+
+    def cleanup(self) -> None:
+        super().cleanup()
+        self._end()
 
 
 def allow_open_files(others: int) -> None:

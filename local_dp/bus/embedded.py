@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from amqtt.broker import Broker
 from amqtt.contexts import ListenerConfig
 from amqtt.session import Session
 
-from local_dp.bus.broker import USER
+from local_dp.bus.broker import USER, announce
 from local_dp.bus.door import Door, packed
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
@@ -125,7 +126,7 @@ async def _serve(path: str, password: str) -> None:
             writer.transport.abort()
 
     serving = asyncio.create_task(Door(listener, packed(USER, password), enter).serve())
-    print("amqtt", flush=True)
+    announce("amqtt")
     starter_gone = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), starter_gone.set)
     await starter_gone.wait()
@@ -136,7 +137,8 @@ def main() -> None:
     """The broker's process: its only argument is the path of its socket; the first line on standard input is the password."""
     with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
         password = standard_input.readline().decode().strip()
-    serve(sys.argv[1], password)
+    with suppress(FileNotFoundError):  # the starter is gone, and its folder
+        serve(sys.argv[1], password)
 
 
 def serve(path: str, password: str) -> None:

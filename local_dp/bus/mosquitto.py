@@ -11,10 +11,11 @@ import sys
 import threading
 import time
 from base64 import b64encode
+from contextlib import suppress
 from hashlib import pbkdf2_hmac
 from pathlib import Path
 
-from local_dp.bus.broker import USER
+from local_dp.bus.broker import USER, announce
 
 _PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin:/opt/homebrew/sbin"
 _ROUNDS = 101  # of the hash in the file of passwords, as mosquitto_passwd has it: the password is random
@@ -69,7 +70,7 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
 
 def main() -> None:
     """Its only argument is the path of the socket; the first line on standard input is the password. It ends with standard input, or with the broker."""
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input, suppress(FileNotFoundError):  # the starter is gone, and its folder
         password = standard_input.readline().decode().strip()
         program, path = found(), Path(sys.argv[1])
         process = None if program is None else started(program, path, password)
@@ -78,7 +79,7 @@ def main() -> None:
 
             serve(str(path), password)
             return
-        print("Mosquitto", flush=True)
+        announce("Mosquitto")
         threading.Thread(target=lambda: (process.wait(), os._exit(1)), daemon=True).start()
         standard_input.read()
         process.kill()

@@ -3,14 +3,11 @@
 import asyncio
 import os
 import resource
-import secrets
 import signal
 import stat
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,57 +26,9 @@ from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from tests.support.long import short
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
+from tests.support.runs.signalled import PATIENCE, marked
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-PATIENCE = 20.0  # seconds for what takes a moment
-
-
-class Marked:
-    """A command with a mark in its environment, which all its descendants inherit, and a folder for temporary files."""
-
-    def __init__(self, folder: Path, *words: str, code: str = "") -> None:
-        self.mark, self.folder = secrets.token_hex(8), folder
-        environment = {**os.environ, "MARK": self.mark, "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", code, *words] if code else [sys.executable, "-m", "local_dp", *words]
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def alive(self) -> list[int]:
-        """Every process with the mark, zombies apart."""
-        pids, wanted = [], f"MARK={self.mark}".encode()
-        for each in Path("/proc").iterdir():
-            with suppress(OSError):
-                if each.name.isdigit() and wanted in (each / "environ").read_bytes().split(b"\0"):
-                    pids.append(int(each.name))
-        return pids
-
-    def wait(self, condition: Callable[[], bool]) -> bool:
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.02)
-        return True
-
-    def left(self) -> tuple[int, list[str]]:
-        """The processes and temporary files that stay."""
-        self.wait(lambda: not self.alive() and not list(self.folder.iterdir()))
-        return len(self.alive()), [each.name for each in self.folder.iterdir()]
-
-    def end(self) -> None:
-        for pid in self.alive():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.communicate()
-
-
-@contextmanager
-def marked(folder: Path, *words: str, code: str = "") -> Iterator[Marked]:
-    """Such a command, of which nothing is left after the block whatever a test finds."""
-    command = Marked(folder, *words, code=code)
-    try:
-        yield command
-    finally:
-        command.end()
 
 
 def _run(tier: str, clients: int, *more: str) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def test_the_copy_goes_when_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.
     del part
     gc.collect()
     assert not home.exists()
-    monkeypatch.setattr(large_csv, "TemporaryDirectory", None)
+    monkeypatch.setattr(large_csv, "Folder", None)
     ldp.survey(path, "a > 1", private=True)
     ldp.curate.mean(path, "a", bounds=(0, 3), private=True, schema={"a": "number"}, missing="exclude", outside="clip")
     with pytest.raises(TypeError):

@@ -26,6 +26,7 @@ class Budget:
     as_json: bool = json_option("the budget")
 
     def __call__(self) -> None:
+        SCREEN.check()
         show(budget(self.file, epsilon=self.epsilon, delta=self.delta), self.as_json)
 
 

@@ -84,6 +84,7 @@ class Server(Role):
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
+        SCREEN.check()
         SCREEN.working(f"joining the broker as the server of run {self.run}")
         with run_progress() as progress:
             options = self.with_progress(progress, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
@@ -109,7 +110,7 @@ class Server(Role):
                 raise
             finally:
                 journal.leave()
-        return show(result, self.as_json)
+        return show(result, self.as_json, f"`local-dp show {named(self.run, folder)}` prints it")
 
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""

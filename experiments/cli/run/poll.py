@@ -137,6 +137,7 @@ class Ask:
 def continued(journal: Journal, broker: str | None, out: Path | None, as_json: bool) -> int:
     """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
     check_installed(*NEEDED)
+    SCREEN.check()
     name = named(journal.run, journal.folder)
     if journal.began.get("protocol") != PROTOCOL:
         raise InputError(f"{journal.run!r} is no poll; `local-dp resume {name}` continues it")
@@ -160,7 +161,7 @@ def continued(journal: Journal, broker: str | None, out: Path | None, as_json: b
         if out is not None:
             write(data, out)
     finally:
-        SCREEN.tell(json.dumps(data) if as_json else text_of(data))
+        SCREEN.tell(json.dumps(data) if as_json else text_of(data), f"`local-dp show {name}` prints it")
     return 0
 
 

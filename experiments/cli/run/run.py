@@ -234,9 +234,12 @@ class Run(Role, Plotted):
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
         self.check_files(kind.name, kind.figureless, rows=False)
+        SCREEN.check()
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress), store)
-        code = show(result, self.as_json)
-        self.write_files(result)
+        try:
+            code = show(result, self.as_json, "the clients' stores are charged; `local-dp runs` lists the stored results" if self.stores else "")
+        finally:
+            self.write_files(result)
         return code
