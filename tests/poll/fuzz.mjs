@@ -1,7 +1,7 @@
 /** Many seeded polls and request scripts against the page's own modules, in Node: two tabs on one store, reloads, races. Prints what left against the rules. */
 
 import { readFileSync } from "node:fs";
-import { Draws, ask, padded, poll, unclear, wrong } from "./hostile.mjs";
+import { Draws, ask, beside, padded, poll, unclear, wrong } from "./hostile.mjs";
 import { due, follows, isOne, later, truth } from "./shown.mjs";
 
 const { folder, seeds, first } = JSON.parse(readFileSync(0, "utf8"));
@@ -80,7 +80,7 @@ class Script {
 
   async play() {
     const { draws } = this, made = poll(draws, `run${this.seed}`), raw = draws.chance(0.5) ? padded(draws, made) : made;
-    const other = this.isHonest || draws.chance(0.8) ? raw : this.otherwise(raw);
+    const other = this.isHonest || draws.chance(0.6) ? raw : this.otherwise(raw);
     this.tabs = [new Tab(this, raw, true), new Tab(this, other, true)];
     await (this.isHonest ? this.behave() : this.attack());
     for (let left = 40; left; left -= 1) await tick();
@@ -89,7 +89,7 @@ class Script {
 
   /** The same poll in other words, or another one under its name. */
   otherwise(raw) {
-    const other = this.draws.chance(0.5) ? poll(this.draws, raw.run) : structuredClone(raw);
+    const other = this.draws.chance(0.7) ? poll(this.draws, raw.run) : structuredClone(raw);
     other.questions.forEach((each) => (each.text = `${each.text} Really?`));
     return other;
   }
@@ -136,7 +136,11 @@ class Script {
   }
 
   async attack() {
-    const { draws } = this;
+    const { draws } = this, [one, other] = this.tabs.map(({ raw }) => raw);
+    if (!one.again?.bits && other.again?.question && draws.chance(0.7)) {
+      await this.send(this.tabs[0], 1, this.first(one), true);
+      for (const round of [2, 3]) this.send(this.tabs[1], round, [this.next(other, 2)]); // both at once
+    }
     for (let left = 2 + draws.below(10); left; left -= 1) {
       const place = draws.below(2), tab = this.tabs[place], { raw } = tab, round = draws.of([1, 2, 2, 3, 7, MOST]), isGame = Boolean(raw.again?.bits);
       const step = draws.below(10);
@@ -151,7 +155,7 @@ class Script {
 
   moves(raw, round, step) {
     const asks = Array.from({ length: step === 1 ? 2 : 1 }, () => this.next(raw, round > 2 ? 2 : step === 2 ? 3 - round : round));
-    return step > 6 ? wrong(this.draws, asks) : asks;
+    return step > 7 ? wrong(this.draws, asks) : step === 7 ? asks.map(beside) : asks;
   }
 
   thresholds(raw, step) {
@@ -206,14 +210,17 @@ class Script {
     const sum = (list) => list.reduce((total, epsilon) => total + epsilon, 0), most = (of) => Math.max(...pages.map(of)) + 1e-9;
     const paid = (list) => sum(list.map(({ ask: got }) => Number(got.randomizer_params.get("epsilon"))));
     const isWhole = ({ questions }) => [0, questions.length].includes(all.filter(({ round }) => round === 1).length);
-    const isGame = pages.some(({ again }) => again?.bits), second = all.filter(({ round }) => round > 1 || isGame);
+    const plays = ({ tab }) => tab.raw.again?.bits, second = all.filter((report) => report.round > 1 || plays(report));
     if (paid(second) > most(({ again }) => again?.epsilon ?? 0)) this.fault(`later rounds cost ${paid(second)}`);
     if (paid(all) > most(({ questions, again }) => sum(questions.map(({ epsilon }) => epsilon)) + (again?.epsilon ?? 0))) this.fault(`all rounds cost ${paid(all)}`);
-    if (!isGame && !pages.some(isWhole)) this.fault("a part of the questions is answered");
+    const firsts = all.filter((report) => report.round === 1 && !plays(report));
+    const isDone = ({ tab: { raw } }) => firsts.length === raw.questions.length && firsts.every(({ place, ask: got }) => isOne(got, due(raw, place)));
+    if (!second.every((report) => plays(report) || isDone(report))) this.fault("a later round follows other questions than those on its page");
+    if (!all.some(plays) && !pages.some(isWhole)) this.fault("a part of the questions is answered");
     figures.scripts += 1;
     figures.reports += all.length;
-    figures.later += isGame ? 0 : second.length;
-    figures.games += isGame ? second.length : 0;
+    figures.games += second.filter(plays).length;
+    figures.later += second.filter((report) => !plays(report)).length;
     this.tabs.push(new Tab(this, this.otherwise(pages[0]), false));
     for (const tab of this.tabs) await this.read(tab, all);
   }

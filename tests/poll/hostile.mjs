@@ -128,6 +128,8 @@ export function ask(draws, [query, of, randomizer, law], width) {
 }
 
 const other = (target, field, name, value) => ({ ...target, [field]: new Map([...target[field], [name, value]]) });
+/** The same round of a game, about other bits than the open ones. */
+export const beside = (each) => (each.query_params.has("asked") ? other(each, "query_params", "asked", each.query_params.get("asked") << 1n) : each);
 /** Changes of one ask, each of which makes it another one. */
 const WRONG = [
   (draws, each) => ({ ...each, once: "label" }),
@@ -139,7 +141,7 @@ const WRONG = [
   (draws, each) => (each.query_params.has("column") ? other(each, "query_params", "column", draws.of(["q0", "q5", "x", "name"])) : other(each, "query_params", "text", "q1 == 0")),
   (draws, each) => (each.query_params.has("labels") ? other(each, "query_params", "labels", [...each.query_params.get("labels")].reverse()) : { ...each, query: "category" }),
   (draws, each) => (each.query_params.has("low") ? other(each, "query_params", "high", 1e6) : { ...each, randomizer: "one-bit-mean" }),
-  (draws, each) => (each.query_params.has("asked") ? other(each, "query_params", "asked", each.query_params.get("free") << 1n) : { ...each, query: "below" }),
+  (draws, each) => ({ ...each, query: "below" }),
   (draws, each) => (each.query_params.has("missing") ? other(each, "query_params", "missing", 0n) : { ...each, query: "horoscope" }),
 ];
 
