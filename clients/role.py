@@ -222,7 +222,7 @@ class ClientRole:
         """
         kinds = {type(part) for ask in asks for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))}
         histories = [self.store.histories.get(memo, bytes(32)) for memo in dict.fromkeys(ask.memo for ask in asks if ask.memo)]
-        return code_digest(kinds), self._rows(), self._whose, request, b"".join(histories)
+        return code_digest(kinds) or fresh(), self._rows(), self._whose, request, b"".join(histories)
 
     def _rows(self) -> bytes:
         """A digest of its records, made again for other records."""

@@ -204,7 +204,8 @@ export class Client {
    */
   draw(round, place, ask, value, randomizer) {
     const word = randomizer.leading(this.words.word(randomizer.width, round, place));
-    return { report: randomizer.sample(value, word, this.cell(ask, randomizer)), drawn: { value, word, edge: randomizer.edge(value), total: randomizer.total } };
+    const drawn = { value, word, edge: randomizer.edge(value), total: randomizer.total };
+    return { report: randomizer.sample(value, word, this.cell(ask, randomizer)), drawn };
   }
 
   /** Of the public coin. @param {import("./wire.js").Ask} ask @param {import("./randomizers/finite.js").Finite} randomizer */

@@ -111,7 +111,7 @@ class RunOptions:
         return self.tier or ("hosts" if over_a_bus else "population")
 
     def _check(self) -> None:
-        """Raises InputError for an option that says nothing, or that the tier does not have."""
+        """Raises InputError for an empty option, or one that the tier does not have."""
         for name in ("broker", "cluster", "fault", "person", "stores"):
             if getattr(self, name) == "":
                 raise InputError(f"--{name} is empty; give it a value, or leave it out")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -79,7 +80,7 @@ class Screen:
 
     def check(self) -> None:
         """Raises InputError if standard output takes no result: to be asked before something is charged for one."""
-        with _writing():
+        with _writing(), suppress(UnsupportedOperation):  # of a stream that is no file, such as a notebook's
             _try(sys.stdout.fileno())
 
     def tell(self, text: str, lost: str = "") -> None:

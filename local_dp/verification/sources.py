@@ -9,8 +9,6 @@ from importlib.metadata import distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from local_dp.noise import fresh
-
 OURS = "local_dp"
 _ROLES = ("server", "experiments")  # of ours: no answer depends on them
 
@@ -19,10 +17,10 @@ def code_digest(kinds: Iterable[type]) -> bytes:
     """A digest of the code by which queries and randomizers of these classes answer; equal for equal code alone.
 
     It covers the source of this library, Python and numpy. For classes of other packages it covers their source too, and the version of every installed
-    distribution. Code without a source file, as in a notebook, has another digest each time.
+    distribution. It is empty for code without a source file, as in a notebook.
     """
     packages = {base.__module__.partition(".")[0] for kind in kinds for base in kind.__mro__}
-    return _digest(tuple(sorted(packages - {OURS} - sys.stdlib_module_names))) or fresh()
+    return _digest(tuple(sorted(packages - {OURS} - sys.stdlib_module_names)))
 
 
 @cache

@@ -104,7 +104,7 @@ def test_a_parser_that_panics_is_a_line() -> None:
 def test_foreign_text_has_no_other_way_out() -> None:
     """The search for relatives: who prints, escapes markup, writes CSV, parses SVG or reads a format of a file."""
     only = {
-        "print": {"experiments/text/screen.py", "server/relay.py", "server/receiver.py", "local_dp/bus/embedded.py", "local_dp/bus/mosquitto.py",
+        "print": {"experiments/text/screen.py", "server/relay.py", "server/receiver.py",
                   "experiments/lab/runner.py", "experiments/bench/bare_clients.py"},
         "html.escape": {"local_dp/foreign.py"}, "csv.writer": {"experiments/text/layout.py"}, "ElementTree.fromstring": {"experiments/lab/stored.py"},
         "sys.stdout.write": set(), "sys.stderr.write": {"experiments/text/screen.py"}, "shutil.copyfile": {"experiments/site/build.py"},

@@ -29,7 +29,7 @@ from tests.support.runs.parties import digests
 from tests.support.runs.virtual_time import beside, run_virtually
 
 EPSILON = 0.1
-TERMS = Terms(20.0, 0.01)
+TERMS = Terms(90.0, 0.01)  # long: a request or its answer is lost in one of five tries
 CLIENTS, MEMBERS = 20, 4
 ASKED = survey_query(CLIENTS, randomizer=BinaryRR(EPSILON))
 

@@ -15,7 +15,7 @@ class Named(BinaryRR):
 
 
 def test_code_is_known_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class has another digest after any file of its package, or a version in the environment, has changed; code without a file never the same."""
+    """A class has another digest after any file of its package, or a version in the environment, has changed; code without a file has none."""
     (tmp_path / "coined").mkdir()
     for name in ("__init__.py", "loaded.py", "tables.py"):
         (tmp_path / "coined" / name).write_text("class Loaded: pass\n")
@@ -32,5 +32,5 @@ def test_code_is_known_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyP
     seen.append(code_digest(loaded))
     sources._digest.cache_clear()
     monkeypatch.setattr(Named, "__module__", "__main__")
-    seen += [code_digest([Named]), code_digest([Named])]
-    assert len(set(seen)) == 6
+    assert code_digest([Named]) == b""
+    assert len(set(seen)) == 4
