@@ -61,7 +61,7 @@ class EmbeddedBroker:
         assert self._process.stdout is not None
         self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
         self.name = (await self._process.stdout.readline()).decode().strip()
-        if not self.name:
+        if not self.name and await self._process.wait() >= 0:  # one that was killed is started again
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())

@@ -153,7 +153,12 @@ class _Connection:
 
     def joined(self) -> None:
         """The broker's welcome has come."""
-        self.client._disconnected.add_done_callback(lambda end: self._stirred.set())
+        self.client._disconnected.add_done_callback(self._ended)
+
+    def _ended(self, end: asyncio.Future[None]) -> None:
+        self._stirred.set()
+        if not end.cancelled():
+            end.exception()  # else asyncio reports one that nobody waits for
 
     def lose(self, error: aiomqtt.MqttError) -> None:
         """Ends it, where the broker does not read what it is sent."""

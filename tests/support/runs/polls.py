@@ -25,7 +25,7 @@ from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.run import Poll, Result
-from local_dp.noise import SystemNoise
+from local_dp.noise import Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.remote import Journal
@@ -94,10 +94,11 @@ class Person:
     role: ClientRole | None = None
     address: str = ""  # of another way to the broker
     ca: str = ""  # the file of the authority, over TLS
+    noise: Noise = field(default_factory=SystemNoise)
 
     @classmethod
-    def of(cls, yes: int, colour: str = "red", hours: float = 5.0) -> "Person":
-        return cls(Records({"q1": np.array([yes], dtype=np.uint8), "q2": np.array([colour]), "q3": np.array([hours])}))
+    def of(cls, yes: int, colour: str = "red", hours: float = 5.0, **options: Any) -> "Person":
+        return cls(Records({"q1": np.array([yes], dtype=np.uint8), "q2": np.array([colour]), "q3": np.array([hours])}), **options)
 
     async def join(self, link: str) -> dict[str, Any]:
         """The poll's data, once a place is taken."""
@@ -109,7 +110,7 @@ class Person:
         """Answers until the poll is over."""
         poll = await self.join(link)
         run, group, member = poll["run"], self.place["group"], self.place["member"]
-        self.role = self.role or ClientRole(member, self.place["start"], self.record, SystemNoise(), self.store)
+        self.role = self.role or ClientRole(member, self.place["start"], self.record, self.noise, self.store)
         envelopes = Party.member(run, server=bytes.fromhex(poll["server"]), own=self.key)
         address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}")
         bus = ClientBus(address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes))
