@@ -54,6 +54,8 @@ class Question:
             raise InputError(f"{self.text!r} has labels and bounds; give one of them")
         if self.labels and not (2 <= len(self.labels) <= MOST_LABELS and all(1 <= len(label) <= LONGEST_LABEL for label in self.labels)):
             raise InputError(f"{self.text!r} has {len(self.labels)} labels; give 2 to {MOST_LABELS}, of 1 to {LONGEST_LABEL} characters each")
+        if len({" ".join(label.split()) for label in self.labels} - {""}) < len(self.labels):
+            raise InputError(f"the labels of {self.text!r} are not distinct on a screen; give labels that people can tell apart")
         self.ask(1)
 
     @property

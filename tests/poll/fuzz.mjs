@@ -193,6 +193,7 @@ class Script {
       const number = raw.questions.findIndex((_, at) => `q${at + 1}` === of.column);
       return follows("bit", epsilon, { answer: Number(answers[number] < of.end), coin, report: value });
     }
+    if (randomizer === "signed-blocks" ? !raw.again?.bits : !raw.questions[place]) return false; // a tab of another poll
     if (randomizer === "signed-blocks") {
       const size = 2 * Number(got.randomizer_params.get("k")) + 1;
       return follows("other", epsilon, { answer: truth(raw.again.bits, round, record, of), coin, report: value, size });

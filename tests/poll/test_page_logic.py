@@ -7,11 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import Questions
+from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.run import Poll
 from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -25,6 +27,7 @@ from tests.support.runs.polls import THREE, plan
 from tests.support.web import NODE, needs_node
 
 pytestmark = needs_node
+FUZZ = [60, pytest.param(1_000, marks=pytest.mark.long), pytest.param(10_000, marks=pytest.mark.slow)]  # scripts
 ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))
 THRESHOLD = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
 
@@ -35,19 +38,24 @@ def _public(planned: Plan, folder: Path) -> dict[str, Any]:
         return Poll(planned, journal, site_of(planned), listener).public()
 
 
-def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], record: dict[str, int] | None = None, **options: Any) -> Any:
-    """What the page's client made of these requests, each with its round."""
-    planned, served = plan(**options), folder / "served"
+def _run(program: str, folder: Path, **given: Any) -> Any:
+    """What a program in Node prints, beside the files as they are served."""
+    served = folder / "served"
     shutil.copytree(PAGES, served)
     shutil.copytree(CLIENT, served / "client")
     shutil.copy(CLIENT / "package.json", served)
-    rounds = [encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in requests]
-    given = {"folder": str(served), "poll": _public(planned, folder), "requests": rounds, "record": record}
     assert NODE is not None
-    program = Path(__file__).with_name("pages.mjs")
-    made = subprocess.run([NODE, str(program)], input=json.dumps(given), capture_output=True, text=True, timeout=120, check=False)
+    words, data = [NODE, str(Path(__file__).with_name(program))], json.dumps({"folder": str(served), **given})
+    made = subprocess.run(words, input=data, capture_output=True, text=True, timeout=1200, check=False)
     assert made.returncode == 0, made.stderr
     return json.loads(made.stdout)
+
+
+def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], record: dict[str, int] | None = None, forget: bool = False, **options: Any) -> Any:
+    """What the page's client made of these requests, each with its round. `forget`: its store loses the questions, as an older one lacks them."""
+    planned = plan(**options)
+    rounds = [encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in requests]
+    return _run("pages.mjs", folder, poll=_public(planned, folder), requests=rounds, record=record, forget=forget)
 
 
 def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
@@ -121,3 +129,41 @@ def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
     *refused, answered = _page(tmp_path, *asked)["answers"]
     assert refused == ["bad-query"] * 5
     assert [each["text"] for each in answered] == [question.text for question in THREE.questions]
+
+
+def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:
+    """Sixteen questions of all kinds, by either method of labels, at whole and broken epsilons and bounds: all are answered."""
+    sizes = (2, 3, 5, 9, 17, 33, 64, 100)
+    labels = [Question(f"q{place}", "Which?", 0.04 * place, labels=tuple(map(str, range(k)))) for place, k in enumerate(sizes, start=1)]
+    numbers = [
+        Question(f"q{place}", "How many?", epsilon, low=low, high=12.75) for place, (epsilon, low) in enumerate([(1, 0), (0.3, -0.1), (0.7, 0.0)], start=9)
+    ]
+    yes = [Question(f"q{place}", "Did you?", epsilon) for place, epsilon in enumerate((1, 0.123456789, 1 / 3, 0.001, 1e-6), start=12)]
+    questions = Questions("many", (*labels, *numbers, *yes))
+    asks = tuple(Ask.of(query, bytes(16)) for query in questions.asks(100))
+    assert {ask.randomizer for ask in asks[:8]} == {"grr", "subset-selection"}
+    (answers,) = _page(tmp_path, (1, asks), questions=questions)["answers"]
+    assert len(answers) == len(asks)
+
+
+@pytest.mark.parametrize("scripts", FUZZ)
+def test_no_script_of_a_server_gets_more_than_was_shown(scripts: int, tmp_path: Path) -> None:
+    """Hostile polls and requests, in two tabs with reloads and races: no report beyond the questions shown, at the shown law; honest scripts get all theirs.
+
+    An account that shares no code with the page checks each report, the sum of later rounds, and the texts of "What your phone sent".
+    """
+    figures = _run("fuzz.mjs", tmp_path, seeds=scripts, first=1)
+    print(f"{scripts:,} scripts: {figures}")
+    assert (figures["faults"], figures["violations"]) == (0, [])
+    assert (figures["scripts"], figures["unclear"]) == (scripts, 240)
+    assert figures["honest"] > scripts / 4
+    assert figures["reports"] > 1.5 * scripts
+    assert min(figures["later"], figures["games"]) > scripts / 20
+    assert figures["refused"] > 3 * scripts
+
+
+def test_bits_of_an_earlier_version_have_no_question(tmp_path: Path) -> None:
+    """An entry without its questions, as earlier versions stored it, is shown as bits alone, and no later round is answered beside it."""
+    page = _page(tmp_path, (1, ASKS), (2, (THRESHOLD,)), ask_again=True, forget=True)
+    assert page["answers"][1] == "bad-query"
+    assert [(each["text"], each["answer"]) for each in page["kept"]] == [("A question of an earlier version of this page", None)] * 3

@@ -55,6 +55,8 @@ def test_a_question_and_a_file(tmp_path: Path) -> None:
         ('[[questions]]\ntext = "a"', "did you mean 'question'"),
         ('[[question]]\ntext = "a"\nlabels = ["x"]', "1 labels; give 2 to 100"),
         ('[[question]]\ntext = "a"\nlabels = ["x", "x"]', "not distinct"),
+        ('[[question]]\ntext = "a"\nlabels = ["x y", " x  y"]', "not distinct on a screen"),
+        ('[[question]]\ntext = "a"\nlabels = ["x", " "]', "not distinct on a screen"),
         ('[[question]]\ntext = "a"\nlabels = ["x", 2]', "labels are texts"),
         ('[[question]]\ntext = "a"\nlow = 1', "one bound"),
         ('[[question]]\ntext = "a"\nlow = 1\nhigh = 1', "high"),

@@ -100,6 +100,10 @@ test("a page that knows better refuses what it does not show", async () => {
   assert.equal((await careful.answer(request())).messages.length, 1);
 });
 
+test("a policy that is no number allows nothing", async () => {
+  for (const policy of [{ perRun: NaN, life: 2e9 }, { perRun: 2e9, life: undefined }]) assert.equal(codeOf(await client({ policy }).answer(request())), "budget");
+});
+
 test("a channel that loses more than it costs is refused, before any word is drawn", async () => {
   class Loose extends BinaryRR {
     prepare() {
