@@ -49,7 +49,7 @@ LONG = {  # a command, and those that it needs beside it; `{files}` is a folder 
     "poll": "poll Really? --journal .",
     "poll demo": "poll Really? --demo 200 --seed 1 --journal .",
     "poll game": "poll --game --demo 30 --seed 1 --journal .",
-    "curate": "curate histogram --records {files}/t.csv --column a --epsilon 0.01 --budget a.budget --seed 1 --json",
+    "curate": "curate histogram --records {files}/t.csv --column a --pure --epsilon 0.01 --budget a.budget --seed 1 --json",
     "curate large": "curate mean --records {files}/large.csv --column a --low 0 --high 9 --pure --epsilon 0.01 --budget a.budget --seed 1",
     "budget": "budget a.budget --json",
     "new budget": "budget b.budget --epsilon 1",
@@ -135,7 +135,7 @@ def _whole(folder: Path) -> str:
     except InputError as error:
         return f"corrupt: {error}"
     done = local_dp("runs", "--journal", str(folder))
-    return "" if (done.returncode, done.stderr) == (0, "") else f"corrupt: {done}"
+    return "" if done.returncode == 0 else f"corrupt: {done}"
 
 
 def _lengths(field: Field, text: str, folder: Path) -> tuple[float, int | None]:

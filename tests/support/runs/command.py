@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,10 +43,14 @@ def local_dp(*arguments: str) -> Done:
 
 
 def _exit_code() -> int:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        for number, handler in before.items():  # a command that is over ignores them
+            signal.signal(number, handler)
     return 0
 
 
