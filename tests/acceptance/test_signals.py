@@ -1,22 +1,28 @@
 """Class 9 once more: every long command, ended in every way at any moment, ends in order; a signal is never lost, and nothing is charged for a lost result."""
 
+import os
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from local_dp.clients.journal import SqliteStore
 from local_dp.errors import InputError
+from local_dp.experiments.api.large_csv import LARGE
+from local_dp.experiments.text.screen import SCREEN
 from local_dp.loss import Pure
 from local_dp.storage.budget_file import KeptBudget
 from tests.support.figures import figure
+from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import local_dp
 from tests.support.runs.signalled import COMMAND, WAYS, Trial, Victim, Way
@@ -24,7 +30,7 @@ from tests.support.runs.signalled import COMMAND, WAYS, Trial, Victim, Way
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 MOMENTS = 3  # in each way: the first, and random ones
 LONGEST = 6.0  # seconds; a command may go on for longer
-QUIET = Way("nothing", 0, (0,))
+QUIET, KILLED = Way("nothing", 0, (0,)), next(way for way in WAYS if way.number == signal.SIGKILL)
 
 _SGD = "local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds 30"
 _ON = "--broker {url} --run {run}"
@@ -72,6 +78,11 @@ LONG = {  # a command, and those that it needs beside it; `{files}` is a folder 
 }
 
 
+def _large(path: Path) -> None:
+    """A table that is copied before it is read."""
+    path.write_text("a,b\n" + "1,x\n2,y\n" * (LARGE // 8 + 1))
+
+
 class Field:
     """What the commands need: files, and on request a broker and a cluster."""
 
@@ -99,8 +110,8 @@ class Field:
     def lines(self, text: str) -> list[tuple[str, ...]]:
         """The words of a command, and of those beside it."""
         self._runs += 1
-        if "large.csv" in text and not (large := self.folder / "large.csv").exists():
-            large.write_text("a,b\n" + "1,x\n2,y\n" * (9 << 20))
+        if "large.csv" in text and not (self.folder / "large.csv").exists():
+            _large(self.folder / "large.csv")
         if "/results" in text and not (self.folder / "results").exists():
             assert local_dp("experiment", "coins", "--out", str(self.folder / "results")).returncode in (0, 1)
         given = {"files": str(self.folder), "run": f"r{self._runs}"}
@@ -152,6 +163,153 @@ def _lengths(field: Field, text: str, folder: Path) -> tuple[float, int | None]:
             return time.monotonic() - began, code
         finally:
             victim.close()
+
+
+PLACES = ("finalizer", "weak reference", "exec", "cleanup", "foreign code")
+MOMENT = """
+import os, signal, sys, time, weakref
+from local_dp.experiments.cli import main
+number, place = int(sys.argv[1]), sys.argv[2]
+send = lambda *_: os.kill(os.getpid(), number)
+
+class Loud:
+    __del__ = send
+
+class Quiet:
+    pass
+
+def play():
+    try:
+        if place == "finalizer":
+            Loud()
+        elif place == "weak reference":
+            quiet = Quiet()
+            watched = weakref.ref(quiet, send)
+            del quiet
+        elif place == "cleanup":
+            try:
+                send()
+            finally:
+                send()
+        elif place == "foreign code":
+            main._PATIENCE = 0.0
+            try:
+                send()
+            except BaseException:
+                send()
+        else:
+            exec("send()", {"send": send})
+        time.sleep(5)
+        return 0
+    finally:
+        print("cleaned")
+
+main._run = play
+main.main()
+"""
+
+
+ENDING = [way for way in WAYS if way.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) and not way.group]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("way", ENDING, ids=lambda way: way.name)
+def test_a_signal_takes_effect_wherever_it_comes(way: Way, place: str) -> None:
+    """In a finalizer or the callback of a weak reference, where Python only reports an exception, and in exec(): the command cleans up, and ends silently.
+
+    A second SIGTERM or SIGHUP does not end the cleanup. After one that foreign code swallowed, the next one takes effect.
+    """
+    if place == "cleanup" and way.number == signal.SIGINT:
+        return
+    done = subprocess.run([sys.executable, "-c", MOMENT, str(way.number), place], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode in way.codes
+    assert (done.stdout, done.stderr) == ("cleaned\n", "")
+
+
+QUESTION = "curate median --records t.csv --column age --epsilon 0.01 --budget a.budget --seed 1"
+CHARGING = (QUESTION, "run survey --clients 9 --hosts 1 --stores kept --seed 1", "budget b.budget --epsilon 1")
+TAKES_NOTHING = (">&-", "2>&1 | true", "> /dev/full", ">&- 2>&-", "<&- >&-")
+
+
+LINES = short([f"{words} {to}" for words in CHARGING for to in TAKES_NOTHING], lambda line: line in (f"{QUESTION} >&-", f"{QUESTION} 2>&1 | true"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_nothing_is_charged_for_a_result_that_nobody_takes(line: str, tmp_path: Path) -> None:
+    """Standard output closed, full, or without its reader: `curate`, `run` and `budget` end with one line and code 2 before a charge."""
+    budget = _budget(tmp_path)
+    done = _typed(line, tmp_path)
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 0 if "2>" in line else 1), done
+    assert budget.standing().spent == Pure(0)
+    assert not (tmp_path / "kept").exists()
+    assert not (tmp_path / "b.budget").exists()
+
+
+def test_nothing_is_charged_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fstatvfs", lambda number: SimpleNamespace(f_bavail=0, f_blocks=1))
+    done = local_dp("budget", str(tmp_path / "b.budget"), "--epsilon", "1")
+    assert (done.returncode, done.stderr) == (2, "local-dp: cannot write the result to standard output: No space left on device\n")
+    assert not (tmp_path / "b.budget").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
+def test_a_result_needs_no_standard_error(redirection: str, tmp_path: Path) -> None:
+    _budget(tmp_path)
+    done = _typed(f"{QUESTION} {redirection}", tmp_path)
+    assert (done.returncode, "median by a trusted curator" in done.stdout) == (0, True)
+
+
+def _budget(folder: Path) -> KeptBudget:
+    """A budget, beside a table."""
+    (folder / "t.csv").write_text("age\n" + "\n".join(map(str, range(18, 90))) + "\n")
+    return KeptBudget.create(folder / "a.budget", Pure(10**12))
+
+
+def _typed(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """A line of a shell that begins with a command of ours."""
+    shell = f"set -o pipefail; {shlex.join(COMMAND)} {line}"
+    return subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_lost_release_says_that_it_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that leaves after the charge: one line says what was charged, code 2; and `--out` is written all the same."""
+    monkeypatch.chdir(tmp_path)
+    budget = _budget(tmp_path)
+
+    def leave() -> None:
+        """The reader of standard output leaves after it was asked for."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        sys.stdout = open(writer, "w")  # noqa: SIM115 - the command's
+
+    monkeypatch.setattr(SCREEN, "check", leave)
+    for more, place in (((), "lost"), (("--out", "out.json"), "written to 'out.json'")):
+        done = local_dp(*QUESTION.split(), *more)
+        line = f"local-dp: cannot write the result to standard output: Broken pipe; the release is charged to 'a.budget' and {place}\n"
+        assert (done.returncode, done.stderr) == (2, line)
+    assert len(budget.standing().charges) == 2
+    assert Path("out.json").exists()
+
+
+@linux
+@pytest.mark.parametrize(
+    "words", [("poll", "Really?"), pytest.param(("run", "survey", "--records", "large.csv", "--question", "a > 1"), marks=pytest.mark.long)]
+)
+def test_a_killed_command_leaves_no_folder(words: tuple[str, ...], tmp_path: Path) -> None:
+    """SIGKILL once the temporary folder is there: the folder and every process go, without a word."""
+    if "large.csv" in words:
+        _large(tmp_path / "large.csv")
+    victim = Victim(tmp_path / "at", KILLED, *[str(tmp_path / word) if word == "large.csv" else word for word in words])
+    try:
+        assert victim.wait(lambda: any((tmp_path / "at" / "tmp").iterdir()))
+        victim.strike()
+        assert victim.over(5.0)
+        assert victim.left() == (0, [])
+        assert "Traceback" not in victim.text()
+    finally:
+        victim.close()
 
 
 def _played(name: str, ways: list[Way], moments: int, folder: Path) -> list[Trial]:

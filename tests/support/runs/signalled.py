@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PATIENCE = 20.0  # seconds for what takes a moment
+SOON = 2.0  # seconds in which a command may still end by itself
 COMMAND = (sys.executable, "-m", "local_dp")
 _OWN_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 
@@ -191,17 +192,18 @@ class Trial:
                 self.faults.append("it never handled signals")
             self.ended = not victim.over(self.seconds)
             victim.strike()
+            soon = victim.over(SOON)
             if not victim.over(PATIENCE):
                 self.faults.append("it goes on")
-            self._judge(victim, natural)
+            self._judge(victim, {0, natural} if soon or self.way.readers else set())
             self.faults += [whole(folder)] if whole(folder) else []
         finally:
             victim.close()
         return self
 
-    def _judge(self, victim: Victim, natural: int | None) -> None:
+    def _judge(self, victim: Victim, natural: set[int | None]) -> None:
         code, text = victim.process.returncode, victim.text()
-        right = {*self.way.codes, *({143} if self.way.readers else ()), *(() if natural is None else (natural,))}
+        right = {*self.way.codes, *({143} if self.way.readers else ()), *natural}
         if code not in right:
             self.faults.append(f"exit code {code}, and not {self.way.codes}")
         if match := re.search(r"Traceback|Exception ignored|Exception in|unhandled|never retrieved|Fatal", text):
