@@ -57,8 +57,8 @@ class CoordinateSigns(VectorCoin):
 class RandomCoordinate(CoordinateSigns):
     """Reports the coordinate that the coin picks of a vector in [-1, 1]^d, by the one-bit mean.
 
-    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d. One bit about all
-    coordinates (Duchi, Jordan, Wainwright 2018) has as much at d = 1, more from d = 2 on, and pi / 2 of it for many. Cost: 1 bit.
+    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d. Cost:
+    1 bit.
     """
 
     name: ClassVar[str] = "random-coordinate"
