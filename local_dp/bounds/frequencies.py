@@ -253,11 +253,6 @@ def listed(share: float, schedule: Schedule) -> int:
     return min(schedule.kept, math.ceil(2 / share))
 
 
-def level_lengths(bits: int) -> tuple[int, ...]:
-    """The bits of the prefix at each level of one round: 20, 32, 44, and so on, the last one `bits`."""
-    return ONE_ROUND.lengths(bits)
-
-
 def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
     """n for which one round finds ten strings that `share` of the clients hold each, and no other, except with probability beta above 1 %."""
     return ONE_ROUND.clients(epsilon, bits, share, beta)

@@ -10,7 +10,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
 from local_dp.optimise import lowest
-from local_dp.randomizers.vectors.coordinates import MAX_DIRECTIONS, MAX_SIGNS, largest_normal, mean_sign, nearest_variance, signs_moment
+from local_dp.randomizers.vectors.coordinates import MAX_DIRECTIONS, MAX_SIGNS, largest_normal, nearest_variance, signs_moment
 from local_dp.randomizers.vectors.privunit import Cap, best_cap, least_projection, projunit_moment, projunit_on_axis
 
 
@@ -75,11 +75,6 @@ def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
     return decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
 
 
-def duchi_vector_variance(epsilon: float, d: int) -> float:
-    """Of a coordinate that is 0, the worst: B^2 = (C / `mean_sign`(d))^2, about (pi / 2) d C^2."""
-    return (response_gain(epsilon) / mean_sign(d)) ** 2
-
-
 def random_coordinate_variance(epsilon: float, d: int) -> float:
     """Of a coordinate that is 0, the worst, per client in all: d C^2."""
     return d * response_gain(epsilon) ** 2
@@ -129,8 +124,8 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
     """Every randomizer of vectors that is shipped, the least error first."""
     check_positive_epsilon(epsilon)
     shrunk = 1.0 if body == "ball" else d**-0.5
-    each = {"random-coordinate": random_coordinate_variance(epsilon, d), "duchi-vector": duchi_vector_variance(epsilon, d)}
-    found = [VectorChoice(name, d * variance, variance) for name, variance in each.items()]
+    one = random_coordinate_variance(epsilon, d)
+    found = [VectorChoice("random-coordinate", d * one, one)]
     told = min(range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_variance(epsilon, d, count))
     signs = signs_variance(epsilon, d, told)
     found.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", told),)))

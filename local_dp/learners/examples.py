@@ -10,7 +10,6 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.checks import check_dimension
-from local_dp.errors import InputError
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, Perceptron, logistic_loss
 from local_dp.learners.learner import Classifier, H, Learner, features, signs
 from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
@@ -71,22 +70,6 @@ def naive_bayes_examples(prior: float, yes: Sequence[Sequence[float]], size: int
     y = np.repeat(np.array([-1, 1], dtype=np.int8), len(records))
     shares = np.concatenate([(1 - prior) * product_law(yes[0]), prior * product_law(yes[1])])
     return Finite(Records({**columns, "y": y}), shares.tolist(), size, seed)
-
-
-def signed_cube(d: int) -> Records:
-    """The points of {+-1 / sqrt d}^d, of norm 1: row r of `cube`, a bit 1 as minus."""
-    return Records({name: (1 - 2 * values.astype(np.float64)) / math.sqrt(d) for name, values in cube(d).columns.items()})
-
-
-def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, seed: int = 0) -> Finite:
-    """Uniform over the points of `signed_cube` with abs(<w, x>) >= gamma norm(w), labelled +1/-1 by the sign. Raises InputError if no point is left."""
-    records, w = signed_cube(len(weights)), np.array(weights)
-    score = sum(weight * values for weight, values in zip(w / np.linalg.norm(w), records.columns.values(), strict=True))
-    kept = np.flatnonzero(np.abs(score) >= gamma - 1e-12)
-    if not len(kept):
-        raise InputError(f"no point of the cube has margin {gamma} for these weights; give a smaller margin")
-    y = signs(score > 0)
-    return Finite(Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed)
 
 
 def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int = 0) -> Finite:

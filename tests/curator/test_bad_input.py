@@ -29,16 +29,14 @@ from local_dp.curator.points.learner import (
     SemiPrivateLearner,
     Thresholds,
 )
-from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram, SparseMedians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, PermuteAndFlip, log_probabilities, numbered
-from local_dp.curator.selection.groups import Runs
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, log_probabilities
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, GlobalMedian, Median, ProposedMedian
-from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles
@@ -84,9 +82,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SparseChoice(1.0, 1e-6, growth=0), "growth is 0"),
     *((partial(StableChoice, lambda _: Lead(0, 0), *loss), word) for loss, word in (((0.0, 1e-6), "epsilon is 0"), ((1.0, 0.0), "delta is 0"))),
     (lambda: Lead(0, -1), "whole numbers"),
-    (lambda: PermuteAndFlip(1.0).choose(numbered(np.zeros(0, dtype=np.int64)), DRAWS), "1 to 65536"),
-    (lambda: PermuteAndFlip(1.0).choose(Runs(EMPTY, np.array([0]), 1 << 20), DRAWS), "1 to 65536"),
-    (lambda: PermuteAndFlip(1.0).law(numbered(np.zeros(65, dtype=np.int64))), "1 to 64"),
     *((partial(Goals, *goals), word) for goals, word in (((0.0, 0.1), "alpha is 0"), ((1.5, 0.1), "alpha is 1.5"), ((0.1, 1.0), "beta is 1"))),
     (lambda: PrintedChoice(1.0, 0.0, GOALS).loss, "delta is 0"),
     (lambda: PrintedChoice(1e-9, 1e-6, GOALS), "half"),
@@ -122,8 +117,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
         for given, word in (((0.0, 3), "epsilon is 0"), ((1.0, 0), "levels is 0"), ((1.0, 17), "17"), ((1.0, 3, 21), "low is 21"))
     ),
     (lambda: SparseMedians(1.0, 3, 10, 1.0), "delta is 1"),
-    (lambda: DyadicTree(1e-9, 3), "fewer levels"),
-    (lambda: NoisyHistogram(1.0, 21), "cells is 21"),
     *((partial(kind, 1.0, 0.0, GOALS), "delta is 0") for kind in (SanPoints, PrintedSanPoints, SanThresholds, PrintedSanThresholds)),
     # counts, intervals and numbers
     (lambda: NoisySum(Question("v == 1"), 0.0), "epsilon"),
@@ -154,7 +147,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: ProposedMedian(0, 1.0, 1e-6), "bound is 0"),
     (lambda: ProposedMedian(1, 1.0, 0.0), "delta is 0"),
     (lambda: GlobalMedian(1.0).law(Multiset.of([1], 20)), "listed up to"),
-    (lambda: RestrictedTriangles(1.0, 0), "degree is 0"),
     # thresholds and parity
     (lambda: printed(32, 0.1, 1.0, 1e-6).release(LabelledMultiset.of_pairs([(1, 1)] * 8, 6), DRAWS), "8 records"),
     (lambda: tuned(0.1, 1.0, 1e-6).release(LabelledMultiset.of_pairs([], 3), DRAWS), "0 records"),

@@ -16,7 +16,7 @@ from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, Gaussi
 from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import least_variance
 from local_dp.curator.marginals.base import BinaryTable, Marginals
-from local_dp.curator.marginals.baselines import CharacterSums, DependentPair, PlainGaussian, PlainLaplace, SpanningTree
+from local_dp.curator.marginals.baselines import CharacterSums, DependentPair, PlainGaussian, SpanningTree
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable
@@ -24,14 +24,14 @@ from local_dp.curator.mechanism import Mechanism, Neighbours, hockey_stick, mech
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers
 from local_dp.curator.query_release.synthetic import GaussianMarginal, Mwem, PureRounds
-from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram
+from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice
 from local_dp.curator.selection.sparse import Goals, SparseChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Median, SmoothMedian
 from local_dp.curator.sensitivity.triangles import SmoothTriangles, Triangles
-from local_dp.curator.thresholds.rectangles import EqualRanks, LabelledPoints, PartitionRectangles, QuantilePartition, RankRectangles
+from local_dp.curator.thresholds.rectangles import LabelledPoints, PartitionRectangles, QuantilePartition, RankRectangles
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate, exp_epsilon
 from local_dp.populations.graphs import Graph
 from tests.support.inputs.documents import ROOT
@@ -115,14 +115,14 @@ FOURIER = FourierGaussian(WORKLOAD, 1.0, 1e-3)
 SPREAD = FOURIER.variances
 MONOMIALS = WeightedMonomials(Disjunctions(3, 2, 2), 1.0, 1e-3)
 THIRD = rho_within(LOSS).atto_rho // 3
-SPLIT = PartitionRectangles(EqualRanks(4, 3, 0.5, 1e-3), 2, 0.2, 0.25)
+SPLIT = PartitionRectangles(QuantilePartition(Medians(0.5, 2), 4), 2, 0.2, 0.25)
 GOALS = Goals(0.5, 0.1)
 SAN, PRINTED, LINES = SanPoints(1.0, 1e-3, GOALS), PrintedSanPoints(1.0, 1e-3, GOALS), SanThresholds(1.0, 1e-3, GOALS)
 COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
 
-ENUMERATED = ["Boosting", "CountingMwem", "PrintedChoosing", "RobustRelease"]
+ENUMERATED = ["Boosting", "CountingMwem", "RobustRelease"]
 
 
 def laplace(epsilon: Fraction, times: int) -> list[Ask]:
@@ -146,15 +146,11 @@ EXACT: list[tuple[Any, Any, list[Ask]]] = [
     (GaussianMarginal(3, 5, 7), ROWS, normal(7, 4)),
     (CharacterSums(((0,), (0, 1), (2,)), ATTO // 8), ROWS, normal(2 * 3 * 8, 3)),
     (PlainGaussian(WORKLOAD, 1.0, 1e-3), ROWS, normal(least_variance(2 * 3, LOSS), 12)),
-    (PlainLaplace(WORKLOAD, 3.0), ROWS, [("discrete_laplaces", Fraction(1, 2), 4)] * 3),
     (PairGaussian(3, 1.0, 1e-3), SignTable.of(np.array([[1, 0, 1], [0, 0, 1]])), normal(least_variance(4 * 2, LOSS), 3)),
     (CountTree(4, 2.0, 4), POINTS, [("discrete_laplaces", Fraction(1, 2), cells) for cells in (4, 16)]),
-    (DyadicTree(1.0, 2, 0.01), POINTS, laplace(Fraction(1, 4), 6)),
-    (NoisyHistogram(1.0, 2), POINTS, laplace(Fraction(1, 2), 4)),
     (SmoothMedian(CAUCHY), POINTS, [("discrete_cauchy", CAUCHY.scale(Median(POINTS)))]),
     (SmoothTriangles(CAUCHY), GRAPH, [("discrete_cauchy", CAUCHY.scale(Triangles(GRAPH)))]),
     (QuantilePartition(Medians(1.0, 2), 4), POINTS, medians(Fraction(1), 2)),
-    (EqualRanks(4, 3, 1.0, 1e-3), POINTS, [("choose", SparseChoice(0.5, 5e-4, 5))] * 2),
     (RankRectangles(4, 2, 0.1, 1.0, 1e-3), FLAT, [("choose", SparseChoice(0.25, 2.5e-4, 5))] * 4),
     (Mwem(WORKLOAD, PureRounds(2, 0.25, 0.5)), ROWS, [("choose", ExponentialChoice(0.25, 2)), ("discrete_laplaces", Fraction(1, 4), 4)] * 2),
     (LaplaceAnswers(QUERIES, 1.0, 1e-3), TALLIED, [("discrete_laplaces", Fraction(optimal_part(LOSS, MOVED).nano, NANO), QUERIES.k)]),
@@ -169,7 +165,7 @@ EXACT: list[tuple[Any, Any, list[Ask]]] = [
     ]),
 ]  # fmt: skip
 DIFFERENT: list[tuple[Any, Any, set[Ask]]] = [
-    (SPLIT, FLAT, {("choose", SparseChoice(0.25, 5e-4, 5)), *laplace(Fraction(1, 8), 1)}),
+    (SPLIT, FLAT, {*medians(Fraction(1, 2), 2), *laplace(Fraction(1, 8), 1)}),
     (SAN, POINTS, {("choose", SparseChoice(SAN.part.epsilon, 125e-6, 1)), *laplace(Fraction(SAN.part.nano, NANO), 1)}),
     (LINES, MANY, {
         ("choose", ExponentialChoice(LINES.part.epsilon)),

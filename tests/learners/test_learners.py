@@ -31,6 +31,7 @@ from local_dp.records import Records
 from local_dp.theorems.from_sq import enough_clients, local_from_sq
 from tests.support.adversaries import twins
 from tests.support.inputs.refusals import refuse
+from tests.support.inputs.worlds import halfspace_examples
 from tests.support.long import short
 
 TASKS = tasks()
@@ -109,7 +110,7 @@ def test_perceptron_moves_are_bounded() -> None:
         weights = generator.integers(1, 5, 5).astype(float).tolist()
         gamma = float(generator.choice([0.2, 0.4, 0.6]))
         learner = Perceptron(d=5, gamma=gamma)
-        population = examples.halfspace_examples(weights, gamma)
+        population = halfspace_examples(weights, gamma)
         oracle = Wrong(population, generator)
         assert examples.error_rate(run(learner.algorithm(), oracle), population) <= learner.alpha
         assert oracle.rounds < learner.rounds

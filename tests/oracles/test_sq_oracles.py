@@ -170,13 +170,3 @@ def test_classes_are_what_their_names_say() -> None:
             build_class(name, params)
     with pytest.raises(InputError, match="sign matrix"):
         sign_matrix(np.array([[1, 0], [1, 1]]))
-
-
-def test_empirical_answers_are_sample_means() -> None:
-    """The mean over the first n individuals, for two-valued queries and for levels."""
-    population = bernoulli("yes", 0.3, 200_000, 5)
-    first = population.batch(0, 150_000)["yes"].mean()
-    questions = (oracles.StatisticalQuery(Question("yes == 1"), 0.1), oracles.StatisticalQuery(Bounded("yes", 0, 2), 0.1))
-    assert oracles.EmpiricalOracle(population, 150_000).answer(questions) == pytest.approx((2 * first - 1, first - 1), abs=1e-5)
-    with pytest.raises(InputError, match="n = 0"):
-        oracles.EmpiricalOracle(population, 0)

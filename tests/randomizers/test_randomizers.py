@@ -193,7 +193,7 @@ COMPRESSED: list[dict[str, Any]] = [
     *({"inner": inner} for inner in ("hadamard", "oue", "nobody")),
     *({"setting": setting} for setting in (("k",), ("k=2048",))),
     *({"streams": streams} for streams in (3, 0)),
-    {"inner": "duchi-vector", "setting": ()},
+    {"inner": "sampled-signs", "setting": ()},
     {"streams": 1, "setting": ("k=64",)},
     {"inner": "one-bit-mean", "setting": ("steps=4000",), "streams": 1024},
 ]

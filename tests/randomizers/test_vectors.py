@@ -22,12 +22,11 @@ from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
 from local_dp.randomizers.vectors.coordinates import (
     MAX_DIRECTIONS,
-    DuchiVector,
     NearestDirection,
+    SampledSigns,
     best_directions,
     best_signs,
     largest_normal,
-    mean_sign,
     nearest_variance,
 )
 from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
@@ -95,22 +94,15 @@ def test_words_of_coins_are_uniform_and_apart() -> None:
     assert abs(counts[1] / counts.sum() - 0.5) < 6 * 0.5 / math.sqrt(counts.sum())
 
 
-def test_the_mean_of_signs() -> None:
-    """The closed form is the mean over all corners."""
-    for d in range(1, 11):
-        sums = [abs(sum(corner)) for corner in product((-1, 1), repeat=d)]
-        assert mean_sign(d) == pytest.approx(np.mean(sums) / d, rel=1e-12)
-    assert mean_sign(1000) == pytest.approx(math.sqrt(2 / (math.pi * 1000)), rel=1e-3)
-
-
 def test_rounding_to_corners_is_exact() -> None:
-    """On a lattice of one step, corners are never rounded to others: without noise a client reports sign <z, x>, for every coin."""
-    randomizer = DuchiVector(1.0, d=3, steps=1)
+    """On a lattice of one step, corners are never rounded to others: without noise a client reports the signs of its coordinates, for every coin."""
+    randomizer = SampledSigns(1.0, d=3, steps=1, signs=3)
     coins = public_coins(COINS, 0, 5000)
-    signs = signs_of(words_of(coins, 1), 3).astype(np.int64)
+    first = ((coins >> np.uint64(32)) * np.uint64(3) >> np.uint64(32)).astype(np.int64)
     for corner in product((-1, 1), repeat=3):
         x = np.array(corner)
-        assert np.array_equal(randomizer.encode(np.repeat(x[None], 5000, axis=0), coins), (signs @ x < 0).astype(np.int64))
+        plus = x[(first[:, None] + np.arange(3)) % 3] > 0
+        assert np.array_equal(randomizer.encode(np.repeat(x[None], 5000, axis=0), coins), plus @ np.array([1, 2, 4]))
 
 
 def test_the_largest_of_normals() -> None:

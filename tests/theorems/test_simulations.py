@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.simulations import density_error, draw_distance, relative_error
+from local_dp.bounds.simulations import density_error, relative_error
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, TwoReplies, two_questions, two_replies_law
@@ -34,9 +34,9 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
-from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
+from local_dp.theorems.sq_from_local import sq_from_local
 from tests.support.inputs.builders import population_oracle, yes_records
-from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
+from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, X, Y
 
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
@@ -202,30 +202,17 @@ def test_nonadaptive_simulation_asks_everything_first() -> None:
     assert sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 12).queries != algorithm.queries
 
 
-def test_table_of_all_reports() -> None:
-    """Without rejection: one query for randomized response, five for 5-ary one, however many clients; the tallies have the law of real ones."""
-    survey: Local[Floats] = Nonadaptive((LocalQuery(COLOUR, GRR(1.0, k=5), Cohort(0, 10**6)),), lambda tallies: GRR(1.0, k=5).estimate(tallies[0]).value)
-    simulated = sq_from_local_by_table(survey, 0.001, 13)
-    assert len(simulated.queries) == 5
-    oracle = Biased(COLOURS, (1, -1, -1, 1, 1))
-    shift = 2 * draw_distance(1.0, 0.001) * 5  # (E + k - 1)/(E - 1) < 5 turns a distance of laws into one of estimates
-    assert np.abs(run(simulated, oracle) - COLOURS.shares).max() < shift + 5 * math.sqrt((math.e + 5 - 2) / 10**6) / (math.e - 1)
-    assert len(sq_from_local_by_table(fixed_trials(1.0, 10**9), 0.01, 1).queries) == 1
-    ones = run(sq_from_local_by_table(fixed_trials(1.0, 10**8), 0.01, 1), ExactOracle(WORLD))
-    assert abs(ones / 10**8 - 0.5) < 5 * 0.5 / 10**4
-
-
 @pytest.mark.long
 def test_public_coins_are_drawn_by_the_simulation() -> None:
-    """A randomizer with public-coin cells is simulated cell by cell: rejection and table both decode the frequencies of the population."""
+    """A randomizer with public-coin cells is simulated cell by cell: the replies decode to the frequencies of the population."""
     n, randomizer = 1500, Hadamard(1.0, k=5)
 
     def decode(tallies: tuple[Tally, ...]) -> Floats:
         return randomizer.estimate(tallies[0]).value
 
     survey: Local[Floats] = Nonadaptive((LocalQuery(COLOUR, randomizer, Cohort(0, n)),), decode)
-    for simulated in (sq_from_local(survey, 0.01, 20, 2), sq_from_local_by_table(survey, 0.01, 2)):
-        assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
+    simulated = sq_from_local(survey, 0.01, 20, 2)
+    assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
 
 
 @dataclass(frozen=True)
@@ -279,7 +266,6 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
 
 @pytest.mark.parametrize(("wrong", "error", "says"), [
     (lambda: sq_from_local(_one(Opaque(1.0)), 0.1, 4, 1), InputError, "not a finite channel"),
-    (lambda: sq_from_local_by_table(_one(Opaque(1.0)), 0.1, 1), InputError, "not a finite channel"),
     (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),

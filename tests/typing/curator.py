@@ -6,7 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.accounting.losses import Lattice
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Counts
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.counts import (
@@ -21,7 +21,7 @@ from local_dp.curator.counts import (
 )
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.marginals.base import BinaryTable, Synthetic
-from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
+from local_dp.curator.marginals.baselines import NoisySums, Part, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSearch
@@ -186,12 +186,10 @@ def trees_are_non_interactive(tree: CountTree, roots: PrefixFactorization, point
     return by_clients
 
 
-def a_spanning_tree_is_interactive(tree: SpanningTree, cells: PlainLaplace, tables: TrustedOracle[BinaryTable]) -> object:
-    """MST is CI by its type, since a pair is chosen after those before it, and plain noise on all cells CNI; the one pays with a delta, the other is pure."""
+def a_spanning_tree_is_interactive(tree: SpanningTree, tables: TrustedOracle[BinaryTable]) -> object:
+    """MST is CI by its type, since a pair is chosen after those before it; it pays with a delta."""
     assert_type(tree.algorithm(), Adaptive[Part, NoisySums | int, TreeTable])
     assert_type(run(tree.algorithm(), tables), TreeTable)
-    assert_type(cells.algorithm(), Nonadaptive[OneMarginal, NoisyCounts, Floats])
-    assert_type(cells.loss, Pure)
     assert_type(tree.loss, Approximate)
     at_once: Nonadaptive[Part, NoisySums | int, TreeTable] = tree.algorithm()  # type: ignore[assignment]
     return at_once

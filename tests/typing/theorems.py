@@ -13,7 +13,7 @@ from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.encoded import Encoding
 from local_dp.theorems.from_sq import among_complete, boolean_from_real, enough_clients, local_from_sq, on_table, one_random_query, split_budget, tight_clients
-from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
+from local_dp.theorems.sq_from_local import sq_from_local
 
 LNI = Local[str]
 LI = LocalRounds[str]
@@ -25,7 +25,6 @@ def lni_equals_nasq(lni: LNI, nasq: NASQ) -> tuple[NASQ, LNI, NASQ]:
     """Non-interactive local and non-adaptive SQ algorithms become each other, by every simulation."""
     assert_type(local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)), Local[str])
     assert_type(sq_from_local(lni, 0.1, 8, 1), Statistical[str])
-    assert_type(sq_from_local_by_table(lni, 0.1, 1), Statistical[str])
     assert_type(boolean_from_real(nasq), Statistical[str])
     assert_type(one_random_query(nasq, 1.0, 100, 1), Local[str])
     assert_type(split_budget(nasq, 1.0, 100, 2), Local[str])  # a client answers several things, all fixed beforehand

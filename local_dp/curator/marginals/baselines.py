@@ -24,9 +24,8 @@ from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
-from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.loss import ATTO, NANO, Concentrated, Pure, nano_epsilon, split_epsilon
+from local_dp.interaction import Adaptive, Play, run
+from local_dp.loss import ATTO, NANO, Concentrated, Pure
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,41 +237,6 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
         counts = np.bincount(packed.view(np.int64), minlength=1 << len(places))
         used = np.flatnonzero(counts)
         return Multiset(len(places), used.astype(np.uint64), counts[used])
-
-
-@dataclass(frozen=True)
-class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
-    """Every cell of every marginal with its own Laplace noise: the cells, shape (cells,).
-
-    Privacy: epsilon, pure, in equal parts. Utility: a mean error of 2 k / eps for k marginals, however many columns they share.
-    """
-
-    workload: Marginals
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        if nano_epsilon(self.epsilon) < len(self.workload.masks):
-            raise InputError(f"epsilon is {self.epsilon} for {len(self.workload.masks)} marginals; give a larger epsilon or fewer of them")
-
-    @property
-    def parts(self) -> tuple[OneMarginal, ...]:
-        each = split_epsilon(self.epsilon, len(self.workload.masks))
-        return tuple(OneMarginal(self.workload.d, mask, each) for mask in self.workload.masks)
-
-    @property
-    def loss(self) -> Pure:
-        return sum((part.loss for part in self.parts), Pure(0))
-
-    def algorithm(self) -> Nonadaptive[OneMarginal, NoisyCounts, Floats]:
-        """As a curator's algorithm: all marginals are asked at once, so it is CNI."""
-        return Nonadaptive(self.parts, _concatenated)
-
-    def release(self, database: BinaryTable, draws: Draws) -> Floats:
-        return _concatenated(tuple(part.release(database, draws) for part in self.parts))
-
-
-def _concatenated(answers: tuple[NoisyCounts, ...]) -> Floats:
-    return np.concatenate([answer.counts for answer in answers]).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -99,13 +99,6 @@ def pairs_of(sums: Counts | Floats, size: int, variance: float) -> NoisyPairs:
     return NoisyPairs(means + means.T + np.eye(d), float(np.sqrt(variance)) / size)
 
 
-def shrunk(noisy: NoisyPairs) -> Floats:
-    """All pairs times 1 - (d - 2) sigma^2 / |y|^2 over the d pairs, or 0 if that is negative. Source: James, Stein 1961."""
-    above = noisy.means[np.triu_indices(len(noisy.means), 1)]
-    factor = max(0.0, 1 - (len(above) - 2) * noisy.deviation**2 / float(above @ above)) if np.any(above) else 0.0
-    return np.asarray(factor * noisy.means + (1 - factor) * np.eye(len(noisy.means)))
-
-
 def rms_error(estimate: Floats, truth: Floats) -> float:
     """The root mean square error over all pairs i < j, both shape (d, d)."""
     above = np.triu_indices(len(truth), 1)

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +23,6 @@ from local_dp.errors import InputError
 
 MAX_DIMENSION = 62
 LISTED = 24  # dimensions in which all queries are gone through
-_LISTED = 1 << 16  # values of queries under all shifts
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class Separated(ABC):
     @property
     @abstractmethod
     def shift(self) -> int:
-        """An upper bound; `least_shift` enumerates the least on small classes."""
+        """An upper bound on the noise's move."""
 
     @abstractmethod
     def totals(self, data: Weighted) -> Counts:
@@ -87,24 +85,6 @@ class Separated(ABC):
 def labelled(x: Ints, y: Ints) -> Weighted:
     """Labelled examples as weighted points: a hypothesis errs [y = 1] + (1 - 2 y) h(x) times on each, so its errors are a total and a constant."""
     return Weighted(x, 1 - 2 * y.astype(np.int64))
-
-
-def least_shift(queries: Separated, points: Ints) -> int | None:
-    """The least `shift` among whole s_i of -2 .. 2, for examples at these points with labels of 0/1, by enumeration; None if there is none."""
-    m, values, patterns = len(queries.separators), queries.values(points).astype(np.int64), queries.values(queries.separators).astype(np.int64)
-    if 5**m * queries.size > _LISTED:
-        raise InputError(f"there are {queries.size} queries on {m} separators; a shift is enumerated up to {_LISTED} values")
-    shifts = np.array(sorted(product(range(-2, 3), repeat=m), key=lambda shift: sum(map(abs, shift))))
-    signed = np.concatenate([values, -values], axis=1)  # labels 0 and 1
-    replaced = np.unique((signed[:, None, :] - signed[:, :, None]).reshape(queries.size, -1), axis=1)
-    enough = [_enough(shifts, patterns - patterns[q], replaced - replaced[q]) for q in range(queries.size)]
-    return None if None in enough else max(size for size in enough if size is not None)
-
-
-def _enough(shifts: Ints, differences: Ints, moves: Ints) -> int | None:
-    """The least |s|_1 that is enough for the worst replaced example; `shifts` ascend."""
-    keep = ((shifts @ differences.T)[:, :, None] + moves >= 0).all(axis=1)
-    return int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()) if keep.any(axis=0).all() else None
 
 
 @dataclass(frozen=True)

@@ -222,19 +222,6 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """(a, b), 1 iff a <= x <= b, or None, 0 everywhere: s points have s (s + 1) / 2 + 1 dichotomies. O(s^2)."""
-
-    def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[tuple[int, int] | None]:
-        values = points.values
-        gains = upto(examples.ones - examples.zeros)
-        firsts, lasts = np.triu_indices(len(values))
-        before, through = (np.searchsorted(examples.values, values, side=side) for side in ("left", "right"))
-        errors = int(examples.ones.sum()) - np.append(gains[through[lasts]] - gains[before[firsts]], 0)
-        return Candidates(errors, lambda number: (int(values[firsts[number]]), int(values[lasts[number]])) if number < len(firsts) else None)
-
-
-@dataclass(frozen=True)
 class ListedClass:
     """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a dichotomy stands for it."""
 

@@ -16,7 +16,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.account import PaidOracle
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries, SmallDatabase
+from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
 from local_dp.curator.query_release.pmw import NoisyCount
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
@@ -76,22 +76,6 @@ class Base(ABC):
 
     @abstractmethod
     def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class SmallBase(Base):
-    """A small database of so many rows that answers the sampled queries."""
-
-    rows: int
-
-    def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
-        return (SmallDatabase(queries, self.rows, self.epsilon),)
-
-    def parts(self, samples: int) -> int:
-        return 1
-
-    def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
-        return np.array(answers[0]) / self.rows
 
 
 @dataclass(frozen=True)

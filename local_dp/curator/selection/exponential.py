@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate
 from operator import mul
 from typing import Protocol, Self
 
@@ -16,7 +15,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Naturals, Words
 from local_dp.checks import check_built, check_dimension, check_whole
 from local_dp.cube import walsh_hadamard
-from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, check_listed, whole_weights
+from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, check_listed
 from local_dp.curator.selection.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -226,75 +225,12 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
         return self.chosen.law(database)
 
 
-_ENUMERATED = 64  # candidates
-
-
-@dataclass(frozen=True)
-class PermuteAndFlip(ExponentialChoice):
-    """In a random order each candidate of score q flips a coin of bias a^(best - q), a just above e^(-eps / (2 sensitivity)); the first head is chosen.
-
-    Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all have the same candidates.
-    Utility: falls short of the best by any t at most as often as the exponential mechanism. Cost: up to O(candidates) coins, so at most 65,536 candidates.
-    Source: McKenna, Sheldon 2020, Algorithm 1, Theorems 1 and 2.
-    """
-
-    def choose(self, groups: Groups[R], draws: Draws) -> R:
-        gaps, sizes = self._gaps(groups, LISTED)
-        upto = np.array(list(accumulate(sizes)))
-        moved, left = dict[int, int](), groups.total  # a permutation, as far as it is needed
-        while True:
-            place = draws.below(left)
-            left -= 1
-            drawn = moved.get(place, place)
-            moved[place] = moved.get(left, left)
-            group = int(np.searchsorted(upto, drawn, side="right"))
-            if all(draws.coin(self.decay) for _ in range(gaps[group])):
-                return groups.member(group, drawn - (int(upto[group - 1]) if group else 0))
-
-    def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
-        return tuple(self.choose(groups, draws) for _ in range(count))
-
-    def law(self, groups: Groups[R]) -> Law[R]:
-        """The law of `choose`. Raises InputError above 64 candidates."""
-        chances = self._chances(groups)
-        return whole_weights({candidate: chances[group] for group, candidate in groups.members()})
-
-    def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
-        return sum((int(count) * chance for count, chance in zip(counts, self._chances(groups), strict=True)), Fraction(0))
-
-    def _chances(self, groups: Groups[R]) -> list[Fraction]:
-        """Of one candidate of each group: p times the integral, over its uniform time t, of the product of 1 - t p' over all others: no head before it."""
-        gaps, sizes = self._gaps(groups, _ENUMERATED)
-        coins, chances = [self.decay**gap for gap in gaps], list[Fraction]()
-        for group, (coin, size) in enumerate(zip(coins, sizes, strict=True)):
-            before = [other for each, (other, many) in enumerate(zip(coins, sizes, strict=True)) for _ in range(many - (each == group))]
-            integral = sum((term / (power + 1) for power, term in enumerate(without(before))), Fraction(0))
-            chances.append(coin * integral if size else Fraction(0))
-        return chances
-
-    def _gaps(self, groups: Groups[R], most: int) -> tuple[list[int], list[int]]:
-        if not 1 <= groups.total <= most:
-            raise InputError(f"there are {groups.total} candidates; give 1 to {most}")
-        sizes: list[int] = [int(size) for size in groups.sizes]
-        best = max(int(score) for score, size in zip(groups.scores, sizes, strict=True) if size)
-        return [max(0, best - int(score)) for score in groups.scores], sizes
-
-
 def without(coins: Sequence[Fraction]) -> list[Fraction]:
     """The coefficients of the product of 1 - t p over these coins p, by the power of t."""
     product = [Fraction(1)]
     for coin in coins:
         product = [here - coin * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
     return product
-
-
-@dataclass(frozen=True)
-class PermutedMechanism(ExponentialMechanism[D]):
-    """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates. Privacy: epsilon, pure, as for any score."""
-
-    @property
-    def choice(self) -> PermuteAndFlip:
-        return PermuteAndFlip(self.epsilon, self.sensitivity)
 
 
 MAX_MASKED_DIMENSION = 22

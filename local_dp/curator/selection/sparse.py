@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
-from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -112,16 +111,6 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
         return self.choice.law(self.candidates(database))
 
 
-class Sized(Protocol):
-    """A database whose number of records is public."""
-
-    @property
-    def size(self) -> int: ...
-
-
-S = TypeVar("S", bound=Sized)
-
-
 @dataclass(frozen=True)
 class Goals:
     """The goal: an error of at most `alpha`, as a share of the records, except with probability `beta`."""
@@ -196,24 +185,3 @@ class PrintedChoice:
         reach = reach_of(decay, math.log(1 / self.delta))
         whole, tail = powers(decay, np.array([0, min(abs(lead), reach)]), reach)
         return (2 * whole - tail, tail) if lead >= 0 else (tail, 2 * whole - tail)
-
-
-@dataclass(frozen=True)
-class PrintedChoosing(Mechanism[S, R | None, Approximate]):
-    """The choosing mechanism of any score, among the `candidates` of score 1 or more.
-
-    Privacy: (eps, delta) of its choice, from `choice.least` records on.
-    """
-
-    candidates: Callable[[S], Groups[R]]
-    choice: PrintedChoice
-
-    @property
-    def loss(self) -> Approximate:
-        return self.choice.loss
-
-    def release(self, database: S, draws: Draws) -> R | None:
-        return self.choice.choose(self.candidates(database), database.size, draws)
-
-    def law(self, database: S) -> Law[R | None]:
-        return self.choice.law(self.candidates(database), database.size)

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, least_tail
 from local_dp.curator.mechanism import Law, Neighbours, mixture, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
@@ -18,7 +17,7 @@ from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, LocalSensitivity, SmoothNoise
 from local_dp.draws import Draws
 from local_dp.loss import nano_epsilon
-from local_dp.populations.graphs import MAX_NODES, Graph
+from local_dp.populations.graphs import Graph
 
 _CELLS = 1 << 22
 
@@ -160,40 +159,3 @@ class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
     def at_most(self, released: int, misses: float) -> int:
         """What the local sensitivity exceeds with probability `misses` at most."""
         return released + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1
-
-
-def bounded(graph: Graph, degree: int) -> Graph:
-    """The edges among the first `degree` of both their nodes. An edge added to the graph adds one at most, and removes at most one at each of its nodes."""
-    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
-    order = np.lexsort(ends.T[::-1])
-    starts = np.searchsorted(ends[order, 0], np.arange(graph.nodes))
-    place = np.empty(len(ends), dtype=np.int64)
-    place[order] = np.arange(len(ends)) - starts[ends[order, 0]]
-    first, second = place.reshape(2, -1) < degree
-    return Graph(graph.nodes, graph.edges[first & second])
-
-
-@dataclass(frozen=True)
-class RestrictedTriangles(ClippedAnswer[Graph]):
-    """The triangles of the graph's edges that are among the first `degree` of both nodes, with discrete Laplace noise for 2 (degree - 1), clipped.
-
-    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two
-    less, or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
-    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges.
-    """
-
-    epsilon: float
-    degree: int
-    neighbours: ClassVar[Neighbours] = "edge"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole("the degree", self.degree, 1, MAX_NODES)
-
-    def sensitivity(self, nodes: int) -> int:
-        """The most that an edge can move the count."""
-        return max(0, nodes - 2) if self.degree >= nodes - 1 else 2 * (self.degree - 1)
-
-    def noisy(self, database: Graph) -> tuple[int, ClippedLaplace]:
-        local = Triangles(bounded(database, self.degree))
-        return local.value, ClippedLaplace(nano_epsilon(self.epsilon), self.sensitivity(database.nodes), local.last)

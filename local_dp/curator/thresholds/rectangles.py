@@ -74,36 +74,6 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         return self.choice.law(self.candidates(database))
 
 
-@dataclass(frozen=True)
-class EqualRanks(Mechanism[Multiset, tuple[int, ...], Approximate]):
-    """Ascending distinct cuts into at most `parts` intervals of about equally many points: a rank query for each multiple of m / `parts`, m public.
-
-    Privacy: the queries add up, epsilon and delta over `parts` - 1 each. Cost: O(parts m).
-    """
-
-    bits: int
-    parts: int
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        check_whole("parts", self.parts, 2, 1 << 16)
-        self._query(1)
-
-    @property
-    def loss(self) -> Approximate:
-        one = self._query(1).loss
-        return Approximate((self.parts - 1) * one.nano, (self.parts - 1) * one.atto)
-
-    def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
-        ranks = [max(1, part * database.size // self.parts) for part in range(1, self.parts)]
-        cuts = [self._query(rank).release(database, draws) for rank in ranks]
-        return tuple(sorted({cut for cut in cuts if cut is not None and 0 < cut < 1 << self.bits}))
-
-    def _query(self, rank: int) -> RankQuery:
-        return RankQuery(self.bits, rank, self.epsilon / (self.parts - 1), self.delta / (self.parts - 1))
-
-
 Rectangle: TypeAlias = tuple[tuple[int, int], ...]  # low..high on each axis, both ends included; empty where there is no axis
 
 _SHARE = 0.6

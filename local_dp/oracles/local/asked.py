@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -145,14 +144,6 @@ LocalPlay: TypeAlias = Play[LocalQuery, Tally, R]
 def ask_all(query: Query, randomizer: Randomizer, clients: int, read: Callable[[Tally], R]) -> Local[R]:
     """The algorithm that puts one question to all clients, once, and reads its result off their tally."""
     return Nonadaptive((LocalQuery(query, randomizer, Cohort(0, clients)),), lambda tallies: read(tallies[0]))
-
-
-def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
-    """Raises InputError where two cohorts of the round meet: for what is exact only when every client is asked one thing."""
-    cohorts = sorted(query.cohort for query in queries)
-    for first, second in pairwise(cohorts):
-        if second.start < first.stop:
-            raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts")
 
 
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:

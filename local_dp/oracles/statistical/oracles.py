@@ -12,7 +12,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R, Watched
 from local_dp.populations.finite import Finite, Population
 from local_dp.queries.query import Query
-from local_dp.records import Records, chunks
+from local_dp.records import Records
 
 
 @dataclass(frozen=True)
@@ -105,27 +105,6 @@ class NoisyOracle(ExactOracle):
 
     def answer_one(self, query: StatisticalQuery) -> float:
         return super().answer_one(query) + self.sd * float(self.generator.normal())
-
-
-CHUNK = 1 << 16  # individuals that are looked at at a time
-
-
-class EmpiricalOracle(SQOracle):
-    """Answers with the mean over the first n individuals of the population: one sample, reused by every query.
-
-    Within tau of the expectation except with probability 2 exp(-n tau^2 / 2) for a query fixed beforehand (Hoeffding).
-    """
-
-    def __init__(self, population: Population, n: int) -> None:
-        super().__init__()
-        if not 1 <= n <= population.size:
-            raise InputError(f"the sample has n = {n}; give from 1 to the population's {population.size}")
-        self.population = population
-        self.n = n
-
-    def answer_one(self, query: StatisticalQuery) -> float:
-        sums = (query.numerators(self.population.batch(start, stop)).sum() for start, stop in chunks(0, self.n, CHUNK))
-        return int(sum(sums)) / (self.n * query.span)
 
 
 SPAN = 1 << 30

@@ -196,7 +196,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     radius: float | None = parameter(None, "instead of bounds: the greatest Euclidean norm of a record, public", unit="of the columns")
     outside: str = parameter("refuse", "a record beyond the bounds or the radius: refuse, or clip (it counts as the nearest inside)")
     missing: str = parameter("refuse", "a missing number: refuse, or middle (it counts as the middle of the bounds)")
-    randomizer: str = parameter("best", "random-coordinate, sampled-signs, duchi-vector, nearest-direction, or best: the least error by closed form")
+    randomizer: str = parameter("best", "random-coordinate, sampled-signs, nearest-direction, or best: the least error by closed form")
     steps: int = parameter(1 << 14, "the public grid: how many steps from the middle of the bounds to either end, a power of two up to 2^14")
     d: int = parameter(4, "without a table: how many columns there are")
     tolerance: float = parameter(

@@ -1,6 +1,5 @@
-"""Vectors behind a public coin: one coordinate, the signs of a few, the side of a random corner, or the nearest of a few random directions."""
+"""Vectors behind a public coin: one coordinate, the signs of a few, or the nearest of a few random directions."""
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,8 +13,7 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.rounded import OneBitMean
-from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, of_moments, pieces_of, signs_of, words_of
+from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, of_moments, pieces_of, words_of
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 
@@ -59,8 +57,8 @@ class CoordinateSigns(VectorCoin):
 class RandomCoordinate(CoordinateSigns):
     """Reports the coordinate that the coin picks of a vector in [-1, 1]^d, by the one-bit mean.
 
-    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d: 2 / pi of
-    `duchi-vector`'s for many coordinates, and less than it from d = 2 on. Cost: 1 bit.
+    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d. Cost:
+    1 bit.
     """
 
     name: ClassVar[str] = "random-coordinate"
@@ -133,57 +131,6 @@ def best_signs(nano: int, d: int) -> int:
     """The b of least variance, at most d."""
     growth = float(exp_epsilon(nano))
     return min(range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_moment(growth, count))
-
-
-def mean_sign(d: int) -> float:
-    """E[|sum of d fair signs|] / d: ceil(d/2) C(d, ceil(d/2)) / (d 2^(d - 1)), about sqrt(2 / (pi d))."""
-    half = (d + 1) // 2
-    return math.exp(math.log(half / d) + math.lgamma(d + 1) - math.lgamma(half + 1) - math.lgamma(d - half + 1) - (d - 1) * math.log(2))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DuchiVector(VectorCoin):
-    """Reports whether a public random corner z or -z is on the side of a vector in [-1, 1]^d, rounded at random to a corner, by randomized response.
-
-    The coin gives z, rounds the coordinates and decides ties. The reported corner has the law of the published mechanism, which draws it from a half of all
-    corners. Privacy: binary randomized response whatever the coin. Utility: unbiased; the value is B z, so every coordinate has variance B^2 - x_j^2 in one
-    report, B = C / `mean_sign`(d): about (pi / 2) d C^2. Cost: 1 bit; d / 64 + d / 4 words made of the coin.
-    """
-
-    name: ClassVar[str] = "duchi-vector"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2018, Section 4.2.3 (l-infinity), with public coins"
-    ball = "cube"
-
-    @cached_property
-    def inner(self) -> BinaryRR:
-        return BinaryRR(self.epsilon, word_bits=self.word_bits)
-
-    @property
-    def reach(self) -> float:
-        """B, the size of each coordinate of one report's value."""
-        return self.inner.gain / mean_sign(self.d)
-
-    @property
-    def _sign_words(self) -> int:
-        return self.d // 64 + 1  # a bit more than signs: the one that decides
-
-    def code_of(self, values: Ints, coins: Words) -> Ints:
-        words = words_of(coins, self._sign_words + -(-self.d // 4))
-        bits = signs_of(words[:, : self._sign_words], self.d + 1)
-        uniform = pieces_of(words[:, self._sign_words :], self.d) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
-        corner = np.where(uniform < values + self.steps, np.int8(1), np.int8(-1))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
-        side = 2 * (corner * bits[:, : self.d]).sum(axis=1, dtype=np.int64) + bits[:, self.d]
-        return np.asarray((side < 0).astype(np.int64))
-
-    def added_of(self, reports: Ints, coins: Words) -> Ints:
-        """The sum of the reported corners."""
-        signs = signs_of(words_of(coins, self._sign_words), self.d)
-        return np.asarray((signs * (1 - 2 * reports.astype(np.int8))[:, None]).sum(axis=0, dtype=np.int64))
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,)."""
-        n = tally.answered
-        return Estimate.between((-self.reach, self.reach), self.reach * tally.counts / n, n, least=-1.0)
 
 
 MAX_DIRECTIONS = 32

@@ -13,7 +13,7 @@ from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, bias, coefficients, monomial_counts
-from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error, shrunk
+from local_dp.curator.marginals.pairs import PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of
 from local_dp.loss import approximate
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.scripted import Script, seeded
@@ -126,16 +126,6 @@ def test_what_is_released_is_the_means_and_noise() -> None:
     off = np.array([each.means[above] - exact.means[above] for each in released]) / exact.deviation
     assert abs(float((off**2).mean()) - 1) < 6 * math.sqrt(2 / off.size)
     assert np.array_equal(released[0].means, released[0].means.T)
-
-
-def test_shrinking() -> None:
-    """Noise alone shrinks to nearly nothing, no noise to itself; and it beats what it shrinks where the noise is large."""
-    generator = np.random.default_rng(2)
-    draws = generator.standard_normal(45)
-    assert rms_error(shrunk(pairs_of(draws, 1, 1.0)), np.eye(10)) < 0.5 * rms_error(pairs_of(draws, 1, 1.0).means, np.eye(10))
-    means = noisy(6, 0, 0.1)
-    assert shrunk(NoisyPairs(means, 0.0)) == pytest.approx(means)
-    assert np.array_equal(shrunk(NoisyPairs(np.eye(3), 0.1)), np.eye(3))
 
 
 @pytest.mark.parametrize(("d", "spread"), [(3, 1.0), (7, 0.3), (7, 2.0)])

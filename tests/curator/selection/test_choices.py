@@ -1,9 +1,9 @@
-"""Choices by score: of candidates in groups, stable, sparse, by permuting and flipping; and the Occam learner."""
+"""Choices by score: of candidates in groups, stable, sparse; and the Occam learner."""
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Thresholds
 from local_dp.curator.selection import exponential
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, OccamLearner, PermuteAndFlip
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, OccamLearner
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
@@ -41,14 +41,11 @@ def test_runs_have_the_law_of_their_candidates() -> None:
 
 
 def test_choices_among_runs_have_their_law() -> None:
-    """By all paths, by the exponential mechanism and by permuting; not the law of the other, nor of runs of equal length."""
+    """By all paths; not that of runs of equal length."""
     twin = Runs(RUNS.ends, RUNS.scores, RUNS.last)
     object.__setattr__(twin, "sizes", np.ones(4, dtype=np.uint64))
     assert follows(lambda draws: CHOICE.release(RUNS, draws), CHOICE.law(RUNS))
     assert not follows(lambda draws: CHOICE.release(twin, draws), CHOICE.law(RUNS))
-    runs, flipped = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 3), PermuteAndFlip(1.5)
-    assert follows(lambda draws: flipped.choose(runs, draws), flipped.law(runs))
-    assert not follows(lambda draws: flipped.choose(runs, draws), ExponentialChoice(1.5).law(runs))
 
 
 @pytest.mark.parametrize("bits", [63, 64, 65, 5000])
@@ -148,37 +145,10 @@ def chances_of(choice: ExponentialChoice, scores: Ints) -> list[Fraction]:
     return [Fraction(law[number], sum(law.values())) for number in range(len(scores))]
 
 
-@pytest.mark.parametrize("gaps", [(0,), (0, 0), (0, 3), (0, 1, 1), (0, 0, 2), (0, 1, 2, 5)])
-def test_flips_have_the_law_of_all_orders_and_coins(gaps: tuple[int, ...]) -> None:
-    """By the definition: over all orders, the first head."""
-    choice, chances = PermuteAndFlip(1.0), [Fraction(0)] * len(gaps)
-    orders = list(permutations(range(len(gaps))))
-    for order in orders:
-        left = Fraction(1, len(orders))
-        for candidate in order:
-            chances[candidate] += left * choice.decay ** gaps[candidate]
-            left *= 1 - choice.decay ** gaps[candidate]
-    assert chances_of(choice, -np.array(gaps)) == chances
-    assert sum(chances) == 1
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_flips_are_never_shorter_of_the_best(epsilon: float) -> None:
-    """On all vectors of 2 to 4 candidates with gaps up to 6, for every t: short by t at most as often as the exponential mechanism, up to 1.9 times less."""
-    most = Fraction(1)
-    for gaps in (gaps for size in (1, 2, 3) for gaps in combinations_with_replacement(range(7), size)):
-        laws = [chances_of(choice, -np.array((0, *gaps))) for choice in (PermuteAndFlip(epsilon), ExponentialChoice(epsilon))]
-        for t in range(1, 7):
-            flipped, weighed = (sum((chance for chance, gap in zip(law, (0, *gaps), strict=True) if gap >= t), Fraction(0)) for law in laws)
-            assert flipped <= weighed
-            most = max(most, weighed / flipped) if flipped else most
-    assert (1.9 if epsilon == 2.0 else 1.6) < most < 2
-
-
 def test_shares_are_sums_of_the_law() -> None:
-    runs, choice = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 5), PermuteAndFlip(1.5)
+    runs, choice = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 5), ExponentialChoice(1.5)
     law = choice.law(runs)
-    assert choice.share(runs, np.array([1, 0, 2])) == Fraction(law[0] + law[3] + law[4], sum(law.values()))
+    assert choice.share(runs, np.array([1, 0, 2], dtype=np.uint64)) == Fraction(law[0] + law[3] + law[4], sum(law.values()))
     assert choice.share(runs, runs.sizes) == 1
 
 

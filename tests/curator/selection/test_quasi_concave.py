@@ -14,7 +14,7 @@ from local_dp.curator.mechanism import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection import stable
 from local_dp.curator.selection.groups import Listed, Runs
-from local_dp.curator.selection.sparse import Goals, PrintedChoice, PrintedChoosing
+from local_dp.curator.selection.sparse import Goals, PrintedChoice
 from local_dp.curator.selection.stable import Interval, Partition, Parts, Promise, RecConcave, StableChoice
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
@@ -42,7 +42,8 @@ def counted(counts: tuple[int, ...], m: int) -> Multiset:
     return Multiset(2, np.flatnonzero(every).astype(np.uint64), every[every > 0])
 
 
-SMALL = PrintedChoosing(frequent, Unchecked(1.0, 1e-3, Goals(1.0, 0.3)))
+SMALL = Unchecked(1.0, 1e-3, Goals(1.0, 0.3))
+PRINTED = PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))
 
 
 def worst(m: int) -> float:
@@ -50,7 +51,7 @@ def worst(m: int) -> float:
     growth = exp_epsilon(SMALL.loss.nano)
     near = [*range(4), *range(m // 2 - 4, m // 2 + 6), *range(m - 3, m + 1)]  # the test's threshold, and the ends
     pairs = [(a, b) for a in near for b in (0, 1, 2, 5) if a + b <= m]
-    laws = {(a, b): SMALL.law(counted((a, b, 0), m)) for x, y in pairs for a, b in _moved(x, y, m)}
+    laws = {(a, b): SMALL.law(frequent(counted((a, b, 0), m)), m) for x, y in pairs for a, b in _moved(x, y, m)}
     return max(float(hockey_stick(laws[pair], laws[other], growth)) for pair in pairs for other in _moved(*pair, m))
 
 
@@ -71,32 +72,31 @@ def test_golden_law(counts: tuple[int, ...], golden: dict[int | None, float]) ->
 
 def test_its_size_is_a_condition_of_privacy() -> None:
     """From the 175 records it asks for 2.0e-10 where delta is 1e-3; at a quarter of them 3.0e-3, which is not private."""
-    assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))).choice.least == 175
+    assert PRINTED.least == 175
     assert worst(175) == pytest.approx(2.0e-10, rel=0.05)
     assert worst(43) == pytest.approx(3.0e-3, rel=0.02)
 
 
 def test_fewer_records_are_refused() -> None:
-    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
-    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), seeded(0))):
+    few = frequent(counted((9, 9, 9), 174))
+    for refused in (lambda: PRINTED.law(few, 174), lambda: PRINTED.choose(few, 174, seeded(0))):
         with pytest.raises(InputError, match=r"174 records.*private only from 175"):
             refused()
-    assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1))).choice.least == 3391
+    assert PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1)).least == 3391
 
 
 def test_releases_fit_the_law() -> None:
     """By all paths, at 175 records; not the law of one record less."""
-    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
-    points, other = (counted((best, 84, 0), 175) for best in (88, 87))
-    assert follows(lambda draws: choice.release(points, draws), choice.law(points))
-    assert not follows(lambda draws: choice.release(points, draws), choice.law(other))
+    points, other = (frequent(counted((best, 84, 0), 175)) for best in (88, 87))
+    assert follows(lambda draws: PRINTED.choose(points, 175, draws), PRINTED.law(points, 175))
+    assert not follows(lambda draws: PRINTED.choose(points, 175, draws), PRINTED.law(other, 175))
 
 
 def test_nothing_to_choose_is_no_answer() -> None:
     """Erratum E14: whatever the noise."""
-    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
-    assert choice.law(counted((0, 0, 0), 200)) == {None: 1}
-    assert choice.release(counted((0, 0, 0), 200), seeded(0)) is None
+    nothing = frequent(counted((0, 0, 0), 200))
+    assert PRINTED.law(nothing, 200) == {None: 1}
+    assert PRINTED.choose(nothing, 200, seeded(0)) is None
 
 
 PARTS = Parts(1.0, 1.0, 1e-2, 1.0)

@@ -12,14 +12,12 @@ import pytest
 from local_dp.arrays import Ints
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Law, Mechanism, SmallDatabases, hockey_stick
-from local_dp.curator.sensitivity import triangles
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles, SmoothTriangles, Triangles
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
-from tests.support.long import short
 from tests.support.mechanisms.case import wrong
 from tests.support.runs.scripted import seeded
 
@@ -156,41 +154,3 @@ def test_small_graphs_have_no_triangles() -> None:
     for graph in (Graph.of([], 1), Graph.of([(0, 1)], 2)):
         for mechanism in (SmoothTriangles(CauchyNoise.exact(1.0)), GlobalTriangles(1.0), NoisyLocalTriangles(1.0, 1e-6), LadderTriangles(1.0)):
             assert mechanism.release(graph, seeded(0)) == 0
-
-
-@pytest.mark.parametrize("degree", short([1, 2, 3, 4], lambda degree: degree == 2))
-def test_the_sensitivity_of_bounded_graphs(degree: int) -> None:
-    """On all graphs of five nodes an edge moves the count by no more than the noise is for."""
-    count = cache(lambda edges: Triangles(triangles.bounded(five(edges), degree)).value)
-    pairs = (pair for m in range(1, 11) for pair in SmallDatabases(PAIRS, m, five).pairs("edge"))
-    assert max(abs(count(one) - count(other)) for one, other in pairs) <= RestrictedTriangles(1.0, degree).sensitivity(5)
-
-
-@pytest.mark.parametrize("degree", [2, 3])
-def test_the_sensitivity_is_met(degree: int) -> None:
-    """Two nodes whose last edge is in as many triangles as it can be, joined by an edge that comes first: 2 (degree - 1) triangles go."""
-    sides = [range(2 + side * degree, 2 + (side + 1) * degree) for side in (0, 1)]
-    edges = [(side, node) for side, nodes in enumerate(sides) for node in nodes]
-    edges += [(node, nodes[-1]) for nodes in sides for node in nodes[:-1]]
-    graphs = [Graph.of([*edges, *joined], 2 + 2 * degree) for joined in ([], [(0, 1)])]
-    mechanism = RestrictedTriangles(1.0, degree)
-    counts = [Triangles(triangles.bounded(graph, degree)).value for graph in graphs]
-    assert counts[0] - counts[1] == 2 * (degree - 1) == mechanism.sensitivity(2 + 2 * degree)
-    growth, laws = exp_epsilon(10**9), [mechanism.law(graph) for graph in graphs]
-    assert hockey_stick(laws[0], laws[1], growth) == 0 < hockey_stick(laws[0], laws[1], growth * 99 / 100)
-
-
-def test_bounded_graphs_keep_their_edges() -> None:
-    """No degree is above the bound; a graph that keeps it stays as it is; an edge more changes at most three edges, on 300 random graphs."""
-    generator = np.random.default_rng(0)
-    for _ in range(300):
-        graph = binomial_graph(generator, 9, generator.uniform(0.2, 0.9))
-        degree, most = int(generator.integers(1, 8)), int(np.bincount(graph.edges.ravel(), minlength=9).max())
-        left = triangles.bounded(graph, degree)
-        assert np.bincount(left.edges.ravel(), minlength=9).max() <= degree
-        assert (left.edges.tolist() == graph.edges.tolist()) == (most <= degree)
-        if len(graph.edges):
-            fewer = Graph(9, np.delete(graph.edges, generator.integers(len(graph.edges)), axis=0))
-            ours, theirs = ({(u, v) for u, v in triangles.bounded(each, degree).edges.tolist()} for each in (graph, fewer))
-            assert len(ours - theirs) <= 1
-            assert len(theirs - ours) <= 2

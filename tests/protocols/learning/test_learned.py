@@ -12,7 +12,6 @@ from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.margins import Margin, margin, vectors
 from local_dp.interaction import run
-from local_dp.learners import examples
 from local_dp.learners.examples import tasks
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
@@ -22,6 +21,7 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.learning.learned import Learned, Lesson, advantage, hard_examples, shares_of_clients, vote
 from local_dp.protocols.learning.sgd import Gradients, LocalSGD, gradients_of
 from local_dp.protocols.local_protocol import PROTOCOLS
+from tests.support.inputs.worlds import halfspace_examples
 from tests.support.long import short
 
 NAMES = [f"learn-{name}" for name in tasks()]
@@ -130,7 +130,7 @@ def exact(population: Finite, weights: Floats) -> Floats:
 
 def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """The estimate of a round of N clients, and the exact mean."""
-    population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
+    population = halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
     tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))
     return way.read(tallies), exact(population, weights)
@@ -154,7 +154,7 @@ def descended(learner: LocalSGD, epsilon: float, clients: int) -> float:
     """The mean hinge loss of the averaged weights over 6 seeds."""
     losses = []
     for seed in range(6):
-        population = examples.halfspace_examples(NORMAL, 0.5, clients, seed)
+        population = halfspace_examples(NORMAL, 0.5, clients, seed)
         rule: Halfspace = run(learner.algorithm(epsilon, clients), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
         x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(8)]), population.kinds.numbers("y")
         losses.append(float(population.shares @ np.maximum(0, 1 - y * (np.array(rule.weights) @ x) / learner.gamma)))

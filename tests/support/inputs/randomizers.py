@@ -44,7 +44,7 @@ _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the
     "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},
     "change-tracking": lambda k: {"intervals": k - 1},
     "wide-hashing": lambda k: {"length": (k - 1).bit_length()},
-    **dict.fromkeys(("duchi-vector", "random-coordinate", "nearest-direction", "sampled-signs"), lambda k: {"d": k.bit_length() - 1, "steps": 1}),
+    **dict.fromkeys(("random-coordinate", "nearest-direction", "sampled-signs"), lambda k: {"d": k.bit_length() - 1, "steps": 1}),
     **dict.fromkeys(("padding-sampling", "pckv", "pckv-ue"), lambda k: {}),
 }
 

@@ -15,7 +15,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.wire import Ask
 from tests.support.inputs.questions import ANY_COLUMNS
 
-BY_VECTOR = ("random-coordinate", "sampled-signs", "duchi-vector", "nearest-direction", "privunit", "projunit")
+BY_VECTOR = ("random-coordinate", "sampled-signs", "nearest-direction", "privunit", "projunit")
 BY_SET = ("padding-sampling", "pckv", "pckv-ue")
 BY_SYMBOL = (
     "grr", "hadamard", "hadamard-response", "recursive-hadamard", "olh", "blh", "pi-rappor", "count-mean-sketch", "pgr", "subset-selection", "affine-sets",

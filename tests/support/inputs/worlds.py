@@ -1,7 +1,12 @@
 """Small populations with known laws, and an oracle that errs by the whole tolerance."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from local_dp.learners.examples import cube
+from local_dp.learners.learner import signs
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
@@ -27,3 +32,17 @@ class Biased:
         signs = [self.signs[(self.asked + place) % len(self.signs)] for place in range(len(queries))]
         self.asked += len(queries)
         return tuple(value + sign * query.tolerance for value, sign, query in zip(exact, signs, queries, strict=True))
+
+
+def signed_cube(d: int) -> Records:
+    """The points of {+-1 / sqrt d}^d, of norm 1: row r of `cube`, a bit 1 as minus."""
+    return Records({name: (1 - 2 * values.astype(np.float64)) / math.sqrt(d) for name, values in cube(d).columns.items()})
+
+
+def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, seed: int = 0) -> Finite:
+    """Uniform over the points of `signed_cube` with abs(<w, x>) >= gamma norm(w), labelled +1/-1 by the sign."""
+    records, w = signed_cube(len(weights)), np.array(weights)
+    score = sum(weight * values for weight, values in zip(w / np.linalg.norm(w), records.columns.values(), strict=True))
+    kept = np.flatnonzero(np.abs(score) >= gamma - 1e-12)
+    y = signs(score > 0)
+    return Finite(Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed)

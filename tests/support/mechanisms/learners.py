@@ -13,7 +13,6 @@ from local_dp.curator.points.learner import (
     BucketClass,
     BucketPointLearner,
     ConceptClass,
-    Intervals,
     LabelPrivateLearner,
     ListedClass,
     PointLearner,
@@ -70,6 +69,5 @@ CASES = (
     Case(BucketPointLearner(BUCKETS, 1.0), list(product((0, 1, 6, 7), (0, 1))), labelled(3), (1, 2, 3), factor=3),
     *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EVERYTHING, 0.05)),
     *labels(Thresholds(apart=2)),
-    *labels(Intervals()),
     *labels(LISTED),
 )

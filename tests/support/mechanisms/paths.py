@@ -24,7 +24,7 @@ from local_dp.arrays import Ints
 from local_dp.curator import inversion
 from local_dp.curator.clipped import laplace_tail
 from local_dp.curator.inversion import Cumulative
-from local_dp.curator.selection.exponential import ExponentialChoice, PermuteAndFlip
+from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import PrintedChoice, SparseChoice
 from local_dp.draws import WORD_BITS, Draws
@@ -339,7 +339,7 @@ def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
             for module in _own_modules():
                 if vars(module).get(name) is original:
                     patch.setattr(module, name, noting(original, name))
-        for kind in (ExponentialChoice, PermuteAndFlip, SparseChoice, PrintedChoice):
+        for kind in (ExponentialChoice, SparseChoice, PrintedChoice):
             for name in ("choose", "choose_many"):
                 if name in vars(kind):
                     patch.setattr(kind, name, noting(vars(kind)[name], "choose"))

@@ -10,7 +10,7 @@ from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
 from local_dp.curator.selection.common import CommonRecord
-from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner, PermutedMechanism, numbered
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
@@ -77,8 +77,6 @@ def occam(hypotheses: Any, size: int, epsilon: float) -> Case:
 REC = Promise(0, 1)
 CASES = (
     Case(ExponentialMechanism(frequencies, 1.0), POINTS, points(2)),
-    Case(PermutedMechanism(first_three, 1.0), [(0,), (1,), (2,)], points(2), (2, 5), tight=0.89),
-    Case(PermutedMechanism(lambda database: numbered(frequencies(database)), 1.0), POINTS, points(2)),
     Case(
         SparseExponential(occurring, SparseChoice(1.0, 1e-2)),
         [(0,), (1,), (2,), (3,)],

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import HasNumber, NoisyMean, NoisySum
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian, GlobalMedian, ProposedMedian
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, LocalOfTriangles, NoisyLocalTriangles, RestrictedTriangles
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, LocalOfTriangles, NoisyLocalTriangles
 from local_dp.domains import Domain, levels
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
@@ -79,7 +79,6 @@ CASES = (
     triangles(LadderTriangles),
     triangles(LocalOfTriangles),
     triangles(lambda epsilon: NoisyLocalTriangles(epsilon, 1e-2), Twin(NoMargin(1.0, 1e-2))),
-    triangles(lambda epsilon: RestrictedTriangles(epsilon, 2)),
     Case(NoisySum(Question("v == 1"), 0.5), [(0,), (1,)], column, (1, 2, 5), tight=1),
     Case(NoisySum(Steps(), 0.5), [(value,) for value in range(5)], column, (1, 2), (Twin(NoisySum(Steps(), 2.0), 0.04),), tight=1),
     Case(NoisyMean(Steps(), None, 0.5), [(value,) for value in range(5)], column, (1, 2), tight=1),

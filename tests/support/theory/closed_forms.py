@@ -20,7 +20,7 @@ from local_dp.bounds.frequencies import (
 )
 from local_dp.bounds.longitudinal import bit_flip_variance, event_odds, events_variance, rappor_variance
 from local_dp.bounds.masked_parity import blocks_variance
-from local_dp.bounds.means import best_privunit, bounded_laplace_variances, discrete_laplace_variances, duchi_vector_variance, random_coordinate_variance
+from local_dp.bounds.means import best_privunit, bounded_laplace_variances, discrete_laplace_variances, random_coordinate_variance
 from local_dp.bounds.response import response_gain
 from local_dp.domains import Vectors
 from local_dp.randomizers.frequencies.unary import STEPS, best_threshold
@@ -249,7 +249,7 @@ def prefixes(randomizer: Any, values: Ints, law: Floats) -> Floats:
     return np.where(certain, 0.0, response_gain(randomizer.epsilon) ** 2 * excess(randomizer.size) - (np.cumsum(law) - 0.5) ** 2)
 
 
-VECTORS = ("duchi-vector", "random-coordinate", "sampled-signs", "nearest-direction", "privunit", "projunit")
+VECTORS = ("random-coordinate", "sampled-signs", "nearest-direction", "privunit", "projunit")
 FORMS: dict[str, Form] = {
     **{name: of_number(spreads) for name, spreads in NUMBERS.items()},
     "one-bit-mean": of_unit(mean_number),
@@ -283,7 +283,6 @@ FORMS: dict[str, Form] = {
     "change-tracking": events,
     "padding-sampling": of_share(lambda r, share: padded_variance(r.epsilon, r.k, r.limit, share), holders),
     "pckv": keyed(lambda r, share, total: pckv_variances(r.epsilon, r.k, r.limit, share, total)),
-    "duchi-vector": of_vector(lambda r, row: r.d * duchi_vector_variance(r.epsilon, r.d)),
     **dict.fromkeys(("random-coordinate", "sampled-signs"), of_vector(coordinates, lambda r: r.d / told(r))),
     "nearest-direction": of_vector(nearest),
     **dict.fromkeys(("privunit", "projunit"), of_vector(lambda r, row: best_privunit(r.epsilon, r.d)[1] + 1)),
