@@ -9,9 +9,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
@@ -84,71 +83,48 @@ def files_of(path: Path) -> list[Path]:
     return found
 
 
-def parquet_frame(path: Path, files: Sequence[Path], cause: str, only: Collection[str] | None) -> tuple["polars.LazyFrame", list[str]]:
-    """The columns `only` of Parquet files, and the names of all. Raises InputError with this cause, or with the parser's own."""
-    import polars
-
-    frames, first = list[polars.LazyFrame](), list[str]()
-    for each in files:
-        with reading(each, ADVICE, cause):
-            frame = polars.scan_parquet(each, glob=False)
-            names = frame.collect_schema().names()
-        first = first or names
-        _check_same(names, first, each, files[0])
-        frames.append(frame.select(exactly(*chosen(names, only))))
-    with reading(path, "give files whose columns have the same types", cause):
-        return polars.concat(frames, how="vertical_relaxed"), first
-
-
-def text_frame(
-    files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
+def frame_of(
+    path: Path, files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
 ) -> tuple["polars.LazyFrame", list[str]]:
-    """The columns `only` of CSV or Excel files as texts, and the names of all. Raises InputError for malformed rows.
+    """The columns `only` of the files of `path`, in CSV and Excel as texts; and the names of all. Raises InputError for malformed rows.
 
     `kinds` and `total` are those of `read_records`. Of a declared table, no row is left out and no cell loses the spaces around it.
     """
     import polars
 
-    frames, first, left_out = list[polars.LazyFrame](), list[str](), 0
-    for path in files:
-        if path.suffix.lower() == ".xlsx":
-            header, frame = _sheet(path, kinds, said)
+    frames, first, left_out, suffix, quiet = list[polars.LazyFrame](), list[str](), 0, files[0].suffix.lower(), total and kinds is not None
+    for each in files:
+        if suffix == ".parquet":
+            with reading(each, ADVICE, "it is damaged" if total else ""):
+                frame = polars.scan_parquet(each, glob=False)
+                header = frame.collect_schema().names()
         else:
-            header, frame = _csv(path, kinds, total, form)
-        names = _named(header, path)
+            header, frame = _sheet(each, kinds, said) if suffix == ".xlsx" else _csv(each, kinds, quiet, form)
+        names = [name for name in header if name]
         if len(names) < len(header) and not first:
             said.append(f"columns without a name left out: {len(header) - len(names)}")
         first = first or names
-        _check_same(names, first, path, files[0])
-        wanted = chosen(names, only)
-        if path.suffix.lower() in TEXTS and not (total and kinds is not None):
-            empty = _check_rows(path, frame, form)
+        if names != first:
+            raise InputError(f"{each.name!r} has the columns {listed(names)}, and {files[0].name!r} has {listed(first)}; give files of equal columns")
+        if suffix in TEXTS and not quiet:
+            empty = _check_rows(each, frame, len(header), form)
             if empty and kinds is None:
                 frame, left_out = frame.filter(polars.any_horizontal(polars.all() != "")), left_out + empty
-        frames.append(frame.select(exactly(*wanted)))
+        frames.append(frame.select(exactly(*chosen(names, only))))
     said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)
-    cells = polars.all() if kinds is not None else polars.all().str.strip_chars()
-    whole = polars.concat(frames).select(cells)
-    return whole.select(polars.when(~polars.all().is_in(["", *form.missing])).then(polars.all())), first  # `replace` keeps a column in memory
+    with reading(path, "give files whose columns have the same types", "its columns are of another kind" if quiet else ""):
+        whole = polars.concat(frames, how="vertical_relaxed")
+    if suffix == ".parquet":
+        return whole, first
+    cells = whole.select(polars.all().str.strip_chars()) if kinds is None else whole
+    return cells.select(polars.when(~polars.all().is_in(["", *form.missing])).then(polars.all())), first  # `replace` would keep a column in memory
 
 
-def _check_same(names: Sequence[str], first: Sequence[str], path: Path, other: Path) -> None:
-    """Raises InputError unless two files of a folder have the same columns."""
-    if list(names) != list(first):
-        raise InputError(f"{path.name!r} has the columns {listed(list(names))}, and {other.name!r} has {listed(list(first))}; give files of equal columns")
-
-
-def _named(header: Sequence[str], path: Path) -> list[str]:
-    """The names that are not empty. Raises InputError for one that two columns have."""
-    names = [name for name in header if name]
-    twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
+def _unique(header: Sequence[str], path: Path) -> list[str]:
+    """A name for every column: one that lacks it gets one that no file has. Raises InputError for a name that two columns have."""
+    twin = next((name for place, name in enumerate(header) if name and name in header[:place]), None)
     if twin is not None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
-    return names
-
-
-def _unique(header: Sequence[str]) -> list[str]:
-    """A name for every column; those that lack one get a name that no file has."""
     return [name or f"\0{place}" for place, name in enumerate(header)]
 
 
@@ -163,43 +139,58 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> tuple[list[str], "polar
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
     with reading(path, "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV"):
         sheets = fastexcel.read_excel(path).sheet_names
-        rows = polars.read_excel(path, sheet_id=1, has_header=False, infer_schema_length=0, drop_empty_rows=kinds is None, drop_empty_cols=False)
+        how: Any = {"sheet_id": 1, "drop_empty_rows": kinds is None, "drop_empty_cols": False}
+        rows = polars.read_excel(path, has_header=False, infer_schema_length=0, **how)
         header = [(each or "").strip() for each in rows.row(0)]
+        typed = polars.read_excel(path, infer_schema_length=None, **how)
+        rows.columns = typed.columns = _unique(header, path)
+        fractions = typed.select(polars.selectors.float().cast(polars.String))  # as texts, they are cut after ten digits
+        texts = rows.slice(1).with_columns(fractions[name].fill_null(rows[name][1:]) for name in fractions.columns)
     if len(sheets) > 1:
         said.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
-    _named(header, path)
-    rows.columns = _unique(header)
-    return header, rows.slice(1).with_columns(polars.all().str.replace(_MIDNIGHT, "$1")).lazy()
+    return header, texts.with_columns(polars.all().str.replace(_MIDNIGHT, "$1")).lazy()
 
 
-def _csv(path: Path, kinds: Kinds, total: bool, form: Form) -> tuple[list[str], "polars.LazyFrame"]:
+def _csv(path: Path, kinds: Kinds, quiet: bool, form: Form) -> tuple[list[str], "polars.LazyFrame"]:
     """The header and rows of a CSV file, as texts. Raises InputError for a header that shows another form than the declared one."""
     import polars
 
-    sep, quiet = form.sep_of(path), total and kinds is not None
-    source = path if kinds is None and not form.encoding else text_of(path, form, quiet).encode()
-    header = _header(path, form)
-    _named(header, path)
-    names = _unique(header)
+    sep = form.sep_of(path)
+    source = path if kinds is None and not form.encoding else _text(path, form, quiet)
+    header = header_of(path, form)
+    names = _unique(header, path)
     frame = polars.scan_csv(
         source, separator=sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, with_column_names=lambda _: names, glob=False
     )
     return header, frame
 
 
-def _header(path: Path, form: Form) -> list[str]:
+def header_of(path: Path, form: Form) -> list[str]:
     """The names in the first line of a CSV file. Raises InputError for a header that shows another form than the declared one."""
     cause = "its header has an open quote, or its lines end in CR alone; save it with lines that end in LF or CRLF"
-    with reading(path, ADVICE, cause), path.open(encoding=form.encoding or "utf-8-sig", newline="\n", errors="replace") as file:
+    with reading(path, ADVICE, cause), opened(path, form, "replace") as file:
         header = next(filter(None, csv.reader(file, delimiter=form.sep_of(path))), None)
     if header is None:
         raise InputError(f"the table {path.name!r} has 0 rows and 0 columns; at least one of each is needed")
-    names = [name.strip() for name in header]
-    check_header(names, path, form)
-    return names
+    whole, sep = "".join(header), form.sep_of(path)
+    if "\0" in whole or "\ufffd" in whole:
+        raise _encoding(path, form)
+    if whole.startswith("sep="):
+        raise InputError(f'the first line of {path.name!r} gives the separator alone; delete it, and type what it gives, such as csv="sep=;"')
+    others = [sign for sign in SEPARATORS if sign != sep and sign in whole]
+    if others and not form.sep and (sep == "," or len(header) == 1):
+        ways = " or ".join(f'csv="sep={SEPARATORS[sign]}"' for sign in (*others, sep))
+        raise InputError(f"the header of {path.name!r} can be separated in {len(others) + 1} ways; say which: {ways}")
+    return [name.strip() for name in header]
 
 
-def text_of(path: Path, form: Form, lossy: bool = False) -> str:
+def opened(path: Path, form: Form, errors: str = "strict") -> TextIO:
+    """The text of a CSV file, whose lines end in LF or CRLF. A long cell is no fault."""
+    csv.field_size_limit(1 << 30)
+    return path.open(encoding=form.encoding or "utf-8-sig", newline="\n", errors=errors)
+
+
+def _text(path: Path, form: Form, lossy: bool) -> bytes:
     """The text of a file in memory, without empty lines at its end unless they may be records of one column. A byte that the encoding lacks is � if `lossy`."""
     with reading(path, ADVICE):
         data = path.read_bytes()
@@ -208,36 +199,20 @@ def text_of(path: Path, form: Form, lossy: bool = False) -> str:
     except UnicodeError:
         raise _encoding(path, form) from None
     head, _, _ = text.partition("\n")
-    return text.rstrip("\r\n") + "\n" if form.sep_of(path) in head else text
+    return (text.rstrip("\r\n") + "\n" if form.sep_of(path) in head else text).encode()
 
 
 def _encoding(path: Path, form: Form) -> InputError:
     return InputError(f'{path.name!r} is not in {form.encoding or "UTF-8"}; name its encoding, such as csv="encoding=cp1252" or csv="encoding=utf-16"')
 
 
-def check_header(header: Sequence[str], path: Path, form: Form) -> None:
-    """Raises InputError for a header that is not one of the declared form."""
-    whole, sep = "".join(header), form.sep_of(path)
-    if "\0" in whole or "\ufffd" in whole:
-        raise _encoding(path, form)
-    if whole.startswith("sep="):
-        raise InputError(
-            f"the first line of {path.name!r} is {whole!r:.20}, not the names of its columns; delete it, and give the separator: csv={whole!r:.20}"
-        )
-    others = [sign for sign in SEPARATORS if sign != sep and sign in whole]
-    if others and not form.sep and (sep == "," or len(header) == 1):
-        ways = " or ".join(f'csv="sep={SEPARATORS[sign]}"' for sign in (*others, sep))
-        raise InputError(f"the header of {path.name!r} can be separated in {len(others) + 1} ways; say which: {ways}")
-
-
-def _check_rows(path: Path, frame: "polars.LazyFrame", form: Form) -> int:
+def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -> int:
     """Raises InputError for malformed rows. Returns how many rows have no cell.
 
     Polars refuses long rows and stray quotes where it reads every column. It fills short rows: where the last column lacks a cell, all cells are counted.
     """
     import polars
 
-    width = frame.collect_schema().len()
     with reading(path, 'a quote in a cell is doubled, with quotes around the cell: "5"" pipe"'):
         try:
             lacks = frame.select(polars.all().null_count()).collect(engine="streaming").row(0)
@@ -251,8 +226,7 @@ def _check_rows(path: Path, frame: "polars.LazyFrame", form: Form) -> int:
 
 def check_rows(path: Path, width: int, form: Form) -> int:
     """Raises InputError for a row of more or fewer cells than the header, or a quote without an end. Returns how many rows have no cell."""
-    csv.field_size_limit(1 << 30)  # a long cell is no fault
-    with reading(path, ADVICE), path.open(encoding=form.encoding or "utf-8-sig", newline="\n") as file:
+    with reading(path, ADVICE), opened(path, form) as file:
         rows, line, empty = csv.reader(file, delimiter=form.sep_of(path), strict=True), 1, 0
         try:
             for row in rows:
@@ -262,9 +236,3 @@ def check_rows(path: Path, width: int, form: Form) -> int:
         except csv.Error:
             raise InputError(f"line {line} of {path.name!r} begins a cell whose quotes or line ends do not match; correct the line") from None
     return empty
-
-
-def csv_rows(text: str, sep: str) -> list[list[str]]:
-    """The rows of a text, each a list of cells."""
-    csv.field_size_limit(1 << 30)
-    return [row or [""] for row in csv.reader(StringIO(text, newline=""), delimiter=sep)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.files import ADVICE, MALFORMED, TEXTS, Form, files_of, parquet_frame, text_frame
+from local_dp.experiments.api.files import ADVICE, MALFORMED, TEXTS, Form, files_of, frame_of
 from local_dp.experiments.api.inference import declared_cells, inferred_columns
 from local_dp.experiments.api.plain_rows import read_declared
 from local_dp.foreign import listed
@@ -224,9 +224,9 @@ def _frame(
     path: Path, paths: list[Path], schema: Mapping[str, str] | None, total: bool, form: Form, said: list[str], only: Collection[str] | None
 ) -> "tuple[polars.LazyFrame, list[str]]":
     """The columns `only` of files, with their types or as texts of declared types, and the names of all."""
+    frame, names = frame_of(path, paths, schema, total, form, said, only)
     if paths[0].suffix.lower() == ".parquet":
-        return parquet_frame(path, paths, "it is damaged" if total else "", only)
-    frame, names = text_frame(paths, schema, total, form, said, only)
+        return frame, names
     with reading(path, ADVICE, MALFORMED if total else ""):
         if schema is None:
             return inferred_columns(frame, form, said), names
@@ -269,10 +269,6 @@ def _scanned(
     with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
         facts = polars.scan_parquet(paths, glob=False).select(fact for name in read for fact in _facts(name, of_types[0][name], kinds, total))
         found = {name: bool(value[0]) for name, value in facts.collect(engine="streaming").to_dict().items()}
-        gaps = [exactly(name) for name in read if name not in kinds and found[f"{name} lacks"] and is_whole(of_types[0][name])]
-        ends = polars.scan_parquet(paths, glob=False).select((cell.max() > MERGED) | (cell.min() < -MERGED) for cell in gaps)
-        if gaps and any(ends.collect(engine="streaming").row(0)):  # whole numbers that are refused beside a missing one
-            return None
         try:
             empty = {name: polars.Series(name, [None] * found.get(f"{name} lacks", False), of_types[0][name]) for name in read}
             columns = {name: declared_column(each, kinds[name], True) if name in kinds else column_of(each) for name, each in empty.items()}
@@ -286,13 +282,16 @@ def _scanned(
 
 
 def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
-    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
+    """Whether a column lacks values, and whether a cell decides more than itself: a text that is to be cut with a notice, or may be a date; a large number."""
     import polars
 
     cell = exactly(name)
     if name in kinds and total:
         return
-    yield (cell.null_count() > 0).alias(f"{name} lacks")
+    lacks = cell.null_count() > 0
+    yield lacks.alias(f"{name} lacks")
+    if name not in kinds and is_whole(of_type):  # whole numbers that are refused beside a missing one
+        yield (lacks & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(f"{name} is merged decides")
     if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
         text = cell.cast(polars.String)
         yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")
