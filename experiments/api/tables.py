@@ -240,7 +240,7 @@ def _copied(path: Path, frame: "polars.LazyFrame", names: Sequence[str], only: C
     file = Path(home.name) / "t.parquet"
     with reading(path, ADVICE):
         frame.sink_parquet(file, compression="lz4", row_group_size=PART)
-    return _scanned(path, [file], None, False, only, home, names)
+    return _scanned(path, [file], None, False, only, home, names) or None
 
 
 LARGE = 1 << 26  # bytes of CSV: from here on it is copied to a Parquet file

@@ -145,13 +145,6 @@ def test_a_column_alone_hides_no_malformed_row(rows: str, words: str, tmp_path: 
     assert (not words) or read[0] == read[2]
 
 
-def test_a_decimal_sign_is_decided_by_all_columns(tmp_path: Path) -> None:
-    """A column of 1.234 is read by the decimal comma of another column, though that one is not asked about."""
-    path = tmp_path / "t.csv"
-    path.write_text("a;b\n1.234;1,5\n2.345;2,5\n")
-    assert read_records(path, notice=str, only=["a"])["a"].tolist() == [1234, 2345]
-
-
 def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
     """A schema from the metadata is one for all rows: a missing whole number changes no type. Columns that no question can be about are left out."""
     columns = {"n": [1, 2], "x": [0.5, 1], "b": [True, False], "t": ["x", "K\u00f6ln"], "d": [date(2026, 1, 1), date(2026, 2, 1)], "odd": [[1], [2]]}
