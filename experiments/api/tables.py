@@ -1,7 +1,5 @@
 """Tables in any form, as records."""
 
-import json
-import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,6 +15,7 @@ from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.files import ADVICE, MALFORMED, TEXTS, Form, files_of, frame_of
 from local_dp.experiments.api.inference import declared_cells, inferred_columns
 from local_dp.experiments.api.plain_rows import read_declared
+from local_dp.experiments.api.schemas import check_schema, read_schema
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
@@ -334,46 +333,6 @@ def _formed(columns: Mapping[str, Column], dates: Dates, known: Collection[str])
         if name in columns:
             formed[name] = dates_of(polars.Series(name, columns[name]), kind, required=True)
     return formed
-
-
-KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
-
-
-def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`), or the types that a Parquet file states before its rows.
-
-    Raises InputError.
-    """
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
-    with reading(path, "give a JSON schema, or a Parquet file"):
-        if path.suffix.lower() == ".parquet":
-            return check_schema(_of_metadata(path), repr(path.name))
-        schema = json.loads(path.read_text(encoding="utf-8"))
-    return check_schema(schema, repr(path.name))
-
-
-def _of_metadata(path: Path) -> dict[str, str]:
-    """The kinds of columns in a Parquet file, whatever its rows hold. Whole numbers and truth values are numbers, since any of them may be missing."""
-    import polars
-
-    columns, kinds = polars.read_parquet_schema(path), dict[str, str]()
-    for name, of_type in columns.items():
-        if of_type in (polars.Date, polars.Datetime):
-            kinds[name] = "date"
-        elif of_type.is_numeric() or of_type == polars.Boolean:
-            kinds[name] = "number"
-        elif of_type in (polars.String, polars.Categorical, polars.Enum):
-            kinds[name] = "text"
-    return kinds
-
-
-def check_schema(schema: object, name: str) -> dict[str, str]:
-    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40 characters), date, or date %m/%d/%Y. Raises InputError."""
-    if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, truth, date, date with its form, text, or text with its greatest length from 1 to 1000"
-        raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
-    return dict(schema)
 
 
 def _of_schema(frame: "polars.DataFrame", names: Collection[str], schema: Mapping[str, str], total: bool, notice: Notice) -> Records:

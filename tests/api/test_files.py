@@ -15,7 +15,7 @@ from local_dp.experiments.api.files import Form
 from local_dp.experiments.api.tables import read_records, records_of
 from local_dp.queries.dates import date_texts
 from local_dp.records import absent
-from tests.support.inputs.exports import excel
+from tests.support.inputs.exports import READ, REFUSED, excel
 from tests.support.inputs.fresh_tables import SOURCES, copied
 from tests.support.inputs.fresh_tables import records as cells
 from tests.support.runs.command import local_dp
@@ -49,30 +49,6 @@ def test_a_real_table_in_any_form_has_the_same_values(name: str, form: str, tmp_
         assert found == [each or None if isinstance(each, str) else each for each in expected], column
 
 
-READ: dict[str, tuple[bytes, str, dict[str, list[Any]], str]] = {  # a file, its declared form, its columns, and the words of the notice
-    "leading zeros": (b"zip,x\n01234,00.5\n90210,0\n", "", {"zip": ["01234", "90210"], "x": [0.5, 0.0]}, "'zip' is text, because it has leading zeros"),
-    "beyond 64 bits": (f"a,b\n{2**70},1\n1,2\n".encode(), "", {"a": [str(2**70), "1"], "b": [1, 2]}, "whole numbers beyond 64 bits"),
-    "decimal commas": (b"a;b\n1,5;x\n2;y\n", "sep=;", {"a": ["1,5", "2"], "b": ["x", "y"]}, '1 of 2 cells have a comma; type csv="decimal=,"'),
-    "the same, declared": (b"a;b\n1,5;x\n2;y\n", "sep=; decimal=,", {"a": [1.5, 2.0], "b": ["x", "y"]}, ""),
-    "in quotes": (b'a,b\n"1,5",1\n"2,25",2\n', "decimal=,", {"a": [1.5, 2.25], "b": [1, 2]}, ""),
-    "groups of three": (b'a,b\n"1,234,567",1\n', "", {"a": ["1,234,567"], "b": [1]}, "have a comma"),
-    "German groups": (b"a;b\n1.234;1,5\n", "sep=; decimal=,", {"a": ["1.234"], "b": [1.5]}, "1 of 1 cells have a point"),
-    "1.234": (b"a;b\n1.234;x\n2.345;y\n", "sep=;", {"a": [1.234, 2.345], "b": ["x", "y"]}, "'a' is a number with a decimal point"),
-    "1.234, declared": (b"a;b\n1.234;x\n", "sep=; decimal=.", {"a": [1.234], "b": ["x"]}, ""),
-    "a missing word": (b"x,g\n1,a\nNA,b\n", "", {"x": ["1", "NA"], "g": ["a", "b"]}, '1 of 2 cells are no numbers; csv="missing=NA" makes'),
-    "it among texts": (b"x,g\n1,a\n2,NA\n", "", {"x": [1, 2], "g": ["a", "NA"]}, "'g' is text, with cells that may be missing; csv=\"missing=NA\""),
-    "words, declared": (b"x,g\n1,a\nNA,-\n", "missing=NA missing=-", {"x": [1.0, None], "g": ["a", ""]}, ""),
-    "a late text": (b"x,y\n" + b"1,2\n" * 20_000 + b"about 2,3\n", "", {"x": ["1"] * 20_000 + ["about 2"], "y": [2] * 20_000 + [3]}, "1 of 20,001 cells are"),
-    "truth words": (b"a,b,c\nTrue,false,yes\nFALSE,,no\n", "", {"a": [True, False], "b": [0.0, None], "c": ["yes", "no"]}, ""),
-    "a mark, CRLF": (b"\xef\xbb\xbfa, b\r\n1, 2\r\n", "", {"a": [1], "b": [2]}, ""),
-    "empty rows": (b"a,b\n1,x\n\n,\n2,\n\n", "", {"a": [1, 2], "b": ["x", ""]}, "empty rows left out: 3"),
-    "no name": (b'"",x\n1,2\n', "", {"x": [2]}, "columns without a name left out: 1"),
-    "a line in quotes": (b'a,b\n"x\n,\n""y",1\n', "", {"a": ['x\n,\n"y'], "b": [1]}, ""),
-    "a code page": ("a,b\nMünchen,2\n".encode("cp850"), "encoding=cp850", {"a": ["München"], "b": [2]}, ""),
-    "infinity": (b"a,b\n-inf,1\n1e3,2\n", "", {"a": [-np.inf, 1000.0], "b": [1, 2]}, ""),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", READ)
 def test_a_doubt_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     """What may have been meant otherwise is read in the way that loses nothing, and the line names the words that decide; nothing else is said."""
@@ -86,29 +62,6 @@ def test_a_doubt_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     assert [list(map(type, values)) for values in found.values()] == [list(map(type, values)) for values in columns.values()]
     assert len(said) == bool(words)
     assert words in "".join(said)
-
-
-REFUSED: dict[str, tuple[bytes, str, str]] = {
-    "another separator": (b"a;b\n1,5;2\n", "", 'say which: csv="sep=;" or csv="sep=,"'),
-    "two separators": (b"a;b,c\n1;2,3\n", "", 'say which: csv="sep=;" or csv="sep=,"'),
-    "tabs": (b"a\tb\n1\t2\n", "", 'csv="sep=tab"'),
-    "a separator that is none": (b"a,b\n1,2\n", "sep=; decimal=.", "no column 'b'"),
-    "a line for Excel": (b"sep=;\na;b\n1;2\n", "sep=;", "delete it"),
-    "a long row": (b"a,b\n1,2\n3,4,5\n", "", "line 3 of 't.csv' has 3 cells, and the header 2"),
-    "an empty cell too many": (b"a,b\n1,2\n3,4,\n", "", "line 3 of 't.csv' has 3 cells"),
-    "a short row": (b'a,b\n"1\n1",2\n3\n', "", "line 4 of 't.csv' has 1 cell, and the header 2"),
-    "a short row among empty cells": (b"a,b\n1,\n3\n", "", "line 3 of 't.csv' has 1 cell"),
-    "an open quote": (b'a,b\n1,2\n"3,4\n5,6\n', "", "line 3 of 't.csv' begins a cell whose quotes"),
-    "a quote in a cell": (b'a,b\n1,2\n5" pipe,4\n', "", "a quote in a cell is doubled"),
-    "a name twice": (b"a,b, a\n1,2,3\n", "", "two columns of 't.csv' are called 'a'"),
-    "CR alone": (b"a,b\r1,2\r3,4\r", "", "its lines end in CR alone"),
-    "Windows": ("a,b\nKöln,2\n".encode("cp1252"), "", "is not in UTF-8; name its encoding, such as csv=\"encoding=cp1252\""),
-    "Windows, in the header": ("größe,b\n1,2\n".encode("cp1252"), "", "is not in UTF-8"),
-    "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "", "is not in UTF-8"),
-    "UTF-16 without a mark": ("a,b\n1,2\n".encode("utf-16-le"), "", "is not in UTF-8"),
-    "another encoding": (b"a,b\n\xff,2\n", "encoding=ascii", "is not in ascii"),
-    "nothing": (b"\xef\xbb\xbf\r\n", "", "has 0 rows"), "a header alone": (b"a,b\n", "", "has 0 rows"),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("only", [None, ["b"]])

@@ -19,7 +19,7 @@ from local_dp.experiments.api import tables
 from local_dp.experiments.api.tables import read_records, unsaid
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.storage.scanned import Scanned
-from tests.api.test_files import READ, REFUSED
+from tests.support.inputs.exports import READ, REFUSED
 from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.people import written
 
