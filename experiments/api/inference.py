@@ -15,7 +15,7 @@ _TRUTH = {"true": "1", "false": "0"}
 
 def declared_cells(frame: "polars.LazyFrame", kinds: Mapping[str, str], form: Form) -> "polars.LazyFrame":
     """The cells of declared numbers in the form that `polars` casts, each by itself."""
-    numbers = [name for name in frame.collect_schema().names() if kinds[name] in ("number", "whole", "truth")]
+    numbers = [name for name in frame.collect_schema().names() if kinds.get(name) in ("number", "whole", "truth")]
     return frame.with_columns(_number(exactly(name).str.strip_chars().str.to_lowercase().replace(_TRUTH), form) for name in numbers)
 
 
@@ -24,7 +24,7 @@ def inferred_columns(frame: "polars.LazyFrame", form: Form, said: list[str]) -> 
     import polars
 
     names = frame.collect_schema().names()
-    every = frame.select(polars.struct(**_facts(exactly(name), form)).alias(name) for name in names).collect(engine="streaming")
+    every = frame.select(polars.struct(_facts(exactly(name), form)).alias(name) for name in names).collect(engine="streaming")
     typed = list[polars.Expr]()
     for name in names:
         facts = every.get_column(name)[0]
@@ -46,7 +46,7 @@ def _number(cell: "polars.Expr", form: Form) -> "polars.Expr":
     return polars.when(~cell.str.contains(".", literal=True)).then(cell.str.replace(",", ".", literal=True))
 
 
-def _facts(cell: "polars.Expr", form: Form) -> "dict[str, polars.Expr]":
+def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
     """Of a column: how many cells there are, how many are of some kind, and the first and last text that is no number."""
     import polars
 
@@ -57,7 +57,8 @@ def _facts(cell: "polars.Expr", form: Form) -> "dict[str, polars.Expr]":
              "points": r"\.", "groups": r"^[+-]?[1-9]\d{0,2}\.\d{3}$"}  # fmt: skip
     counts = {kind: cell.str.contains(pattern).sum() for kind, pattern in kinds.items()}
     values = {"cells": cell.count(), "numbers": number.count(), "whole": cell.cast(polars.Int64, strict=False).count()}
-    return {**counts, **values, "first": word.min(), "last": word.max(), "known": known.min()}
+    facts = {**counts, **values, "first": word.min(), "last": word.max(), "known": known.min()}
+    return [fact.alias(name) for name, fact in facts.items()]
 
 
 def _kind(facts: Mapping[str, Any]) -> str:
@@ -77,6 +78,8 @@ def _doubts(facts: Mapping[str, Any], kind: str, form: Form) -> Iterator[str]:
     cells, others = facts["cells"], facts["cells"] - facts["numbers"]
     if kind == "number" and 0 < facts["points"] == facts["groups"] and not form.decimal and form.sep not in ("", ","):
         yield 'a number with a decimal point; type csv="decimal=." if that is right, else take the points out of the cells'
+    if kind == "number" and facts["known"]:
+        yield f"a number, with missing cells {facts['known']!r}"
     if kind != "text" or not cells:
         return
     word = f"{facts['first']!r:.80}" if facts["first"] == facts["last"] else f"{facts['known']!r:.80}" if facts["known"] else ""

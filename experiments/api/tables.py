@@ -194,8 +194,9 @@ def read_records(
         )
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
     paths = files_of(path)
-    said, suffix = [f"{len(paths)} {paths[0].suffix.lower()} files"] * (path not in paths), paths[0].suffix.lower()
-    quiet = total and schema is not None
+    suffix = paths[0].suffix.lower()
+    said = [f"{len(paths)} {suffix} files"] * (path not in paths)
+    cause = "" if not total or schema is None else MALFORMED if suffix in TEXTS else "its columns are of another kind"
     if suffix not in TEXTS and csv:
         raise InputError(f"csv describes a CSV file, and {path.name!r} has none; leave out csv")
     if suffix == ".xlsx" and total:
@@ -209,7 +210,7 @@ def read_records(
         notice(f"{path.name!r}: {'; '.join(said)}")
     if used is not None:
         return used
-    with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
+    with reading(path, "give a table of numbers and texts", cause):
         table = frame.collect()
         if not table.height or not table.width:
             raise InputError(f"the table {path.name!r} has {table.height} rows and {table.width} columns; at least one of each is needed")
@@ -226,11 +227,11 @@ def _frame(
     frame, names = frame_of(path, paths, schema, total, form, said, only)
     if paths[0].suffix.lower() == ".parquet":
         return frame, names
-    with reading(path, ADVICE, MALFORMED if total else ""):
-        if schema is None:
-            return inferred_columns(frame, form, said), names
+    if schema is not None:
         form.check_decimal(schema, paths[0])
         return declared_cells(frame, schema, form), names
+    with reading(path, ADVICE):
+        return inferred_columns(frame, form, said), names
 
 
 def _copied(path: Path, frame: "polars.LazyFrame", names: Sequence[str], only: Collection[str] | None) -> Scanned | None:

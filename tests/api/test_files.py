@@ -143,7 +143,7 @@ def test_a_private_refusal_is_about_the_header(tmp_path: Path) -> None:
 
 def test_a_folder_is_one_table(tmp_path: Path) -> None:
     """Files of one kind are laid together, whole numbers with fractions and an empty column with a full one; other columns, two kinds and none are refused."""
-    writers = {
+    writers: dict[str, Any] = {
         ".csv": lambda path, frame: frame.write_csv(path), ".parquet": lambda path, frame: frame.write_parquet(path),
         ".xlsx": lambda path, frame: path.write_bytes(excel({"s": [frame.columns, *frame.rows()]})),
     }  # fmt: skip

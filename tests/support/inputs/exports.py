@@ -71,6 +71,7 @@ READ: dict[str, tuple[bytes, str, dict[str, list[Any]], str]] = {  # a file, its
     "no name": (b'"",x\n1,2\n', "", {"x": [2]}, "columns without a name left out: 1"),
     "a line in quotes": (b'a,b\n"x\n,\n""y",1\n', "", {"a": ['x\n,\n"y'], "b": [1]}, ""),
     "a code page": ("a,b\nMünchen,2\n".encode("cp850"), "encoding=cp850", {"a": ["München"], "b": [2]}, ""),
+    "the word nan": (b"a,b\nnan,1\n2,2\n", "", {"a": [None, 2.0], "b": [1, 2]}, "'a' is a number, with missing cells 'nan'"),
     "infinity": (b"a,b\n-inf,1\n1e3,2\n", "", {"a": [-np.inf, 1000.0], "b": [1, 2]}, ""),
 }  # fmt: skip
 REFUSED: dict[str, tuple[bytes, str, str]] = {
