@@ -124,28 +124,6 @@ def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
         ldp.survey(tmp_path / "t.parquet", "a > 1", person="b", notice=unsaid)
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ("1,2,3\n4,5,6,7\n", "line 3 of 't.csv' has 4 cells"), ("1,2,3\n4,5\n", "line 3 of 't.csv' has 2 cells"), ("1,2\n4,5,6,7\n", "line 2 of 't.csv' has 2"),
-        ('1,"2,0",3\n', ""), ('1,"2,3\n', "line 2 of 't.csv' begins a cell"), ("1,,\n,,\n2,,x\n", ""), ("1,2,3\n\n2,3,4\n", ""), ("1,2,x\n2,NA,NA\n", ""),
-    ],
-)  # fmt: skip
-def test_a_column_alone_hides_no_malformed_row(rows: str, words: str, tmp_path: Path) -> None:
-    """A row of too many or too few cells stops the run though the column asked is whole; rows without a cell are left out as before."""
-    path, read = tmp_path / "t.csv", list[Any]()
-    path.write_text(f"a,b,c\n{rows}")
-    for only in (None, ["a"], ["b"]):
-        try:
-            records = read_records(path, notice=str, only=only)
-            read.append((records.known, {name: values.tolist() for name, values in records.columns.items() if name == "a"}))
-        except InputError as error:
-            read.append(str(error))
-    assert read[0] == read[1]
-    assert words in str(read[2])
-    assert (not words) or read[0] == read[2]
-
-
 def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
     """A schema from the metadata is one for all rows: a missing whole number changes no type. Columns that no question can be about are left out."""
     columns = {"n": [1, 2], "x": [0.5, 1], "b": [True, False], "t": ["x", "K\u00f6ln"], "d": [date(2026, 1, 1), date(2026, 2, 1)], "odd": [[1], [2]]}
