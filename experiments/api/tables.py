@@ -197,8 +197,8 @@ def read_records(
     suffix = paths[0].suffix.lower()
     said = [f"{len(paths)} {suffix} files"] * (path not in paths)
     cause = "" if not total or schema is None else MALFORMED if suffix in TEXTS else "its columns are of another kind"
-    if suffix not in TEXTS and csv:
-        raise InputError(f"csv describes a CSV file, and {path.name!r} has none; leave out csv")
+    if csv and suffix not in TEXTS and (suffix == ".parquet" or form.sep or form.encoding):
+        raise InputError(f"csv describes a CSV file, or decimal and missing cells of Excel, and {path.name!r} has none; leave out csv")
     if suffix == ".xlsx" and total:
         raise InputError(f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a private table as CSV or Parquet")
     used = _scanned(path, paths, schema, total, only) if suffix == ".parquet" and not dates else None

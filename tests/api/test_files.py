@@ -164,10 +164,12 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     (tmp_path / "csv" / "4.parquet").write_bytes(b"")
     with pytest.raises(InputError, match=r"has \.csv and \.parquet tables"):
         read_records(tmp_path / "csv")
-    (tmp_path / "book.xlsx").write_bytes(excel({"Data": [["age", "day", None], [31, (45000,), 1]], "Notes": [["x"]]}))
-    table = read_records(tmp_path / "book.xlsx", notice=said.append)
-    assert (table["age"].tolist(), date_texts(table["day"]).tolist()) == ([31], ["2023-03-15"])
+    (tmp_path / "book.xlsx").write_bytes(excel({"Data": [["age", "day", None], [31, (45000,), 1], ["NA", (45001,), 2]], "Notes": [["x"]]}))
+    table = read_records(tmp_path / "book.xlsx", notice=said.append, csv="missing=NA")
+    assert (str(table["age"].tolist()), date_texts(table["day"]).tolist()) == ("[31.0, nan]", ["2023-03-15", "2023-03-16"])
     assert "'book.xlsx': sheet 'Data', the first of 2; columns without a name left out: 1" in said
+    with pytest.raises(InputError, match="leave out csv"):
+        read_records(tmp_path / "book.xlsx", csv="sep=;")
 
 
 def _frames() -> dict[str, Any]:
