@@ -54,7 +54,7 @@ def policy(what: str, **choices: str) -> Any:
 
 
 CLUSTER = "Dask scheduler whose workers measure, such as tcp://host:8786"
-CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
+CSV = "Form of a CSV file, in full or in part: 'sep=; decimal=, encoding=latin-1 missing=NA'"
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -1,83 +1,70 @@
-"""Files of tables, as spreadsheets, R, SAS, SPSS, Stata and databases write them: separator, encoding and decimal sign are detected, and said in one line.
+"""Files of tables, which Polars reads; CSV and Excel files are texts at first. A form such as `csv="sep=; decimal=,"` says how a CSV file is written.
 
-A file that can be read in two ways is refused, with the words that decide: `csv="sep=; decimal=, encoding=latin-1"`. Where a schema is declared, nothing is
-detected from rows: the header line gives the separator and the encoding, and a decimal sign that may be a comma is asked for.
+The header alone is looked at here: for a name that two columns have, and for a form that was not declared.
 """
 
-import codecs
 import csv
-import io
 import logging
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from glob import glob
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.cells import SEPARATORS, Form, declared, guessed, stripped, typed
 from local_dp.foreign import listed
 from local_dp.records import chosen
 from local_dp.storage.columns import exactly
 
 if TYPE_CHECKING:
-    from _csv import Reader
-
     import polars  # imported where it is used: it takes a third of a second
 
 Kinds: TypeAlias = Mapping[str, str] | None  # the declared kinds of columns
-Body: TypeAlias = tuple[Path, int, bytes]  # rows of a file, from this line on
 ADVICE = "give a CSV, TSV, Excel (.xlsx) or Parquet file, or a folder of such files"
-SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
-BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+TEXTS = (".csv", ".tsv", ".txt")
+SUFFIXES = (*TEXTS, ".xlsx", ".parquet")
+SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}  # as they are typed
+MALFORMED = "its lines or quotes are malformed"
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
-_SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
+_PART = re.compile(r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)|missing=(?P<missing>\S+)")
 
 
-def read_table(
-    path: Path, kinds: Kinds, total: bool, say: Callable[[str], object], form: Form, only: Collection[str] | None = None
-) -> tuple["polars.DataFrame", list[str]]:
-    """The columns `only` (`chosen`) of a file, or of all files of a folder or a pattern, in the order of their names; and the names of all columns.
+@dataclass(frozen=True)
+class Form:
+    """How a CSV file is written. By default commas, or tabs in a .tsv file, separate cells, and the text is UTF-8."""
 
-    `say` gets one line about what was detected in these columns, unless it is nothing. `kinds` and `total` are those of `read_records`; columns of a CSV or
-    Excel file that `kinds` declares are texts. Raises InputError.
-    """
-    import polars
+    sep: str = ""
+    decimal: str = ""
+    encoding: str = ""
+    missing: tuple[str, ...] = ()  # words that are missing cells
 
-    files, first = files_of(path), list[str]()
-    suffix = files[0].suffix.lower()
-    said = [] if path in files else [f"{len(files)} {suffix} files"]
-    if suffix == ".xlsx" and total:
-        raise InputError(f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a private table as CSV or Parquet")
-    if suffix in (".xlsx", ".parquet"):
-        if form != Form():
-            raise InputError(f"csv describes a CSV file, and {path.name!r} has none; leave out csv")
-        frames: list[polars.DataFrame] = []
-        for each in files:
-            with reading(each, ADVICE, "it is damaged" if total else ""):
-                frame = _sheet(each, kinds, said) if suffix == ".xlsx" else polars.scan_parquet(each, glob=False)
-                names = frame.collect_schema().names()
-                frames.append(frame.select(exactly(*chosen(names, only))).lazy().collect())
-            first = first or names
-            check_same(names, first, each, files[0])
-        with reading(path, "give files whose columns have the same types", "its columns are of another kind" if total else ""):
-            whole = polars.concat(frames, how="vertical_relaxed")
-    else:
-        whole, form, first = _csv(files, kinds, total, form, said, only)
-    if suffix != ".parquet":
-        if kinds is None:
-            cells = stripped(whole.lazy()).collect()
-            whole = typed(whole, guessed(cells.lazy(), form, path, said, only), only)
-        else:
-            whole = declared(whole, kinds, form, path)
-    if said:
-        say(f"{path.name!r} is read as: {', '.join(said)}")
-    return whole, first
+    @classmethod
+    def parse(cls, text: str) -> "Form":
+        """The form in a text such as "sep=; decimal=, encoding=latin-1 missing=NA missing=-". Raises InputError."""
+        parts = [_PART.fullmatch(each) for each in text.split()] if isinstance(text, str) else [None]
+        values = [(name, value) for part in parts if part for name, value in part.groupdict().items() if value]
+        if len(values) < len(parts):
+            raise InputError(
+                f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding and missing are words: csv="sep=; decimal=, encoding=latin-1"'
+            )
+        once = {name: "\t" if value == "tab" else value for name, value in values if name != "missing"}
+        form = cls(**once, missing=tuple(value for name, value in values if name == "missing"))
+        try:
+            "".encode(form.encoding or "utf-8")
+        except (LookupError, ValueError):
+            raise InputError(f'there is no encoding {form.encoding!r:.80}; give one such as csv="encoding=cp1252"') from None
+        return form
+
+    def sep_of(self, path: Path) -> str:
+        """What separates the cells of this file."""
+        return self.sep or ("\t" if path.suffix.lower() == ".tsv" else ",")
+
+    def check_decimal(self, kinds: Mapping[str, str], path: Path) -> None:
+        """Raises InputError where a declared number may have a decimal comma, whatever the rows hold."""
+        if not self.decimal and self.sep_of(path) != "," and "number" in kinds.values():
+            sep, which = SEPARATORS[self.sep_of(path)], 'csv="decimal=," or csv="decimal=."'
+            raise InputError(f"{path.name!r} has separator {sep!r}, so its numbers may have decimal commas; say which: {which}")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -96,32 +83,53 @@ def files_of(path: Path) -> list[Path]:
     return found
 
 
-def check_same(names: Sequence[str], first: Sequence[str], path: Path, other: Path) -> None:
-    """Raises InputError unless two files of a folder have the same columns."""
-    if list(names) != list(first):
-        raise InputError(f"{path.name!r} has the columns {listed(list(names))}, and {other.name!r} has {listed(list(first))}; give files of equal columns")
+def frame_of(
+    path: Path, files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
+) -> tuple["polars.LazyFrame", list[str]]:
+    """The columns `only` of the files of `path`, in CSV and Excel as texts; and the names of all. Raises InputError for malformed rows.
 
-
-def named_columns(names: Sequence[str], path: Path, said: list[str]) -> list[str]:
-    """The names without spaces around. Raises InputError for a name that two columns have."""
-    names = [name.strip() for name in names]
-    twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
-    if twin is not None:
-        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
-    if "" in names and not any("without a name" in each for each in said):
-        said.append(f"columns without a name left out: {names.count('')}")
-    return names
-
-
-def _without(frame: "polars.DataFrame", names: Sequence[str]) -> "polars.DataFrame":
-    """The columns that have a name, under it."""
+    `kinds` and `total` are those of `read_records`. Of a declared table, no row is left out and no cell loses the spaces around it.
+    """
     import polars
 
-    return polars.DataFrame([each.alias(name) for each, name in zip(frame, names, strict=True) if name])
+    frames, first, left_out, suffix, quiet = list[polars.LazyFrame](), list[str](), 0, files[0].suffix.lower(), total and kinds is not None
+    for each in files:
+        if suffix == ".parquet":
+            with reading(each, ADVICE, "it is damaged" if total else ""):
+                frame = polars.scan_parquet(each, glob=False)
+                header = frame.collect_schema().names()
+        else:
+            header, frame = _sheet(each, kinds, said) if suffix == ".xlsx" else _csv(each, kinds, quiet, form)
+        names = [name for name in header if name]
+        if len(names) < len(header) and not first:
+            said.append(f"columns without a name left out: {len(header) - len(names)}")
+        first = first or names
+        if names != first:
+            raise InputError(f"{each.name!r} has the columns {listed(names)}, and {files[0].name!r} has {listed(first)}; give files of equal columns")
+        if suffix in TEXTS and not quiet:
+            empty = _check_rows(each, frame, len(header), form)
+            if empty and kinds is None:
+                frame, left_out = frame.filter(polars.any_horizontal(polars.all() != "")), left_out + empty
+        frames.append(frame.select(exactly(*chosen(names, only))))
+    said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)
+    with reading(path, "give files whose columns have the same types", "its columns are of another kind" if quiet else ""):
+        whole = polars.concat(frames, how="vertical_relaxed")
+    if suffix == ".parquet":
+        return whole, first
+    cells = whole.select(polars.all().str.strip_chars()) if kinds is None else whole
+    return cells.select(polars.when(~polars.all().is_in(["", *form.missing])).then(polars.all())), first  # `replace` would keep a column in memory
 
 
-def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
-    """The first sheet, as texts: a type that is read from the values would drop those of another one. Dates have the form 2026-11-26."""
+def _unique(header: Sequence[str], path: Path) -> list[str]:
+    """A name for every column: one that lacks it gets one that no file has. Raises InputError for a name that two columns have."""
+    twin = next((name for place, name in enumerate(header) if name and name in header[:place]), None)
+    if twin is not None:
+        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
+    return [name or f"\0{place}" for place, name in enumerate(header)]
+
+
+def _sheet(path: Path, kinds: Kinds, said: list[str]) -> tuple[list[str], "polars.LazyFrame"]:
+    """The header and rows of the first sheet, as texts: a type that is read from the values would drop those of another one. Dates are as 2026-11-26."""
     import polars
 
     try:
@@ -131,177 +139,100 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
     with reading(path, "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV"):
         sheets = fastexcel.read_excel(path).sheet_names
-        rows = polars.read_excel(path, sheet_id=1, has_header=False, infer_schema_length=0, drop_empty_rows=kinds is None, drop_empty_cols=False)
-        names, texts = [each or "" for each in rows.row(0)], rows.slice(1).with_columns(polars.all().str.replace(_MIDNIGHT, "$1"))
+        how: Any = {"sheet_id": 1, "drop_empty_rows": kinds is None, "drop_empty_cols": False}
+        rows = polars.read_excel(path, has_header=False, infer_schema_length=0, **how)
+        header = [(each or "").strip() for each in rows.row(0)]
+        typed = polars.read_excel(path, infer_schema_length=None, **how)
+        rows.columns = typed.columns = _unique(header, path)
+        fractions = typed.select(polars.selectors.float().cast(polars.String))  # as texts, they are cut after ten digits
+        texts = rows.slice(1).with_columns(fractions[name].fill_null(rows[name][1:]) for name in fractions.columns)
     if len(sheets) > 1:
         said.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
-    return _without(texts, named_columns(names, path, said))
+    return header, texts.with_columns(polars.all().str.replace(_MIDNIGHT, "$1")).lazy()
 
 
-def _csv(
-    files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str], only: Collection[str] | None
-) -> tuple["polars.DataFrame", Form, list[str]]:
-    """The texts of all files under the header of the first, at least of the columns `only`; their form; and the names of all columns."""
-    quiet, bodies, first = total and kinds is not None, list[Body](), list[str]()
-    cause = "its lines or quotes are malformed" if quiet else ""
-    for path in files:
-        text, encoding = decoded(path, kinds is not None, quiet, form.encoding)
-        with reading(path, ADVICE, cause):
-            names, form, line, body = header_of(path, text, encoding, kinds, form, said, first)
-        first = first or names
-        check_same(names, first, path, files[0])
-        if kinds is None or len(names) > 1:  # of one declared column an empty line is a record
-            body = body.rstrip(b"\r\n")
-        bodies.append((path, line, body if not body or body.endswith(b"\n") else body + b"\n"))
-    with reading(files[0], ADVICE, cause):
-        named = [name for name in first if name]
-        wanted = chosen(named, None if kinds is None and form.unsure else only)
-        frame, empty = texts_of(bodies, first, wanted, form, quiet, kinds is None)
-    said += [f"empty rows left out: {empty:,}"] * (empty > 0)
-    return frame, form, named
-
-
-def header_of(path: Path, text: bytes, encoding: str, kinds: Kinds, form: Form, said: list[str], first: Sequence[str]) -> tuple[list[str], Form, int, bytes]:
-    """The names of a file's columns, its form, and the line and the text of its rows. The `first` file's names are empty, and it decides the form."""
-    excel = re.match(rb"sep=([,;|\t])\r?\n", text)  # a first line that Excel obeys
-    text = text[excel.end() :] if excel else text
-    sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else separator_of(text, kinds, path))
-    rows = csv_rows(text, sep)
-    names = named_columns(next(rows, []), path, said)
-    if not first:
-        form = replace(form, sep=sep)
-        said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
-        said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
-    return names, form, rows.line_num + 1 + bool(excel), b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
-
-
-def texts_of(
-    bodies: Sequence[Body], first: Sequence[str], wanted: Collection[str], form: Form, quiet: bool = False, undeclared: bool = True
-) -> tuple["polars.DataFrame", int]:
-    """The `wanted` cells of some rows under the names `first`, and how many rows without a cell were left out. Raises InputError for malformed rows."""
+def _csv(path: Path, kinds: Kinds, quiet: bool, form: Form) -> tuple[list[str], "polars.LazyFrame"]:
+    """The header and rows of a CSV file, as texts. Raises InputError for a header that shows another form than the declared one."""
     import polars
 
-    whole = b"".join([form.sep.join(f"c{place}" for place in range(len(first))).encode(), b"\n", *(body for _, _, body in bodies)])
-    read = [place for place, name in enumerate(first) if name in wanted or place == len(first) - 1]
-    with reading(bodies[0][0], ADVICE, "its lines or quotes are malformed" if quiet else ""), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning would show a cell
-        try:
-            frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, columns=read)
-            sure = quiet or (rectangular(whole, frame.height + 1, len(first), form.sep) and not may_have_empty(frame, whole, len(first), form.sep))
-            if len(read) < len(first) and not sure:
-                read = list(range(len(first)))
-                frame = polars.read_csv(whole, separator=form.sep, infer_schema=False)
-        except polars.exceptions.ComputeError:
-            check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
-            raise
-    if not sure:
-        check_rows(bodies, len(first), form.sep)
-    rows = frame.height
-    if undeclared and len(first) > 1 and not sure:
-        frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
-    empty = rows - frame.height
-    frame = frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame
-    return _without(frame, [first[place] if first[place] in wanted else "" for place in read]), empty
+    sep = form.sep_of(path)
+    source = path if kinds is None and not form.encoding else _text(path, form, quiet)
+    header = header_of(path, form)
+    names = _unique(header, path)
+    frame = polars.scan_csv(
+        source, separator=sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet, with_column_names=lambda _: names, glob=False
+    )
+    return header, frame
 
 
-def may_have_empty(frame: "polars.DataFrame", text: bytes, width: int, sep: str) -> bool:
-    """Whether a row of the text may have no cell, where the frame has some of its columns: a line of separators alone. Quotes around nothing are a cell."""
-    if not all(cells.null_count() for cells in frame):
-        return False
-    text = text.replace(b"\r\n", b"\n") if b"\r" in text else text  # the look takes a hundredth of the time
-    line = (sep * (width - 1) + "\n").encode()
-    return text.startswith(line) or b"\n" + line in text
+def header_of(path: Path, form: Form) -> list[str]:
+    """The names in the first line of a CSV file. Raises InputError for a header that shows another form than the declared one."""
+    cause = "its header has an open quote, or its lines end in CR alone; save it with lines that end in LF or CRLF"
+    with reading(path, ADVICE, cause), opened(path, form, "replace") as file:
+        header = next(filter(None, csv.reader(file, delimiter=form.sep_of(path))), None)
+    if header is None:
+        raise InputError(f"the table {path.name!r} has 0 rows and 0 columns; at least one of each is needed")
+    whole, sep = "".join(header), form.sep_of(path)
+    if "\0" in whole or "\ufffd" in whole:
+        raise _encoding(path, form)
+    if whole.startswith("sep="):
+        raise InputError(f'the first line of {path.name!r} gives the separator alone; delete it, and type what it gives, such as csv="sep=;"')
+    others = [sign for sign in SEPARATORS if sign != sep and sign in whole]
+    if others and not form.sep and (sep == "," or len(header) == 1):
+        ways = " or ".join(f'csv="sep={SEPARATORS[sign]}"' for sign in (*others, sep))
+        raise InputError(f"the header of {path.name!r} can be separated in {len(others) + 1} ways; say which: {ways}")
+    return [name.strip() for name in header]
 
 
-def rectangular(text: bytes, rows: int, width: int, sep: str) -> bool:
-    """Whether a text that ends in a line end surely is so many rows of `width` cells. Each quote must start or end a cell, or be doubled inside one.
+def opened(path: Path, form: Form, errors: str = "strict") -> TextIO:
+    """The text of a CSV file, whose lines end in LF or CRLF. A long cell is no fault."""
+    csv.field_size_limit(1 << 30)
+    return path.open(encoding=form.encoding or "utf-8-sig", newline="\n", errors=errors)
 
-    The parser of `polars` does not tell: it fills short rows, and cuts long ones behind the last cell that is asked for.
+
+def _text(path: Path, form: Form, lossy: bool) -> bytes:
+    """The text of a file in memory, without empty lines at its end unless they may be records of one column. A byte that the encoding lacks is � if `lossy`."""
+    with reading(path, ADVICE):
+        data = path.read_bytes()
+    try:
+        text = data.decode(form.encoding or "utf-8", "replace" if lossy else "strict").removeprefix("\ufeff")
+    except UnicodeError:
+        raise _encoding(path, form) from None
+    head, _, _ = text.partition("\n")
+    return (text.rstrip("\r\n") + "\n" if form.sep_of(path) in head else text).encode()
+
+
+def _encoding(path: Path, form: Form) -> InputError:
+    return InputError(f'{path.name!r} is not in {form.encoding or "UTF-8"}; name its encoding, such as csv="encoding=cp1252" or csv="encoding=utf-16"')
+
+
+def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -> int:
+    """Raises InputError for malformed rows. Returns how many rows have no cell.
+
+    Polars refuses long rows and stray quotes where it reads every column. It fills short rows: where the last column lacks a cell, all cells are counted.
     """
     import polars
 
-    if b"\r" in text and text.count(b"\r") > text.count(b"\r\n"):
-        return False
-    signs, end = polars.Series(np.frombuffer(text, dtype=np.uint8)), ord("\n")
-    marks, expected = (signs == ord(sep)) | (signs == end), (sep * (width - 1) + "\n").encode() * rows
-    if b'"' not in text:
-        return signs.filter(marks).to_numpy().tobytes() == expected
-    marks |= signs == ord('"')
-    found, before, after = (each.filter(marks).to_numpy() for each in (signs, signs.shift(1, fill_value=end), signs.shift(-1, fill_value=end)))
-    quotes, around = found == ord('"'), list(f'"{sep}\n'.encode())
-    quoted = np.logical_xor.accumulate(quotes)
-    begun, ended = np.isin(before[quotes & quoted], around), np.isin(after[quotes & ~quoted], [*around, ord("\r")])
-    return bool(begun.all() and ended.all() and not quoted[-1]) and found[~(quotes | quoted)].tobytes() == expected
+    with reading(path, 'a quote in a cell is doubled, with quotes around the cell: "5"" pipe"'):
+        try:
+            lacks = frame.select(polars.all().null_count()).collect(engine="streaming").row(0)
+        except polars.exceptions.ComputeError as error:
+            if "utf-8" in str(error):
+                raise _encoding(path, form) from None
+            check_rows(path, width, form)
+            raise
+    return check_rows(path, width, form) if lacks[-1] and width > 1 else 0
 
 
-def decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:
-    """The file in UTF-8 with lines that end in \\n, and the encoding that it had: as its mark says, else UTF-8, else that of Windows."""
-    with reading(path, ADVICE):
-        data = path.read_bytes()
-    probe = re.match(rb"(sep=.\r?\n)?[^\r\n]*", data)[0] if by_header else data  # type: ignore[index]
-    marked = next((name for mark, name in BOMS.items() if data.startswith(mark)), "")
-    encoding = encoding or marked
-    if not encoding:
-        if b"\0" in probe:
-            line = data.count(b"\n", 0, data.index(b"\0")) + 1
-            remedy = 'if it is UTF-16 without a mark, add csv="encoding=utf-16-le"'
-            raise InputError(f"{path.name!r} has a NUL byte in line {line}, so it is no text; {remedy}, else save it as CSV in UTF-8")
-        encoding = "utf-8" if _in(probe, "utf-8") else "cp1252"
-    try:
-        text = data if encoding == "utf-8" and _in(data, "utf-8") else data.decode(encoding, "replace" if quiet else "strict").encode()
-    except UnicodeError:
-        raise InputError(f'{path.name!r} is not in {encoding}; name its encoding, such as csv="encoding=cp1252"') from None
-    text = text.removeprefix(codecs.BOM_UTF8)
-    if not text.strip():
-        raise InputError(f"the table {path.name!r} has 0 rows and 0 columns; at least one of each is needed")
-    return text if b"\n" in text else text.replace(b"\r", b"\n"), encoding
-
-
-def _in(data: bytes, encoding: str) -> bool:
-    try:
-        return data.isascii() or bool(data.decode(encoding))
-    except UnicodeError:
-        return False
-
-
-def csv_rows(text: bytes, sep: str, strict: bool = False) -> "Reader":
-    """The rows of a text, each a list of cells."""
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a long cell is no fault
-    return csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=sep, strict=strict)
-
-
-def separator_of(text: bytes, kinds: Kinds, path: Path) -> str:
-    """The separator that splits the header: into the declared names, or else into as many cells as the first rows have. Raises InputError for several."""
-    heads = {sep: [name.strip() for name in next(csv_rows(text, sep), [])] for sep in SEPARATORS}
-    if kinds is not None:
-        return max(heads, key=lambda sep: (kinds.keys() <= set(heads[sep]), len(heads[sep])))
-    able = [sep for sep, names in heads.items() if len(names) > 1] or [","]
-    if len(able) > 1:
-        sample = text if len(text) <= _SAMPLE else text[: text.rfind(b"\n", 0, _SAMPLE)]
-        able = [sep for sep in able if all(len(row) in (0, len(heads[sep])) for row in islice(csv_rows(sample, sep), _ROWS))] or able
-    if len(able) > 1:
-        ways = " or ".join(f'csv="sep={SEPARATORS[sep]}"' for sep in able)
-        raise InputError(f"the header of {path.name!r} can be separated in {len(able)} ways; say which: {ways}")
-    return able[0]
-
-
-def check_rows(bodies: Iterable[Body], width: int, sep: str, failed: bool = False) -> None:
-    """Raises InputError for a row of more or fewer cells than the header, or a quote that does not match, with the file and its line."""
-    for path, first, body in bodies:
-        rows, line, fault = csv_rows(body, sep, strict=True), first, ""
+def check_rows(path: Path, width: int, form: Form) -> int:
+    """Raises InputError for a row of more or fewer cells than the header, or a quote without an end. Returns how many rows have no cell."""
+    with reading(path, ADVICE), opened(path, form) as file:
+        rows, line, empty = csv.reader(file, delimiter=form.sep_of(path), strict=True), 1, 0
         try:
             for row in rows:
                 if row and len(row) != width:
-                    fault = f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}"
-                    break
-                line = first + rows.line_num
+                    raise InputError(f"line {line} of {path.name!r} has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}; correct the line")
+                line, empty = rows.line_num + 1, empty + (not any(row))
         except csv.Error:
-            fault = "begins a cell whose quotes do not match"
-        if failed and not fault:  # Python's reader takes a quote in a cell without quotes around it as a letter, that of polars does not
-            signs = sep.encode()
-            rest = re.sub(rb'(?m)(^|[%b])"([^"]|"")*"(?=[%b\r\n]|\Z)' % (signs, signs), lambda cell: b"\n" * cell[0].count(b"\n"), body)
-            line = first + rest.count(b"\n", 0, rest.find(b'"'))
-            fault = "has a quote in a cell that has none around it" * (b'"' in rest)
-        if fault:
-            other = "," if sep == ";" else ";"
-            raise InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={other}"')
+            raise InputError(f"line {line} of {path.name!r} begins a cell whose quotes or line ends do not match; correct the line") from None
+    return empty

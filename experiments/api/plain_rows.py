@@ -1,7 +1,7 @@
-"""Tables without Polars: CSV files with a declared schema, as a client on a small machine reads its own row."""
+"""Tables without Polars: a CSV file with a declared schema, as a client on a small machine reads its own row."""
 
+import csv
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,58 +9,52 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.experiments.api.cells import SEPARATORS, TRUTH, Form, number_pattern
-from local_dp.experiments.api.files import ADVICE, check_rows, csv_rows, decoded, named_columns, separator_of
+from local_dp.experiments.api.files import ADVICE, MALFORMED, TEXTS, Form, check_rows, header_of, opened
 from local_dp.foreign import listed
 
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_TRUTH = {"true": "1", "false": "0"}
 
 
 def read_declared(path: Path, schema: Mapping[str, str] | None, total: bool, form: Form) -> dict[str, Column]:
     """The declared columns of a CSV file, as `tables.read_records` reads them, for the kinds number, whole, truth and text. Raises InputError."""
-    if schema is None or path.suffix.lower() not in (".csv", ".tsv", ".txt") or any(kind.startswith("date") for kind in schema.values()):
+    if schema is None or path.suffix.lower() not in TEXTS or any(kind.startswith("date") for kind in schema.values()):
         raise InputError("without Polars, a table is a CSV file whose columns --schema FILE declares, and none a date; `pip install polars` reads all others")
-    text, _ = decoded(path, True, total, form.encoding)
-    with reading(path, ADVICE, "its lines or quotes are malformed" if total else ""):
-        sep = form.sep or ("\t" if path.suffix.lower() == ".tsv" else separator_of(text, schema, path))
-        lines = csv_rows(text, sep)
-        names = named_columns(next(lines, []), path, [])
-        head = lines.line_num
-        rows = [row for row in lines if row or len(names) == 1]
+    names = header_of(path, form)
+    form.check_decimal(schema, path)
     if not total:
-        check_rows([(path, head + 1, b"".join(text.split(b"\n", head)[head:]))], len(names), sep)
-    if not form.decimal and sep != "," and "number" in schema.values():
-        raise InputError(
-            f'{path.name!r} has separator {SEPARATORS[sep]!r}, so its numbers may have decimal commas; say which: csv="decimal=," or csv="decimal=."'
-        )
+        check_rows(path, len(names), form)
+    with reading(path, ADVICE, MALFORMED if total else ""), opened(path, form, "replace" if total else "strict") as file:
+        _, *rows = csv.reader(file, delimiter=form.sep_of(path))
+    while len(names) > 1 and rows and not rows[-1]:
+        rows.pop()
     for name in schema:
         if name not in names:
             raise InputError(f"the schema has a column {name!r} that the table lacks; there are {listed(names)}")
     if not rows:
         raise InputError(f"the table {path.name!r} has 0 rows; at least one is needed")
-    places = {name: names.index(name) for name in schema}
-    cells = {name: ["" if len(row) <= place or row[place] == form.missing else row[place] for row in rows] for name, place in places.items()}
-    return {name: _column(name, kind, cells[name], total, form.decimal or ".") for name, kind in schema.items()}
+    cells = {name: ["".join(row[names.index(name) :][:1]) for row in rows] for name in schema}
+    return {name: _column(name, kind, ["" if cell in form.missing else cell for cell in cells[name]], total, form) for name, kind in schema.items()}
 
 
-def _column(name: str, kind: str, cells: list[str], total: bool, decimal: str) -> Column:
+def _column(name: str, kind: str, cells: list[str], total: bool, form: Form) -> Column:
     if kind.startswith("text"):
         return np.array(cells, dtype=np.str_)
-    plain = [_plain(cell.strip(), decimal) for cell in cells]
+    values = [_number(_TRUTH.get(cell.strip().lower(), cell.strip()), kind, form.decimal) for cell in cells]
     if kind == "number":
-        return np.array([math.nan if each is None else float(each) for each in plain])
+        return np.array([math.nan if each is None else each for each in values])
+    if None in values and not total:
+        raise InputError(f"{name!r} is declared {kind}, and a record has another value there; declare it number, or text, which may be missing")
+    return np.array([each or 0 for each in values], dtype=np.bool_ if kind == "truth" else np.int64)
+
+
+def _number(cell: str, kind: str, decimal: str) -> float | None:
+    """The number as Polars reads it; None for all else."""
     if kind == "truth":
-        if not total and not set(plain) <= {"0", "1"}:
-            raise InputError(f"{name!r} is declared truth, and a record is neither true nor false there; declare it text, which may be missing")
-        return np.array([each == "1" for each in plain])
-    whole = [int(each) if each is not None and _WHOLE.fullmatch(each) and abs(int(each)) < 1 << 63 else None for each in plain]
-    if None in whole and not total:
-        raise InputError(f"{name!r} is declared whole, and a record has no whole number there; declare it number, which may be missing")
-    return np.array([each or 0 for each in whole], dtype=np.int64)
-
-
-def _plain(cell: str, decimal: str) -> str | None:
-    """A number with a decimal point and without groups of three; a truth value as 1 or 0; None for all else."""
-    if not re.fullmatch(number_pattern(decimal), cell, re.ASCII):
-        return TRUTH.get(cell.lower())
-    return re.sub(f"[{',.'.replace(decimal, '')} '\u2019\u00a0\u202f]", "", cell).replace(decimal, ".")
+        return int(cell) if cell in ("0", "1") else None
+    if not cell.isascii() or "_" in cell or (decimal == "," and "." in cell):
+        return None
+    try:
+        number = int(cell) if kind == "whole" else float(cell.replace(",", ".") if decimal == "," else cell)
+    except ValueError:
+        return None
+    return number if kind == "number" or -(1 << 63) <= number < 1 << 63 else None

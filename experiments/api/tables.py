@@ -1,7 +1,5 @@
 """Tables in any form, as records."""
 
-import json
-import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,17 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Column
+from local_dp.bus.children import Folder
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.cells import MISSING, Form
-from local_dp.experiments.api.files import files_of, read_table
-from local_dp.experiments.api.large_csv import Copied, copied
+from local_dp.experiments.api.files import ADVICE, MALFORMED, TEXTS, Form, files_of, frame_of
+from local_dp.experiments.api.inference import declared_cells, inferred_columns
 from local_dp.experiments.api.plain_rows import read_declared
+from local_dp.experiments.api.schemas import check_schema, read_schema
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, Records, chosen
+from local_dp.records import LONGEST, PART, Records, chosen
 from local_dp.storage.columns import MERGED, OddColumnError, column_of, dates_of, declared_column, exactly, is_whole, length_of, values_of
 from local_dp.storage.scanned import Columns, File, Scanned
 
@@ -54,7 +53,7 @@ def records_of(
     columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
     their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table. A column of other cells, such as lists, is left out
     with a notice; a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are read, and digested (`chosen`); None: all.
-    `copy`: whether a large CSV table may be copied to a temporary folder (`large_csv`), so that memory does not grow with its rows: not a private one.
+    `copy`: whether a large CSV table may be copied to a temporary folder, so that memory does not grow with its rows: not a private one.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
@@ -180,43 +179,82 @@ def read_records(
     only: Collection[str] | None = None,
     copy: bool = False,
 ) -> Records:
-    """The table in `path`, a file, a folder or a pattern (`files.read_table`); the other options are those of `records_of`. Raises InputError.
+    """The table in `path`, a file, a folder or a pattern (`files.files_of`); the other options are those of `records_of`. Raises InputError.
 
-    The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
-    and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where
-    a line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `csv` is the form of a CSV file,
-    where it is not to be detected: "sep=; decimal=, encoding=latin-1".
+    The types of the columns of CSV and Excel are inferred from all their values, unless `schema` declares them (`read_schema`). Then only those columns are
+    read, and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`,
+    where a line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `csv` is the form of a CSV
+    file (`Form`): "sep=; decimal=, encoding=latin-1 missing=NA".
     """
     notice = unsaid if total else notice or warn
-    quiet = total and schema is not None
+    form = Form.parse(csv)
     if find_spec("polars") is None:
-        declared = read_declared(path, schema, total, Form.parse(csv))
-        return _cut(declared, {name: length_of(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice)
+        return _cut(
+            read_declared(path, schema, total, form), {name: length_of(kind) for name, kind in (schema or {}).items() if kind.startswith("text")}, notice
+        )
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
-    paths, form, used = files_of(path), Form.parse(csv), None
-    if paths[0].suffix.lower() == ".parquet" and not (csv or dates):
-        used, said = _scanned(path, paths, schema, total, only), [f"{len(paths)} .parquet files"] * (path not in paths)
-    elif copy and schema is None and not dates and (made := copied(path, paths, form, only)):
-        used, said = _scanned(path, made.files, None, False, only, made), made.said
+    paths = files_of(path)
+    suffix = paths[0].suffix.lower()
+    said = [f"{len(paths)} {suffix} files"] * (path not in paths)
+    cause = "" if not total or schema is None else MALFORMED if suffix in TEXTS else "its columns are of another kind"
+    if csv and suffix not in TEXTS and (suffix == ".parquet" or form.sep or form.encoding):
+        raise InputError(f"csv describes a CSV file, or decimal and missing cells of Excel, and {path.name!r} has none; leave out csv")
+    if suffix == ".xlsx" and total:
+        raise InputError(f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a private table as CSV or Parquet")
+    used = _scanned(path, paths, schema, total, only) if suffix == ".parquet" and not dates else None
+    if used is None:
+        frame, names = _frame(path, paths, schema, total, form, said, only)
+        if copy and schema is None and not dates and suffix in TEXTS and sum(each.stat().st_size for each in paths) >= LARGE:
+            used = _copied(path, frame, names, only)
+    if said:
+        notice(f"{path.name!r}: {'; '.join(said)}")
     if used is not None:
-        if said:
-            notice(f"{path.name!r} is read as: {', '.join(said)}")
         return used
-    frame, names = read_table(path, schema, total, notice, form, only)
-    if not frame.height or not frame.width:
-        raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
+    with reading(path, "give a table of numbers and texts", cause):
+        table = frame.collect()
+        if not table.height or not table.width:
+            raise InputError(f"the table {path.name!r} has {table.height} rows and {table.width} columns; at least one of each is needed")
         if schema is not None:
-            return _of_schema(frame, names, {**schema, **_kinds(dates)}, total, notice)
-        columns, odd, known = _readable(names, lambda name: _guessed(frame.get_column(name), notice, dates), notice, only)
+            return _of_schema(table, names, {**schema, **_kinds(dates)}, total, notice)
+        columns, odd, known = _readable(names, lambda name: _guessed(table.get_column(name), notice, dates), notice, only)
         return _cut(_formed(columns, dates, known), {}, notice, odd, known)
 
 
+def _frame(
+    path: Path, paths: list[Path], schema: Mapping[str, str] | None, total: bool, form: Form, said: list[str], only: Collection[str] | None
+) -> "tuple[polars.LazyFrame, list[str]]":
+    """The columns `only` of files, with their types or as texts of declared types, and the names of all."""
+    frame, names = frame_of(path, paths, schema, total, form, said, only)
+    if paths[0].suffix.lower() == ".parquet":
+        return frame, names
+    if schema is not None:
+        form.check_decimal(schema, paths[0])
+        return declared_cells(frame, schema, form), names
+    with reading(path, ADVICE):
+        return inferred_columns(frame, form, said), names
+
+
+def _copied(path: Path, frame: "polars.LazyFrame", names: Sequence[str], only: Collection[str] | None) -> Scanned | None:
+    """The table in a Parquet file of a temporary folder, which goes when nobody holds it: memory does not grow with the rows."""
+    home = Folder(prefix="local-dp-table-")
+    file = Path(home.name) / "t.parquet"
+    with reading(path, ADVICE):
+        frame.sink_parquet(file, compression="lz4", row_group_size=PART)
+    return _scanned(path, [file], None, False, only, home, names) or None
+
+
+LARGE = 1 << 26  # bytes of CSV: from here on it is copied to a Parquet file
 MANY = 1 << 20  # rows: from here on a table in Parquet files is read as it is used
 
 
 def _scanned(
-    path: Path, paths: list[Path], schema: Mapping[str, str] | None, total: bool, only: Collection[str] | None, copy: Copied | None = None
+    path: Path,
+    paths: list[Path],
+    schema: Mapping[str, str] | None,
+    total: bool,
+    only: Collection[str] | None,
+    home: object = None,
+    known: Sequence[str] = (),
 ) -> Scanned | None:
     """A table in Parquet files that is read as it is used; None for a small one, and where the values of a whole column decide how it is read."""
     import polars
@@ -225,16 +263,12 @@ def _scanned(
     of_types = [polars.read_parquet_schema(each) for each in paths]
     rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
     plain = total or not any(kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values())
-    if (rows < MANY and copy is None) or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
+    if (rows < MANY and home is None) or any(each != of_types[0] for each in of_types) or not plain or not kinds.keys() <= set(names):
         return None
     read = [name for name in (kinds or names) if name in chosen(kinds or names, only)]
     with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
         facts = polars.scan_parquet(paths, glob=False).select(fact for name in read for fact in _facts(name, of_types[0][name], kinds, total))
         found = {name: bool(value[0]) for name, value in facts.collect(engine="streaming").to_dict().items()}
-        gaps = [exactly(name) for name in read if name not in kinds and found[f"{name} lacks"] and is_whole(of_types[0][name])]
-        ends = polars.scan_parquet(paths, glob=False).select((cell.max() > MERGED) | (cell.min() < -MERGED) for cell in gaps)
-        if gaps and any(ends.collect(engine="streaming").row(0)):  # whole numbers that are refused beside a missing one
-            return None
         try:
             empty = {name: polars.Series(name, [None] * found.get(f"{name} lacks", False), of_types[0][name]) for name in read}
             columns = {name: declared_column(each, kinds[name], True) if name in kinds else column_of(each) for name, each in empty.items()}
@@ -244,17 +278,20 @@ def _scanned(
         return None
     types = {name: values.dtype for name, values in columns.items()}
     lengths = {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
-    return Scanned(Columns(files, types, kinds, 0, rows, home=copy and copy.home), lengths, copy.names if copy else list(kinds) or names)
+    return Scanned(Columns(files, types, kinds, 0, rows, home=home), lengths, known or list(kinds) or names)
 
 
 def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> Iterator["polars.Expr"]:
-    """Whether a column lacks values, and whether a text in it decides more than its own cell: one that is to be cut with a notice, or may be a date."""
+    """Whether a column lacks values, and whether a cell decides more than itself: a text that is to be cut with a notice, or may be a date; a large number."""
     import polars
 
     cell = exactly(name)
     if name in kinds and total:
         return
-    yield (cell.null_count() > 0).alias(f"{name} lacks")
+    lacks = cell.null_count() > 0
+    yield lacks.alias(f"{name} lacks")
+    if name not in kinds and is_whole(of_type):  # whole numbers that are refused beside a missing one
+        yield (lacks & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(f"{name} is merged decides")
     if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(name, "").startswith("text"):
         text = cell.cast(polars.String)
         yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(f"{name} is long decides")
@@ -263,15 +300,15 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str], total: bool) -> It
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `cells.MISSING`, are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
     import polars
 
     if series.dtype == polars.String and series.name not in (dates or {}):
-        fits = series.str.contains(f"^(?:{ISO})$").fill_null(False)
-        if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := dates_of(series))) == fits.sum():
+        some = series.null_count() < len(series)
+        if some and series.str.contains(f"^(?:{ISO})$").all() and np.isnan(found := dates_of(series)).sum() == series.null_count():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
-        if series.null_count() < len(series) and series.str.contains(f"^(?:{LOCAL})$").all():
+        if some and series.str.contains(f"^(?:{LOCAL})$").all():
             forms = [form for form in FORMS if series.str.to_datetime(form, strict=False).null_count() == series.null_count()]
             declared = f"{series.name}={' or '.join(forms) or '...'}"
             notice(f"column {series.name!r:.80} is text, not dates, until their form is declared: {declared:.120}")
@@ -297,46 +334,6 @@ def _formed(columns: Mapping[str, Column], dates: Dates, known: Collection[str])
         if name in columns:
             formed[name] = dates_of(polars.Series(name, columns[name]), kind, required=True)
     return formed
-
-
-KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
-
-
-def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`), or the types that a Parquet file states before its rows.
-
-    Raises InputError.
-    """
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
-    with reading(path, "give a JSON schema, or a Parquet file"):
-        if path.suffix.lower() == ".parquet":
-            return check_schema(_of_metadata(path), repr(path.name))
-        schema = json.loads(path.read_text(encoding="utf-8"))
-    return check_schema(schema, repr(path.name))
-
-
-def _of_metadata(path: Path) -> dict[str, str]:
-    """The kinds of columns in a Parquet file, whatever its rows hold. Whole numbers and truth values are numbers, since any of them may be missing."""
-    import polars
-
-    columns, kinds = polars.read_parquet_schema(path), dict[str, str]()
-    for name, of_type in columns.items():
-        if of_type in (polars.Date, polars.Datetime):
-            kinds[name] = "date"
-        elif of_type.is_numeric() or of_type == polars.Boolean:
-            kinds[name] = "number"
-        elif of_type in (polars.String, polars.Categorical, polars.Enum):
-            kinds[name] = "text"
-    return kinds
-
-
-def check_schema(schema: object, name: str) -> dict[str, str]:
-    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40 characters), date, or date %m/%d/%Y. Raises InputError."""
-    if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, truth, date, date with its form, text, or text with its greatest length from 1 to 1000"
-        raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
-    return dict(schema)
 
 
 def _of_schema(frame: "polars.DataFrame", names: Collection[str], schema: Mapping[str, str], total: bool, notice: Notice) -> Records:

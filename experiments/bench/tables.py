@@ -1,4 +1,4 @@
-"""Tables in Parquet and CSV files that do not fit in memory, beside bare Polars that reads the one column and randomizes it."""
+"""Tables in Parquet files that do not fit in memory, beside bare Polars that reads the one column and randomizes it."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ QUESTION = "x0 > 49"
 _PART = 10**6  # rows
 _FEW = 10
 _ROWS = 10**8
-_TABLES = (10**7, ".parquet"), (_ROWS, ".parquet"), (10**7, ".csv")
+_TABLES = 10**7, _ROWS
 _TIME, _SPREAD = 3.0, 64.0  # times that of bare Polars, and MiB
 
 BARE = """
@@ -36,8 +36,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 query, which = LocalQuery(Question("x0 > 49"), BinaryRR(1.0), Cohort(0, 1)), Draw(1)
 
 def asked(path):
-    read = polars.read_csv if path.suffix == ".csv" else polars.read_parquet
-    values = read(path, columns=["x0"])["x0"].to_numpy() > 49
+    values = polars.read_parquet(path, columns=["x0"])["x0"].to_numpy() > 49
     return int(randomize(query, values, 0, KeyedNoise(0), which, which.key(COINS, 0)).sum())
 
 started = time.perf_counter()
@@ -48,7 +47,7 @@ print(time.perf_counter() - started)
 
 
 @contextmanager
-def _table(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
+def _table(rows: int) -> Iterator[Path]:
     """A folder of files with so many rows of 10 columns, whole numbers, fractions and texts: one part of a million rows under many names."""
     import polars
 
@@ -56,8 +55,8 @@ def _table(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
     numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {f"y{place}": generator.random(many).round(3) for place in range(3)}
     texts = {f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)}
     with Folder() as folder:
-        first, frame = Path(folder) / f"0000{suffix}", polars.DataFrame(numbers | texts)
-        (frame.write_csv if suffix == ".csv" else frame.write_parquet)(first)
+        first, frame = Path(folder) / "0000.parquet", polars.DataFrame(numbers | texts)
+        frame.write_parquet(first)
         for part in range(1, rows // many):
             first.with_stem(f"{part:04}").hardlink_to(first)
         yield Path(folder)
@@ -69,10 +68,10 @@ def table_speeds() -> list[Speed]:
         SCREEN.working("measuring tables of ten and of a million rows")
         start, memory = _asked(few)[0], _asked(part)[1]
     speeds = []
-    for rows, suffix in _TABLES:
-        what = f"survey of 10^{len(str(rows)) - 1} rows{' of CSV' * (suffix == '.csv')}, 1 of 10 columns"
+    for rows in _TABLES:
+        what = f"survey of 10^{len(str(rows)) - 1} rows, 1 of 10 columns"
         SCREEN.working(f"measuring a {what}")
-        with _table(rows, suffix) as folder:
+        with _table(rows) as folder:
             runs = [(_asked(folder), _bare(folder)) for _ in range(REPEATS)]  # in turn: no machine is always as fast
             seconds, mebibytes = min(asked for asked, _ in runs)
             speeds.append(Speed(f"{what}: beyond start-up", seconds - start, "s", min(bare for _, bare in runs), _TIME))

@@ -17,7 +17,7 @@ import pytest
 
 from local_dp.clients.journal import SqliteStore
 from local_dp.errors import InputError
-from local_dp.experiments.api.large_csv import LARGE
+from local_dp.experiments.api.tables import LARGE
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.loss import Pure
 from local_dp.storage.budget_file import KeptBudget

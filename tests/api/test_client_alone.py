@@ -24,7 +24,7 @@ INSTALLERS = ("pip", "setuptools", "wheel")
 SCHEMA = {"age": "number", "n": "whole", "smokes": "truth", "city": "text 8"}
 WRITTEN = {
     "plain": ("age,n,smokes,city\n34.5,7,true,Rome\n-1e3,-2,0,\n,0,1,Lake Constance\n", ""),
-    "excel": ("age;n;smokes;city;other\n34,5;7;WAHR;Köln;x\n1.234,5;0;falsch;'a;y\n", "sep=; decimal=, encoding=latin-1"),
+    "excel": ("age;n;smokes;city;other\n34,5;7;TRUE;Köln;x\n1.234,5;0;false;'a;y\n", "sep=; decimal=, encoding=latin-1"),
     "quoted": ('city,age,n,smokes\n"a ""b"", c",nothing,3,1\n" d",+.5,4,FALSE\n', ""),
 }
 
@@ -62,10 +62,10 @@ def test_a_declared_table_is_the_same_without_polars(name: str, total: bool, tmp
         ("age\n1\n", None, "--schema FILE declares"),
         ("born\n1\n", {"born": "date"}, "none a date"),
         ("age\n1\n", {"size": "number"}, "lacks; there are age"),
-        ("n\nmany\n", {"n": "whole"}, "no whole number"),
-        ("yes\nmaybe\n", {"yes": "truth"}, "neither true nor false"),
+        ("n\nmany\n", {"n": "whole"}, "another value"),
+        ("yes\nmaybe\n", {"yes": "truth"}, "another value"),
         ("a,b\n1\n", {"a": "number"}, "line 2 .* has 1 cell"),
-        ("a;b\n1;2\n", {"a": "number"}, "decimal commas"),
+        ("a;b\n1;2\n", {"a": "number"}, "say which: csv"),
         ("a\n", {"a": "number"}, "0 rows"),
     ],
 )

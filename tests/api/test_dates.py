@@ -19,7 +19,7 @@ from tests.support.runs.command import local_dp
 CSV = """iso,time,us,mixed,flag,gap,age
 2020-05-01,2020-05-01T10:00,5/1/2020,2020-05-01,true,true,20
 2020-06-01,2020-06-01 00:00:00.5,6/1/2020,1/6/2020,false,,30
-,NA,,,true,false,40
+,,,,true,false,40
 """
 
 

@@ -18,7 +18,8 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.api import tables, trusted
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.curating.learned import LearnedRule
-from local_dp.experiments.api.tables import read_records, read_schema, records_of, unsaid
+from local_dp.experiments.api.schemas import read_schema
+from local_dp.experiments.api.tables import read_records, records_of, unsaid
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records, absent
@@ -121,35 +122,6 @@ def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
     assert "costs more than this client's budget has left" in second[1]
     with pytest.raises(InputError, match="would have a budget in each"):
         ldp.survey(tmp_path / "t.parquet", "a > 1", person="b", notice=unsaid)
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ("1,2,3\n4,5,6,7\n", "line 3 of 't.csv' has 4 cells"), ("1,2,3\n4,5\n", "line 3 of 't.csv' has 2 cells"), ("1,2\n4,5,6,7\n", "line 2 of 't.csv' has 2"),
-        ('1,"2,0",3\n', ""), ('1,"2,3\n', "line 2 of 't.csv' begins a cell"), ("1,,\n,,\n2,,x\n", ""), ("1,2,3\n\n2,3,4\n", ""), ("1,2,x\n2,NA,NA\n", ""),
-    ],
-)  # fmt: skip
-def test_a_column_alone_hides_no_malformed_row(rows: str, words: str, tmp_path: Path) -> None:
-    """A row of too many or too few cells stops the run though the column asked is whole; rows without a cell are left out as before."""
-    path, read = tmp_path / "t.csv", list[Any]()
-    path.write_text(f"a,b,c\n{rows}")
-    for only in (None, ["a"], ["b"]):
-        try:
-            records = read_records(path, notice=str, only=only)
-            read.append((records.known, {name: values.tolist() for name, values in records.columns.items() if name == "a"}))
-        except InputError as error:
-            read.append(str(error))
-    assert read[0] == read[1]
-    assert words in str(read[2])
-    assert (not words) or read[0] == read[2]
-
-
-def test_a_decimal_sign_is_decided_by_all_columns(tmp_path: Path) -> None:
-    """A column of 1.234 is read by the decimal comma of another column, though that one is not asked about."""
-    path = tmp_path / "t.csv"
-    path.write_text("a;b\n1.234;1,5\n2.345;2,5\n")
-    assert read_records(path, notice=str, only=["a"])["a"].tolist() == [1234, 2345]
 
 
 def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:

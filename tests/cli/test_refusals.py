@@ -94,7 +94,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "shuffle grr --clients 1": "clients is 1",
         "shuffle wide-hashing": "no finite channel",
         "run survey --records empty.csv --question 'a > 1'": "0 rows",
-        "run survey --records big.csv --question 'a > 1'": "beyond 64 bits",
         "run survey --records twins.csv --question 'a > 1'": "two columns of 'twins.csv' are called 'a'",
         f"run survey --records {LONG}.csv --question 'a > 1'": "File name too long",
         f"certify {LONG}": "File name too long",
@@ -151,7 +150,7 @@ def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyP
 def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the notice that the clients are few; no traceback, and nothing on standard output."""
     monkeypatch.chdir(table.parent)
-    for name, text in {"empty": "a,b\n", "big": f"a,b\n{10**22},2\n1,2\n", "twins": "a,a\n1,2\n"}.items():
+    for name, text in {"empty": "a,b\n", "twins": "a,a\n1,2\n"}.items():
         table.with_name(f"{name}.csv").write_text(text)
     table.with_name("quitter.py").write_text(QUITTER)
     table.with_name("table.xlsx").write_text("x")

@@ -16,7 +16,8 @@ import click
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.declare import CSV, DATES, option
-from local_dp.experiments.api.tables import Dates, read_records, read_schema
+from local_dp.experiments.api.schemas import read_schema
+from local_dp.experiments.api.tables import Dates, read_records
 from local_dp.experiments.cli.fields import Command, Group, Option, Plotted, first_line, instance_of, json_option, parameters_of, protocol_options, show
 from local_dp.experiments.cli.run.stored import store
 from local_dp.experiments.text.layout import number, screen_width, shortened
