@@ -33,23 +33,7 @@ from tests.support.runs.poll_pages import Running, running
 from tests.support.runs.polls import PATIENCE, Person
 
 ROUNDS = 80
-LEARNING = (
-    "local-sgd",
-    "--d",
-    "2",
-    "--gamma",
-    "0.9",
-    "--alpha",
-    "0.9",
-    "--rounds",
-    str(ROUNDS),
-    "--clients",
-    str(120 * ROUNDS),
-    "--epsilon",
-    "4",
-    "--seed",
-    "1",
-)
+LEARNING = tuple(f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --clients {120 * ROUNDS} --epsilon 4 --seed 1".split())
 OWN = ("amqtt", "Mosquitto")  # kinds of the broker that a run starts
 KINDS = [*((3, kind, pytest.mark.long) for kind in (*OWN, "external")), *((50, kind, pytest.mark.slow) for kind in (*OWN, "external"))]
 FILE = """
@@ -63,7 +47,7 @@ text = "How many hours?"
 low = 0
 high = 10
 """
-EACH, PAUSE = 3, 1.5  # kills of a run at most, and seconds between two
+EACH, PAUSE = 3, 1.5  # kills of a run at most, for one gives up a broker that dies ten times in a row; and seconds between two
 MADE_UP, PHONES, SEED = 40, 6, 5
 
 
@@ -213,7 +197,7 @@ def test_a_killed_broker_loses_no_poll(kills: int, kind: str, tmp_path: Path, mo
         words = ("--demo", str(MADE_UP), "--people", str(MADE_UP + PHONES), "--seed", str(SEED), *named)
         with running(folder, *words, questions=FILE) as poll:
             records = records_of(read(str(folder / "questions.toml"), 1.0), MADE_UP + PHONES, np.random.default_rng(SEED))
-            with Killer(poll.process, moments, kills, external) as killer:
+            with Killer(poll.process, moments, min(EACH, kills), external) as killer:
                 asyncio.run(answered(poll, records))
         plan, digest = _stored(folder, poll.name)
         oracle = PopulationOracle(Rows(records), KeyedNoise(SEED), plan.coins, plan.questions.epsilon)
