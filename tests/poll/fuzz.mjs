@@ -178,14 +178,20 @@ class Script {
     }
   }
 
-  /** Whether the ask is one that the tab has shown, and the report one by the shown law. */
+  /** The ask that a page shows, or has announced, for this place of a round. */
+  wanted({ questions, again }, round, place, got) {
+    const given = (name) => Number(got.query_params.get(name)), isGame = Boolean(again?.bits);
+    if (round === 1 && !isGame) return questions[place] ? due({ questions }, place) : null;
+    return again && !(isGame && round > 2) ? later({ again }, round, { end: given("end"), r: given("r"), free: given("free") }) : null;
+  }
+
+  /** Whether the ask is one that the tab has shown, and the report one by the shown law of a tab that drew it. */
   check({ tab, round, place, ask: got, value }) {
-    const { raw } = tab, { again } = raw, isFirst = round === 1 && !again?.bits, given = (name) => Number(got.query_params.get(name));
-    const question = isFirst ? raw.questions[place] : null;
-    const wanted = isFirst ? question && due(raw, place) : again && later(raw, round, { end: given("end"), r: given("r"), free: given("free") });
-    if (!wanted || (again?.bits && round > 2) || !isOne(got, wanted)) return this.fault(`round ${round} answers what is not shown, ask ${place}`);
-    const drawn = this.fresh.flatMap((each) => (each.coins.get(`${round} ${place}`) ?? []).map((coin) => this.law(each, coin, round, place, wanted, got, value)));
-    if (!drawn.includes(true)) this.fault(`a report of round ${round}, ask ${place}, is not by the shown law`);
+    const of = (raw) => this.wanted(raw, round, place, got), wanted = of(tab.raw), same = JSON.stringify(wanted);
+    if (!wanted || !isOne(got, wanted)) return this.fault(`round ${round} answers what is not shown, ask ${place}`);
+    const drew = this.fresh.filter(({ raw }) => JSON.stringify(of(raw)) === same);
+    const fits = (each) => (each.coins.get(`${round} ${place}`) ?? []).some((coin) => this.law(each, coin, round, place, wanted, got, value));
+    if (!drew.some(fits)) this.fault(`a report of round ${round}, ask ${place}, is not by the shown law`);
   }
 
   law({ raw, answers, record, client }, coin, round, place, [query, of, randomizer, { epsilon }], got, value) {

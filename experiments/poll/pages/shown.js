@@ -37,7 +37,7 @@ function check(holds, fault) {
   if (!holds) throw new InputError(`This poll is not clear: ${fault}.`);
 }
 
-/** A query and a randomizer by name, verified. @param {string} query @param {object} of @param {string} randomizer @param {{epsilon: any}} law */
+/** A query and a randomizer by name, verified. @param {string} query @param {object} of @param {string} randomizer @param {Record<string, any>} law */
 function asking(query, of, randomizer, law) {
   check(typeof law.epsilon === "number", "an epsilon is no number");
   const query_params = new Map(Object.entries(of)), randomizer_params = new Map(Object.entries(law)), made = build(randomizer, randomizer_params);
