@@ -118,7 +118,7 @@ class MqttBus:
             except aiomqtt.MqttError as error:
                 self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
                 self._client = None
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try tells
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try has the reason
                 self._raise_if_final(error, give_up)
             pause = pause_after(pause, loop.time() - joined)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
