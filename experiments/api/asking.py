@@ -59,7 +59,7 @@ class RunOptions:
     quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
     allow: tuple[str, ...] | None = option(None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME")
     unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
-    cluster: str | None = option(None, "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
+    cluster: str = option("", "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
     shuffle: bool = option(False, "Put a shuffler between clients and server; the result shows the epsilon of all reports together")
     crowd: int = option(Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C")
     delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
@@ -148,7 +148,7 @@ class RunOptions:
             terms=Terms(self.deadline, self.quorum),
             allowed=self.allow,
             unverified=self.unverified,
-            cluster=self.cluster or "",
+            cluster=self.cluster,
             behind=Behind(self.crowd, self.delta) if self.shuffle else None,
             faults=faults,
             worst_case=self.worst_case,

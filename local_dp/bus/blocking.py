@@ -100,7 +100,7 @@ class BlockingBus:
                         self._heard = time.monotonic()
                     self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try shows why
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try has the reason
                 if time.monotonic() >= give_up:
                     raise BusError(self.lost) from error
             except KeyboardInterrupt:

@@ -104,7 +104,7 @@ class MqttBus:
                         yield await connection.next()
             except aiomqtt.MqttError as error:
                 connection.close()
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try shows why
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try has the reason
                 self._raise_if_final(error, give_up)
             finally:
                 self._connection = None

@@ -29,7 +29,8 @@ from tests.support.runs.parties import digests
 from tests.support.runs.virtual_time import beside, run_virtually
 
 EPSILON = 0.1
-TERMS = Terms(90.0, 0.01)  # long: a request or its answer is lost in one of five tries
+TERMS = Terms(20.0, 0.01)
+LONG = Terms(120.0, 0.01)  # so that all answer: a member is asked some 20 times, and is not heard after an ask with probability 0.19
 CLIENTS, MEMBERS = 20, 4
 ASKED = survey_query(CLIENTS, randomizer=BinaryRR(EPSILON))
 
@@ -187,7 +188,7 @@ def _played(lives: list[ClientRole], seed: int) -> tuple[Coordinator, Told]:
 
     async def play() -> tuple[Coordinator, Told]:
         broker, told = Roads(seed), Told()
-        server = Coordinator(RUN, CLIENTS, SEED, 1.0, TERMS)
+        server = Coordinator(RUN, CLIENTS, SEED, 1.0, LONG)
         oracle = RemoteOracle(broker.join(filters(RUN)), server)
         noted(server, told)
         async with beside(oracle.serve(1.0), *(serve(role, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS) for role in lives)):

@@ -81,7 +81,7 @@ def test_a_typed_default_is_in_the_result() -> None:
     [
         ("run survey --clients 9 --tier processes --hosts 2", "tier processes has no --hosts"),
         ("run survey --clients 9 --tier aggregate --broker embedded", "tier aggregate has no --broker"),
-        *((f"run survey --clients 9 --{name} ", f"--{name} is empty") for name in ("broker", "cluster", "person")),
+        *((f"run survey --clients 9 --{name} ", f"--{name} is empty") for name in ("broker", "person")),
         ("run survey --clients 9 --fault ", "--fault is empty"),
         ("curate mean --records t.csv --column a --low 0 --high 1 --rows 1", "name the column of people"),
         ("curate mean --records t.csv --column a --low 0 --high 1 --pure --delta 1e-06", "--pure has none"),
