@@ -112,7 +112,7 @@ class RunOptions:
 
     def _check(self) -> None:
         """Raises InputError for an empty option, or one that the tier does not have."""
-        for name in ("broker", "cluster", "fault", "person", "stores"):
+        for name in ("broker", "fault", "person", "stores"):
             if getattr(self, name) == "":
                 raise InputError(f"--{name} is empty; give it a value, or leave it out")
         for name, tiers in (("broker", ("hosts", "processes")), ("hosts", ("hosts",))):

@@ -59,7 +59,7 @@ def two_workers() -> Iterator[Any]:
             yield started
 
 
-def _run(protocol: LocalProtocol[Any], clients: int, address: str | None = None, **how: Any) -> dict[str, Any]:
+def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
     data = ask(protocol, None, RunOptions(clients=clients, seed=3, cluster=address, **how)).to_dict()
     return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
 
