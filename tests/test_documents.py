@@ -21,6 +21,7 @@ from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, p
 from tests.support.inputs.plugins import plugged_in, plugin_site
 from tests.support.long import short
 from tests.support.runs.brokers import configured, free_port, needs_mosquitto
+from tests.support.runs.certificates import deployed
 from tests.support.runs.command import local_dp
 
 PACKAGES = ("local_dp", "clients", "server", "experiments")
@@ -36,7 +37,6 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "uv pip compile --resolution lowest-direct --extra test pyproject.toml -o oldest.txt": "needs uv",
     "uv pip install -r oldest.txt": "needs uv",
     ". .venv/bin/activate": "changes the shell it is typed in",
-    "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=client-500 -keyout client-500.pem -out client-500.csr": "tests/cli does",
     "scripts/check": "the static checks; CI runs them",
     "scripts/features": "a list to compare, of no use here",
     "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
@@ -54,9 +54,9 @@ ENDLESS = {".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1
 
 
 def test_nothing_is_skipped_by_accident() -> None:
-    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents."""
+    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents; OpenSSL's lines are run."""
     commands = {each.command for document in DOCUMENTS for each in typed(document)}
-    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
+    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp |openssl |cat ", command)} == SKIPPED.keys()
     assert commands >= LONG | ENDLESS.keys()
 
 
@@ -138,17 +138,20 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
-    """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
+    """Its keys, roster, broker and certificates, and its server, host and client as three commands over TLS: all answer in private."""
     page, port = ROOT / "docs" / "deployment.md", free_port()
-    *first, broker, server, host, client = (
-        each.command.replace("broker.example:8883", f"localhost:{port}") for each in typed(page) if "openssl" not in each.command
+    *first, server, host, client = (
+        each.command.replace("broker.example:8883?ca=ca.crt&cert=", f"localhost:{port}?ca=broker/ca.crt&cert=broker/")
+        for each in typed(page)
+        if each.command.startswith("local-dp ")
     )
     assert {command.split()[1] for command in first} == {"keys"}
-    assert [command.split()[1] for command in (broker, server, host, client)] == ["broker-config", "server", "host", "client"]
-    for command in (*first, broker.replace("broker.example", f"localhost --port {port} --bind 127.0.0.1")):
+    assert [command.split()[1] for command in (server, host, client)] == ["server", "host", "client"]
+    config = deployed(tmp_path / "broker", port, ["host-0", "client-500"])
+    for command in first:
         done = perform(command, tmp_path)
         assert done.returncode == 0, f"{command}: {done.stderr}"
-    with configured(tmp_path / "broker" / "mosquitto.conf", port):
+    with configured(config, port):
         started = [
             subprocess.Popen(
                 [sys.executable, "-m", "local_dp", *shlex.split(command)[1:]],

@@ -99,7 +99,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "runs": ("run.join:Runs", "List the runs of this machine."),
         "show": ("run.join:Show", "Print the result of a run, or where it stands."),
         "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
-        "broker-config": ("operate.broker_config:BrokerConfig", "Write a Mosquitto configuration for a network."),
     },
     "Inspect": {
         "protocols": ("inspect.listing:Protocols", "List the protocols."),

@@ -20,7 +20,7 @@ EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, Refu
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
-HEAVY = frozenset(("amqtt", "cryptography", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
+HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
 
 
 def main() -> None:

@@ -198,7 +198,6 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "export": [("fair", "fair.csv")],
     "docs": [("--no-gallery", "--no-open")],
     "keys": [("create", "host.key")],
-    "broker-config": [("broker", "--member", "host-0")],
 }
 EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
 
