@@ -189,6 +189,19 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
     figure(24, f"of {len(urls)} ways to join {len(joined)} lets in: {', '.join(joined)}")
 
 
+def test_passwords_take_the_place_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/deployment.md says: with its password a member joins over TLS, with a wrong one or none it does not."""
+    monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
+    folder, port = tmp_path / "broker", free_port()
+    config = deployed(folder, port, [])
+    lines = [line for line in config.read_text().splitlines() if not line.startswith(("require_certificate", "use_identity"))]
+    config.write_text("\n".join((*lines, f"password_file {folder}/passwords")))
+    subprocess.run(["mosquitto_passwd", "-b", "-c", "passwords", "host-0", "word"], cwd=folder, check=True, capture_output=True)
+    urls = [f"mqtts://{login}localhost:{port}?ca={folder}/ca.crt" for login in ("host-0:word@", "host-0:other@", "")]
+    with configured(config, port):
+        assert [asyncio.run(joins(url)) for url in urls] == [True, False, False]
+
+
 def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
     """A member that asks for the name `server` gets its own, and a certificate is no use with another member's key."""
     folder, port = shipped
