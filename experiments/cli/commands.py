@@ -84,7 +84,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     "Study": {
         "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
         "report": ("inspect.experiment:Report", "Write pages that explain a folder of results."),
-        "coverage": ("inspect.experiment:Coverage", "Measure how often 95 % intervals contain the truth."),
         "dimension": ("inspect.check:Dimension", "Statistical-query dimensions of a class, clients needed."),
         "certify": ("inspect.check:Certify", "Check a certificate: compute every number in it again."),
         "audit": ("inspect.check:Audit", "Check a randomizer: exact loss, sampler, estimates."),

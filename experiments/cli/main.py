@@ -1,6 +1,6 @@
 """The command line.
 
-Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
+Exit codes: 0 done; 1 a claim does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
 or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
