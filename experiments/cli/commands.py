@@ -107,7 +107,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
         "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
         "export": ("inspect.listing:Export", "Write a real table as CSV; needs `[examples]`."),
-        "docs": ("inspect.listing:Docs", "Build the documentation as a site and open it."),
     },
 }
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}

@@ -191,7 +191,6 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "dimension": [("signed-conjunctions",)],
     "certify": [("certificate.json",)],
     "export": [("fair", "fair.csv")],
-    "docs": [("--no-gallery", "--no-open")],
     "keys": [("create", "host.key")],
 }
 EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
