@@ -193,7 +193,7 @@ def test_commands_in_the_text_exist() -> None:
             if match and (match[1] or (match[2] == "experiment" and match[3])):
                 assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), f"{document.name}: {span}"
                 seen += 1
-            elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
+            elif not span.startswith(("ruff", "mkdocs", "mypy", "scripts", ".venv", "apt-get", "pip")):
                 assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, f"{document.name}: {span}"
     assert seen > 10
 
