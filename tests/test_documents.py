@@ -21,6 +21,7 @@ from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, p
 from tests.support.inputs.plugins import plugged_in, plugin_site
 from tests.support.long import short
 from tests.support.runs.brokers import configured, free_port, needs_mosquitto
+from tests.support.runs.certificates import deployed
 from tests.support.runs.command import local_dp
 
 PACKAGES = ("local_dp", "clients", "server", "experiments")
@@ -36,7 +37,6 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "uv pip compile --resolution lowest-direct --extra test pyproject.toml -o oldest.txt": "needs uv",
     "uv pip install -r oldest.txt": "needs uv",
     ". .venv/bin/activate": "changes the shell it is typed in",
-    "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=client-500 -keyout client-500.pem -out client-500.csr": "tests/cli does",
     "scripts/check": "the static checks; CI runs them",
     "scripts/features": "a list to compare, of no use here",
     "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
@@ -54,9 +54,9 @@ ENDLESS = {".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1
 
 
 def test_nothing_is_skipped_by_accident() -> None:
-    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents."""
+    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents; OpenSSL's lines are run."""
     commands = {each.command for document in DOCUMENTS for each in typed(document)}
-    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
+    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp |openssl |cat ", command)} == SKIPPED.keys()
     assert commands >= LONG | ENDLESS.keys()
 
 
@@ -138,17 +138,20 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
-    """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
+    """Its keys, roster, broker and certificates, and its server, host and client as three commands over TLS: all answer in private."""
     page, port = ROOT / "docs" / "deployment.md", free_port()
-    *first, broker, server, host, client = (
-        each.command.replace("broker.example:8883", f"localhost:{port}") for each in typed(page) if "openssl" not in each.command
+    *first, server, host, client = (
+        each.command.replace("broker.example:8883?ca=ca.crt&cert=", f"localhost:{port}?ca=broker/ca.crt&cert=broker/")
+        for each in typed(page)
+        if each.command.startswith("local-dp ")
     )
     assert {command.split()[1] for command in first} == {"keys"}
-    assert [command.split()[1] for command in (broker, server, host, client)] == ["broker-config", "server", "host", "client"]
-    for command in (*first, broker.replace("broker.example", f"localhost --port {port} --bind 127.0.0.1")):
+    assert [command.split()[1] for command in (server, host, client)] == ["server", "host", "client"]
+    config = deployed(tmp_path / "broker", port, ["host-0", "client-500"])
+    for command in first:
         done = perform(command, tmp_path)
         assert done.returncode == 0, f"{command}: {done.stderr}"
-    with configured(tmp_path / "broker" / "mosquitto.conf", port):
+    with configured(config, port):
         started = [
             subprocess.Popen(
                 [sys.executable, "-m", "local_dp", *shlex.split(command)[1:]],
@@ -190,7 +193,7 @@ def test_commands_in_the_text_exist() -> None:
             if match and (match[1] or (match[2] == "experiment" and match[3])):
                 assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), f"{document.name}: {span}"
                 seen += 1
-            elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
+            elif not span.startswith(("ruff", "mkdocs", "mypy", "scripts", ".venv", "apt-get", "pip")):
                 assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, f"{document.name}: {span}"
     assert seen > 10
 
@@ -281,13 +284,13 @@ def test_files_and_names_in_the_documents_exist() -> None:
             assert (ROOT / folder).exists() or (ROOT / f"{folder}.py").exists(), f"{document.name} names {folder}, which is not there"
 
 
-FOREIGN = {"YourClass", "set_tcp_nodelay", "max_queued_messages", "mosquitto_passwd"}  # names of others, and one to be chosen
+FOREIGN = {"YourClass", "mosquitto_passwd", "password_file"}  # names of others, and one to be chosen
 
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
     """Every word in backticks that looks like a name of Python code, with an underscore or capitals inside, occurs in the source."""
     source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests", "examples") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
-    there = set(re.findall(r"\w+", source))
+    there = set(re.findall(r"\w+", source + "\n".join(blocks(ROOT / "docs" / "deployment.md", "text"))))
     for document in DOCUMENTS:
         for name in re.findall(r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`", document.read_text()):
             assert name in there | FOREIGN, f"{document.name} speaks of {name}, which is nowhere in the code"

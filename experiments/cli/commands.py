@@ -84,7 +84,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     "Study": {
         "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
         "report": ("inspect.experiment:Report", "Write pages that explain a folder of results."),
-        "coverage": ("inspect.experiment:Coverage", "Measure how often 95 % intervals contain the truth."),
         "dimension": ("inspect.check:Dimension", "Statistical-query dimensions of a class, clients needed."),
         "certify": ("inspect.check:Certify", "Check a certificate: compute every number in it again."),
         "audit": ("inspect.check:Audit", "Check a randomizer: exact loss, sampler, estimates."),
@@ -99,7 +98,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "runs": ("run.join:Runs", "List the runs of this machine."),
         "show": ("run.join:Show", "Print the result of a run, or where it stands."),
         "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
-        "broker-config": ("operate.broker_config:BrokerConfig", "Write a Mosquitto configuration for a network."),
     },
     "Inspect": {
         "protocols": ("inspect.listing:Protocols", "List the protocols."),
@@ -109,7 +107,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
         "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
         "export": ("inspect.listing:Export", "Write a real table as CSV; needs `[examples]`."),
-        "docs": ("inspect.listing:Docs", "Build the documentation as a site and open it."),
     },
 }
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}

@@ -1,6 +1,6 @@
 """The command line.
 
-Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
+Exit codes: 0 done; 1 a claim does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
 or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
@@ -23,7 +23,7 @@ DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
 _PATIENCE, _MOMENT = 10.0, 0.01  # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
-HEAVY = frozenset(("amqtt", "cryptography", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
+HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
 
 
 def main() -> None:

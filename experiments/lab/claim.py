@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Union, c
 from pydantic import TypeAdapter, ValidationError
 
 from local_dp.experiments.lab.chapters import Chapter
-from local_dp.experiments.lab.coverage.stated import Stated
 
 Data: TypeAlias = dict[str, Any]  # a point or a measurement as plain JSON data
 Scale: TypeAlias = Literal["quick", "full"]
@@ -149,10 +148,6 @@ class Experiment(ABC, Generic[P, M]):
 
     @abstractmethod
     def conclude(self, measurements: list[tuple[P, M]], scale: Scale) -> Finding: ...
-
-    def stated(self, scale: Scale) -> list[Stated]:
-        """For `local-dp coverage`: the 95 % intervals that it states of anything but success rates and least counts, with trials as at the scale."""
-        return []
 
     @classmethod
     def read(cls, point: Any, measurement: Any) -> tuple[P, M]:

@@ -1,4 +1,4 @@
-"""Confidence intervals that experiments state, 95 % by default: of success rates, errors, ratios, slopes and quantiles. `local-dp coverage` measures them."""
+"""Confidence intervals that experiments state, 95 % by default: of success rates, errors, ratios, slopes and quantiles."""
 
 import math
 from collections.abc import Sequence

@@ -68,7 +68,7 @@ def minimal_clients(success: Callable[[int, int], int], guess: int, *, target: f
     A quarter of the `trials` finds where to look; the others are spread over three sizes there, fixed before they are made, and alone decide: a search's own
     runs stop where chance is kind, and would pull the answer along. Over that narrow range Phi^-1(success^(1/8)) is taken for a line in sqrt(n), and the
     interval is the profile likelihood's; so little is supposed of its slope that it holds n as often with 300 trials as with 12,000, on curves from flat to
-    steep: `local-dp coverage least-counts`. `least` is the smallest n allowed.
+    steep: `tests/lab/test_checks.py`. `least` is the smallest n allowed.
     Raises InputError if success does not grow with n.
     """
     if not 0 < target < 1 or guess < least:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shlex
 import socket
 import ssl
 import tempfile
@@ -71,6 +72,16 @@ def context_of(pem: str) -> ssl.SSLContext:
     finally:
         Path(path).unlink()
     return context
+
+
+def self_signed(name: str) -> str:
+    """The command that makes cert.pem: a key, and a certificate of this name or address."""
+    try:
+        kind = f"IP:{ip_address(name)}"
+    except ValueError:
+        kind = f"DNS:{name}"
+    curve = "-newkey ec -pkeyopt ec_paramgen_curve:P-256"
+    return f"openssl req -x509 {curve} -nodes -days 30 -subj /CN=poll -addext {shlex.quote('subjectAltName=' + kind)} -keyout cert.pem -out cert.pem"
 
 
 def fingerprint(pem: str) -> str:

@@ -112,7 +112,7 @@ def _joined_by(name: str, url: str) -> str:
         return url
     own = Path(address.cert).with_name(f"{name}.pem")
     if not own.is_file():
-        raise InputError(f"there is no certificate {str(own)!r}; `local-dp broker-config --receivers` makes those of receivers")
+        raise InputError(f"there is no certificate {str(own)!r}; make one of the name {name}, as docs/deployment.md shows")
     return f"{url.partition('?')[0]}?{'' if address.ca is None else f'ca={address.ca}&'}cert={own}"
 
 

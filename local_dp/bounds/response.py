@@ -41,7 +41,7 @@ def levelled_clients(epsilon: float) -> int:
     """n from which on the 95 % interval of a share holds it in 94 to 96 % of runs, whatever it is: n p (1 - p) >= 36, p = 1 / (1 + e^eps).
 
     Of randomized response, whose rarer report has chance p at a share of 0: reports are whole, so the coverage jumps by the chance of one count. Beyond
-    epsilon 3 as at 3, 797: there p falls as e^-eps, and the level holds except for shares near 0 and 1. Found by the exact law: `local-dp coverage survey`.
+    epsilon 3 as at 3, 797: there p falls as e^-eps, and the level holds except for shares near 0 and 1. Found by the exact law (`tests/lab/test_coverage.py`).
     """
     check_positive_epsilon(epsilon)
     flip = 1 / (1 + math.exp(min(epsilon, LEVELLED_TO)))

@@ -5,17 +5,23 @@ Each check raises AssertionError with a sentence that says what is wrong.
 
 import json
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from local_dp.errors import InputError
+from local_dp.arrays import Counts
+from local_dp.bounds.tails import CountLaw
+from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated, Watched, run
 from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN
@@ -26,8 +32,10 @@ from local_dp.records import Records
 from local_dp.verification.audit import audit
 from local_dp.verification.findings import MAX_VALUES
 
-__all__ = ["conform", "conform_protocol", "conform_query"]
+__all__ = ["conform", "conform_intervals", "conform_protocol", "conform_query"]
 SLACK = 1e-6  # nats by which the exact loss may stay below the declared one, unless the caller states another proven slack
+COVERED = 0.94  # a 95 % interval must contain the truth in this share of runs: reports are whole numbers
+ROUNDING = 1e-9  # of an interval without width, such as that of a share that is known to be 1
 _MODELS = {"LNI": Nonadaptive, "LI": Adaptive, "FI": Repeated}
 
 
@@ -101,8 +109,11 @@ def conform_query(query: Query, records: Records) -> None:
     _check_rebuilt(query, type(query)(**query.params()))
 
 
-def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients: int = 0) -> None:
-    """All checks of a protocol, by a run on its synthetic population of `clients`, or of as many as it asks for: model, budget, plain data, error."""
+def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients: int = 0, runs: int = 100, failure: float = 1e-6) -> None:
+    """All checks of a protocol, by a run on its synthetic population of `clients`, or of as many as it asks for: model, budget, plain data, error.
+
+    `runs` more measure the intervals of its estimate, unless `uncovered` gives a reason. A right protocol fails these with probability `failure` at most.
+    """
     name, model, clients = protocol.name, type(protocol).model(), clients or protocol.clients(epsilon)
     algorithm = protocol.algorithm(epsilon, clients)
     assert type(algorithm) is _MODELS[model], f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
@@ -127,3 +138,51 @@ def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients
     assert "hypothesis" in described or needed <= described.keys(), f"{name}: its result has {', '.join(described)}; {ways}"
     assert ("hypothesis" in described) == bool(protocol.figureless), f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
+    if "estimate" in described and not protocol.uncovered and runs:
+        conform_intervals(protocol, epsilon, clients, runs, failure)
+
+
+def conform_intervals(
+    protocol: LocalProtocol[Any],
+    epsilon: float = 1.0,
+    clients: int = 0,
+    runs: int = 100,
+    failure: float = 1e-6,
+    people: Callable[[int], Population] | None = None,
+    seed: int = 1,
+) -> Counts:
+    """Each stated 95 % interval contains its truth in at least 94 % of `runs` runs, up to chance; gives in how many runs each did.
+
+    `people` makes a population from a seed; by default the synthetic one. An interval that covers 94 % fails with probability `failure` at most, all
+    coordinates together. Where the number of intervals differs between runs, a list that the run chose, all must hold at once.
+    """
+    clients = clients or protocol.clients(epsilon)
+    made, held = people or partial(protocol.synthetic, clients), []
+    algorithm = protocol.algorithm(epsilon, clients)
+    for oracle in islice(_oracles(algorithm, made, epsilon, np.random.default_rng(seed)), runs):
+        result = run(algorithm, oracle)
+        low, high = np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
+        truth = np.atleast_1d(np.asarray(protocol.truth_of(result, oracle.population), dtype=np.float64))
+        assert truth.shape == low.shape, f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} truths"
+        held.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))  # an end that is no number is open
+    if len({len(each) for each in held}) > 1:
+        held = [np.all(each, keepdims=True) for each in held]
+    counts: Counts = np.sum(held, axis=0)
+    law = CountLaw.binomial(runs, COVERED)
+    least = int(law.sizes[np.searchsorted(np.cumsum(law.shares), failure / max(1, counts.size), side="right")])
+    worst = int(counts.min(initial=runs))
+    assert worst >= least, f"{protocol.name}: an interval of 95 % contains the truth in {worst} of {runs} runs; by chance it would in {least} or more"
+    return counts
+
+
+def _oracles(algorithm: LocalAlgorithm[Any], people: Callable[[int], Population], epsilon: float, generator: np.random.Generator) -> Iterator[Any]:
+    """One for each run: it draws tallies from their law; where they have none, it simulates every client, with fresh records."""
+    fixed = people(0)
+    try:
+        run(algorithm, AggregateOracle(fixed, generator, epsilon))
+    except RefusedError:
+        while True:
+            drawn, noise, coins = generator.integers(1 << 53, size=3).tolist()
+            yield PopulationOracle(people(drawn), KeyedNoise(noise), coins, epsilon)
+    while True:
+        yield AggregateOracle(fixed, generator, epsilon)

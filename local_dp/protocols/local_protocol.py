@@ -40,7 +40,7 @@ class LocalProtocol(ABC, Generic[R]):
     name: ClassVar[str]
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
-    uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
+    uncovered: ClassVar[str] = ""  # why `conform_protocol` leaves out the intervals of its estimate
     figureless: ClassVar[str] = ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
     error_unit: ClassVar[str] = ""  # what the true error measures, where it is not a distance of estimates from the truth
 

@@ -1,7 +1,9 @@
-"""Reliability 24: what the shipped configuration of a broker keeps out. Each test prints its figure."""
+"""Reliability 24: what the configuration of a broker in docs/deployment.md keeps out. Each test prints its figure."""
 
 import asyncio
+import re
 import socket
+import subprocess
 import threading
 import time
 from contextlib import aclosing, suppress
@@ -18,13 +20,13 @@ from local_dp.bus.address import Address
 from local_dp.bus.interface import Connected
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of
 from tests.support.runs.brokers import configured, free_port, joins, needs_mosquitto
-from tests.support.runs.command import local_dp
+from tests.support.runs.certificates import certify, deployed
 from tests.support.runs.parties import CLIENTS, Cast, play_on
 
 pytestmark = needs_mosquitto
@@ -33,11 +35,9 @@ LONG = 15  # rounds of members in private, who take a tenth of a second each, so
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """What `local-dp broker-config` writes for the four hosts, and the port."""
+    """The folder of docs/deployment.md for the four hosts and an intruder, and the port."""
     folder, port = tmp_path_factory.mktemp("shipped") / "broker", free_port()
-    members = [word for name in ("intruder", *(member.place.member for member in Cast.of().members)) for word in ("--member", name)]
-    done = local_dp("broker-config", str(folder), "--port", str(port), "--bind", "127.0.0.1", *members)
-    assert done.returncode == 0, done.stderr
+    deployed(folder, port, ["intruder", *(member.place.member for member in Cast.of().members)])
     return folder, port
 
 
@@ -48,10 +48,9 @@ def _url(folder: Path, port: int, name: str, authority: Path | None = None) -> s
 
 @needs_mosquitto
 def test_the_configuration_has_a_websocket_on_demand(tmp_path: Path) -> None:
-    """With --websocket the same certificates open a second listener, over WebSocket, with the same rules; without a certificate nobody comes in."""
+    """With another listener the same certificates are good for WebSocket, with the same rules; without a certificate nobody comes in."""
     port, websocket = free_port(), free_port()
-    words = ("--port", str(port), "--websocket", str(websocket), "--bind", "127.0.0.1", "--member", "host-0")
-    assert local_dp("broker-config", str(tmp_path / "broker"), *words).returncode == 0
+    config = deployed(tmp_path / "broker", port, ["host-0"], websocket=websocket)
     url = _url(tmp_path / "broker", websocket, "host-0").replace("mqtts", "wss")
 
     async def hear() -> None:
@@ -62,7 +61,7 @@ def test_the_configuration_has_a_websocket_on_demand(tmp_path: Path) -> None:
         with pytest.raises(BusError):
             await anext(stranger.messages(0.5))
 
-    with configured(tmp_path / "broker" / "mosquitto.conf", port):
+    with configured(config, port):
         asyncio.run(hear())
 
 
@@ -176,8 +175,7 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
     """Reliability 24: without a certificate, or with one of another authority in a member's name, nobody joins; nor a member such a broker."""
     monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
     folder, port = shipped
-    done = local_dp("broker-config", str(tmp_path / "other"), "--member", "host-0")
-    assert done.returncode == 0, done.stderr
+    deployed(tmp_path / "other", port, ["host-0"])
     urls = {
         "a certificate of ours": _url(folder, port, "host-0"),
         "no certificate": _url(folder, port, ""),
@@ -191,9 +189,25 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
     figure(24, f"of {len(urls)} ways to join {len(joined)} lets in: {', '.join(joined)}")
 
 
-def test_private_files_are_private(shipped: tuple[Path, int]) -> None:
-    """Keys can be read by their owner alone, and a folder is not written into twice."""
-    folder, _ = shipped
-    modes = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
-    assert {name for name, mode in modes.items() if mode == 0o600} == {name for name in modes if name.endswith((".pem", ".key"))}
-    assert local_dp("broker-config", str(folder), "--member", "host-0").returncode == 2
+def test_passwords_take_the_place_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/deployment.md says: with its password a member joins over TLS, with a wrong one or none it does not."""
+    monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
+    folder, port = tmp_path / "broker", free_port()
+    config = deployed(folder, port, [])
+    lines = [line for line in config.read_text().splitlines() if not line.startswith(("require_certificate", "use_identity"))]
+    config.write_text("\n".join((*lines, f"password_file {folder}/passwords")))
+    subprocess.run(["mosquitto_passwd", "-b", "-c", "passwords", "host-0", "word"], cwd=folder, check=True, capture_output=True)
+    urls = [f"mqtts://{login}localhost:{port}?ca={folder}/ca.crt" for login in ("host-0:word@", "host-0:other@", "")]
+    with configured(config, port):
+        assert [asyncio.run(joins(url)) for url in urls] == [True, False, False]
+
+
+def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
+    """A member that asks for the name `server` gets its own, and a certificate is no use with another member's key."""
+    folder, port = shipped
+    certify(folder, "greedy", asked="server")
+    shown = subprocess.run(["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"], cwd=folder, capture_output=True, text=True, check=True)
+    assert re.sub(r"\s", "", shown.stdout) == "subject=CN=greedy"
+    (folder / "both.pem").write_text((folder / "host-0.crt").read_text() + (folder / "greedy.pem").read_text().partition("-----BEGIN CERTIFICATE")[0])
+    with pytest.raises(InputError, match="certificate"):
+        Address.parse(_url(folder, port, "both")).context()

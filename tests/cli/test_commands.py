@@ -136,7 +136,7 @@ def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert first == "alias x=y"
     assert Path(line.removeprefix(". ").strip("'")).read_text() == local_dp("--show-completion").stdout
     for typed, wanted in (
-        ("local-dp cov", "plain,coverage"),
+        ("local-dp dim", "plain,dimension"),
         ("local-dp run masked-parity-o", "plain,masked-parity-one-round"),
         ("local-dp run survey --tole", "plain,--tolerance"),
     ):

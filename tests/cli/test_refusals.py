@@ -67,7 +67,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "experiment masked-party": "did you mean 'masked-parity'?",
         "describe hadamrd": "did you mean 'hadamard'?",
         "export fare x.csv": "did you mean 'fair'?",
-        "coverage servey": "did you mean 'survey'?",
         "run mean --column agee --low 0 --high 9 --records people.csv": "did you mean 'age'?",
         "run survey --question \"smoke == 'yes'\" --records people.csv": "did you mean 'smokes'?",
         "run survey --records people.csv": "survey of a table needs --question: ",

@@ -34,7 +34,6 @@ attack trace -h
 curate marginals -h
 describe masked-parity-literal
 dimension stumps
-coverage survey success-rates --epsilon 1 --runs 10
 run survey --tier aggregate --seed 2
 run sq --tier aggregate --seed 2
 run learn-trees --tier aggregate --seed 2
@@ -55,18 +54,16 @@ def words(text: str) -> Counter[str]:
     return Counter(word for word in re.sub(r",\s+[\d.e-]+ s\b", "", text).split() if not re.fullmatch("─+", word))
 
 
-@pytest.mark.parametrize("line", short(SHOWING.strip().splitlines(), lambda line: not line.startswith(("plan", "price '", "coverage"))))
+@pytest.mark.parametrize("line", short(SHOWING.strip().splitlines(), lambda line: not line.startswith(("plan", "price '"))))
 def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On 80 columns a command says the same words as on 300, and no line is longer; a table that does not fit repeats its headings, and no others."""
+    """On 80 columns a command says the same words as on 300, and no line is longer."""
     output, arguments = {}, [word.replace("|", " ") for word in shlex.split(line)]
     for columns in (80, 300):
         monkeypatch.setenv("COLUMNS", str(columns))
         done = local_dp(*arguments)
         output[columns] = done.stdout + done.stderr
     assert max(map(len, output[80].splitlines())) <= 80, output[80]
-    if words(output[80]) != words(output[300]):
-        assert set(words(output[80])) == set(words(output[300]))
-        assert arguments[0] == "coverage", "the one table that is too wide"
+    assert words(output[80]) == words(output[300])
 
 
 def test_a_terminal_breaks_errors_between_words() -> None:
@@ -149,15 +146,14 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
             "run local-sgd --tier aggregate --rounds 1e6 --clients 1e7",
             "run local-sgd --tier population --rounds 1e5 --clients 1e8",
             "run local-sgd --tier hosts --rounds 1e5 --clients 4e5",
-            "coverage survey --runs 1e6",
         ],
         lambda line: line.endswith("1e10"),
     ),
 )
 def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
-    """Interrupted in a round or a measurement that would take minutes, every tier ends at once with exit code 130 and leaves no process."""
+    """Interrupted in a round that would take minutes, every tier ends at once with exit code 130 and leaves no process."""
     terminal = Terminal(*line.split())
-    terminal.wait_for(r"round [2-9]|round 1: [1-9]|[0-9]+ intervals")  # some have answered
+    terminal.wait_for(r"round [2-9]|round 1: [1-9]")  # some have answered
     family = terminal.process.children(recursive=True)
     terminal.interrupt()
     shown = terminal.end(seconds=20)
@@ -194,11 +190,8 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "report": [("results",)],
     "dimension": [("signed-conjunctions",)],
     "certify": [("certificate.json",)],
-    "coverage": [("survey",)],
     "export": [("fair", "fair.csv")],
-    "docs": [("--no-gallery", "--no-open")],
     "keys": [("create", "host.key")],
-    "broker-config": [("broker", "--member", "host-0")],
 }
 EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
 

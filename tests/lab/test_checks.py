@@ -1,7 +1,8 @@
 """Checks of claims against laws that are known: their chance, what they catch, intervals, the cross-check of a law, the search for a least number."""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from local_dp.experiments.lab import calibration
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.checks import Claimed, alike, drawn, holds, measured
 from local_dp.experiments.lab.claim import ALPHA
-from local_dp.experiments.lab.coverage.cases import SuccessCurve, all_right
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, relative_error, slope, wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, exact_recovery, minimal_clients
@@ -262,10 +262,25 @@ def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
     assert not shown(majority(), lambda seed: Lying(people(seed).kinds, [0.44, 0.56], N, seed), least=0.0)[0]
 
 
+@dataclass(frozen=True)
+class SuccessCurve:
+    """Success when so many threshold decisions are all right, each with probability Phi(sqrt(n / 500)); `truth` is where it reaches 90 %."""
+
+    decisions: int
+
+    @property
+    def truth(self) -> float:
+        return 500 * normal_quantile(1 - 0.9 ** (1 / self.decisions)) ** 2
+
+    def drawn(self, generator: np.random.Generator) -> Callable[[int, int], int]:
+        """Successes among fresh runs."""
+        return lambda n, runs: int(generator.binomial(runs, (1 - normal_tail(math.sqrt(n / 500))) ** self.decisions))
+
+
 @pytest.mark.parametrize("guess", [20, 1_640, 300_000])
 def test_search_finds_a_known_count_from_any_guess(guess: int) -> None:
     """From guesses 80 times too low and 180 times too high the answer is within 12 % of the truth: 4.9 standard errors, failure probability 1e-6 each."""
-    curve = all_right(1)
+    curve = SuccessCurve(1)
     found = minimal_clients(curve.drawn(np.random.default_rng(1)), guess, trials=20_000)
     assert found.n == pytest.approx(curve.truth, rel=0.12)
 
@@ -280,7 +295,7 @@ def coverage(curve: SuccessCurve, truth: float, trials: int, repetitions: int) -
 @pytest.mark.parametrize("decisions", [1, pytest.param(20, marks=pytest.mark.long), pytest.param(65, marks=pytest.mark.long)])
 def test_intervals_cover(decisions: int) -> None:
     """Of 400 intervals at least 355 cover the truth (Pr[Binomial(400, .95) < 355] < 1e-6) and the bias is below 2 %; nine tenths of them, wrong twins, fail."""
-    curve = all_right(decisions)
+    curve = SuccessCurve(decisions)
     covered, bias = coverage(curve, curve.truth, 2500, 400)
     assert covered >= 355
     assert abs(bias) < 0.02
@@ -295,7 +310,7 @@ def test_ends_follow_the_count_and_the_runs() -> None:
     assert found.low < 12 * normal_quantile(0.1) ** 2 < found.high
     assert {found.low, found.high} != {round(found.low), round(found.high)}
     assert found.high - found.low < 2
-    few, many = (minimal_clients(all_right(1).drawn(np.random.default_rng(3)), 1600, trials=trials) for trials in (2_000, 32_000))
+    few, many = (minimal_clients(SuccessCurve(1).drawn(np.random.default_rng(3)), 1600, trials=trials) for trials in (2_000, 32_000))
     assert (many.high - many.low) < 0.4 * (few.high - few.low)
     assert many.trials >= 32_000
 

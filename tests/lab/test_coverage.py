@@ -1,9 +1,10 @@
-"""Stated 95 % intervals hold the truth as often as they say; wrong ones are found out. The full table: `local-dp coverage`."""
+"""Stated 95 % intervals contain the truth as often as they say, of every protocol and of experiments; narrower ones fail. The figures: docs/coverage.md."""
 
-import itertools
-import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from statistics import NormalDist
 from typing import Any
 
@@ -13,131 +14,215 @@ from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import levelled_clients, rr_clients
-from local_dp.errors import InputError
-from local_dp.experiments.claims.local import occam, randomized_response
-from local_dp.experiments.claims.local.interaction import claim as interaction
-from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
-from local_dp.experiments.cli.inspect.experiment import Coverage
-from local_dp.experiments.lab import intervals
-from local_dp.experiments.lab.coverage.cases import CASES, RATES, least_count_cases, measurable, of_itself, success_rates
-from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, resolves
-from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
-from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
-from local_dp.experiments.lab.statistics import Positive, ratio
-from local_dp.populations.finite import Population
-from local_dp.protocols.local_protocol import PROTOCOLS
-from local_dp.protocols.parity.ladder import LadderInTurn
-from local_dp.protocols.search.heavy_hitters import HeavyHitters
+from local_dp.conformance import COVERED, conform_intervals
+from local_dp.experiments.claims.local.randomized_response import Row, line_slope
+from local_dp.experiments.lab.intervals import about, relative_error
+from local_dp.experiments.lab.statistics import ratio
+from local_dp.populations.finite import Finite
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
+from local_dp.protocols.search.heavy_hitters import HeavyHitters, HeavyHittersAsked
+from local_dp.protocols.search.quantiles import Quantiles
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer
 from local_dp.protocols.surveys.longitudinal import Longitudinal
-from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean_found import MeanFound
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
-RUNS, DRAWN = 3000, 1000
-QUICK = ("compare", "logistic")  # of which the normal suite measures the coverage
-DEAR = ("heavy-hitters", "heavy-hitters-asked", "present")
-FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
+BAND, COUNTED = (0.94, 0.96), (0.94, 0.965)  # of a 95 % interval; where counts are whole it is a little wider on purpose
+FAILURE = 1e-7  # of each call, where the coverage is 94 to 96.5 %
+EPSILONS = (0.25, 1.0, 3.0)
+SIMULATED = {"heavy-hitters": 20, "heavy-hitters-asked": 20}  # runs of those without a law, of a million clients each
+WIDER = ("quantiles", "mean-found", "heavy-hitters", "heavy-hitters-asked")  # by design: intervals that assume no law, or hold all at once
+FIGURES = [name for name in PROTOCOLS.usable() if not PROTOCOLS[name].figureless]
 
 
-def case(name: str, epsilon: float, start: str, n: int | None = None) -> Case:
-    """The case of that name whose setting starts so, in the aggregate tier, with the default count unless n is given."""
-    return next(c for c in CASES[name](epsilon) if c.what.startswith(start) and c.tier == "aggregate" and (c.default if n is None else c.n == n))
+def covers(protocol: LocalProtocol[Any], epsilon: float, runs: int = 2000, clients: int = 0, law: tuple[Records, Any] | None = None) -> None:
+    """Each interval contains its truth in 94 % of runs, with the default clients and where no interval is `WIDER` in 96.5 % at most, up to chance."""
+    n = clients or protocol.clients(epsilon)
+    people = None if law is None else partial(Finite, *law, n)
+    counts = conform_intervals(protocol, epsilon, n, SIMULATED.get(protocol.name, runs), FAILURE, people)
+    certain = counts == runs  # a share that is known, or a wide interval of a rare value
+    if not clients and protocol.name not in WIDER:
+        assert counts[~certain].max(initial=0) <= stats.binom.isf(FAILURE / counts.size, runs, COUNTED[1]), protocol
 
 
-@pytest.mark.parametrize(
-    ("name", "epsilon"),
-    [
-        pytest.param(name, epsilon, marks=() if name in QUICK else pytest.mark.slow if name in DEAR else pytest.mark.long)
-        for name, epsilon in [*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)]
-    ],
-)
-def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> None:
-    """Measured coverage is within 5 standard errors of the exact one, or of the band; at the default counts it is in the band (at .25: one-bit Hadamard)."""
-    for found in CASES[name](epsilon):
-        if "k = 64" in found.what or "k = 256" in found.what or "rounds several" in found.what:
-            continue  # the full command measures them
-        simulated = found.tier == "population"
-        runs = DRAWN // 7 if simulated else DRAWN if found.binomial else max(10, DRAWN // (2 * found.dear))
-        seen = measure(found, runs, np.random.default_rng([found.n, 5]))
-        assert seen.agrees, seen.describe()
-        if found.default and seen.exact is not None:
-            assert seen.inside, seen.describe()
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in ("compare", "logistic") else pytest.mark.slow) for name in FIGURES])
+def test_every_protocol_covers(name: str, request: pytest.FixtureRequest) -> None:
+    """On its synthetic population, with the clients it asks for: at epsilon 1, and in the slow suite at 1/4 and 3, 2,000 runs each; without a law, 20."""
+    slow = request.node.get_closest_marker("slow") is not None
+    for epsilon in EPSILONS if slow and name not in SIMULATED else (1.0,):
+        covers(PROTOCOLS[name](), epsilon, 2000 if slow else 300)
 
 
-def test_a_new_protocol_is_measured_unless_it_opts_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its type alone; its intervals meet the band, those of z = 1 do not. A reason leaves it out, as a hypothesis does. A result may decide the truth."""
-
-    class Fresh(Survey):
-        name = "fresh"
-
-    class Excused(Fresh):
-        uncovered = "a reason"
-
-    assert [measurable(kind) for kind in (Fresh, MeanFound, Longitudinal, Excused, LadderInTurn)] == [True, True, True, False, False]
-
-    class Lost(Fresh):
-        def truth(self, population: Population) -> None:  # type: ignore[override]
-            return None
-
-    class Decided(Lost):
-        def truth_of(self, result: Estimate, population: Population) -> Floats:
-            return Survey.truth(self, population)
-
-    for kind in (Fresh, Decided):
-        (found,) = of_itself(kind, 1.0)
-        assert [measure(found, 200, np.random.default_rng(3), z=z).agrees for z in (Z95, 1.0)] == [True, False]
-    with pytest.raises(InputError, match="fresh states no truth"):
-        next(of_itself(Lost, 1.0))
-    assert not [name for name in PROTOCOLS if PROTOCOLS[name].uncovered]
-    monkeypatch.setattr(HeavyHitters, "uncovered", "another reason")
-    monkeypatch.delitem(CASES, "heavy-hitters")
-    with pytest.raises(InputError, match="another reason"):
-        Coverage(("heavy-hitters",))()
+def bits(name: str, share: float, *values: float) -> tuple[Records, list[float]]:
+    return Records({name: np.array([0.0, 1.0, *values])}), [1 - share, share]
 
 
-def rate_of(found: Case, decode: Callable[[tuple[Tally, ...]], Any], **changed: Any) -> float:
-    """The measured coverage with another decoder."""
-    assert isinstance(found.draw, Drawn)
-    return measure(replace(found, draw=replace(found.draw, decode=decode), binomial=False), RUNS, np.random.default_rng(2), **changed).worst / RUNS
+def grouped(column: str) -> tuple[Records, list[float]]:
+    """Shares of ones of .1, .5 and .9 in three groups."""
+    kinds = Records({"group": np.repeat(["a", "b", "c"], 2), column: np.tile(np.array([0, 1], dtype=np.uint8), 3)})
+    return kinds, [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
 
 
-def test_wrong_intervals_fall_out_of_the_band() -> None:
-    """Below the band by 5 standard errors: z = 1.64, an error without its sampling part and the gain of epsilon + .2."""
-    below = float(score_interval(BAND[0], (0.0, 1.0), RUNS, FAR)[0])
-    middle, edge = case("survey", 3.0, "share 0.5"), case("survey", 1.0, "share 0.01")
-    right, exact = Survey().algorithm(3.0, middle.n).decode, BinaryRR(3.0)
+def present(share: float) -> tuple[Records, list[float]]:
+    """Three of ten have no value."""
+    return Records({"value": np.array([0.0, 1.0, np.nan])}), [0.7 * (1 - share), 0.7 * share, 0.3]
 
-    def without_sampling(tallies: tuple[Tally, ...]) -> Estimate:
-        estimate = exact.estimate(tallies[0])
-        return replace(estimate, standard_error=np.sqrt((exact.gain**2 - 1) / (4 * estimate.n)), ends=None)
 
-    assert rate_of(middle, right) > below
-    assert rate_of(middle, right, z=1.64) < below
-    assert rate_of(middle, without_sampling) < below
-    assert rate_of(edge, lambda tallies: BinaryRR(1.2).estimate(tallies[0])) < below
+SHARES = (0.01, 0.5, 0.99)
+BITS = list(product((0, 1), repeat=3))
+QUERIES = Records({f"q{at}": np.array([bits[at] for bits in BITS], dtype=np.uint8) for at in range(3)})
+QUERIED = [math.prod(p if bit else 1 - p for p, bit in zip(SHARES, bits, strict=True)) for bits in BITS]
+BELL = np.exp(-(((np.arange(16) / 16 - 0.4) / 0.15) ** 2) / 2).tolist()
+TENTHS = Records({"value": np.append(np.arange(-1, 11) / 10 + 0.05, np.nan)}), [0.02, 0.05, 0.1, 0.2, 0.2, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01, 0.08]
+PAIRS = Records({"first": np.repeat(["a", "b"], 3), "second": np.tile(["x", "y", ""], 2)}), [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
+LETTERS = Records({"letter": np.array(["a", "b", "c", "d", ""])}), [0.35, 0.2, 0.1, 0.05, 0.3]
+
+
+def one_label(k: int) -> list[float]:
+    return [0.99] + [0.01 / (k - 1)] * (k - 1)
+
+
+HARD: list[tuple[LocalProtocol[Any], tuple[Records, Any]]] = [
+    *((Survey(), bits("yes", share)) for share in SHARES),
+    *((Mean(), bits("value", share)) for share in SHARES),
+    *((kind, present(share)) for share in (0.1, 0.5) for kind in (Survey(question="value > 0", missing="exclude"), Mean(missing="exclude"))),
+    (Survey(by="group", labels=("a", "b", "c")), grouped("yes")),
+    (Mean(by="group", labels=("a", "b", "c")), grouped("value")),
+    (Mean(), (Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])),
+    *((Frequency(k=k), (Records({"symbol": np.arange(k)}), law)) for k in (8, 64) for law in (1 / np.arange(1, k + 1), one_label(k))),
+    (Frequency(column="letter", labels=("a", "b", "c", "d"), missing="exclude"), LETTERS),
+    (StatisticalQueries(t=3), (QUERIES, QUERIED)),
+    *((PrefixSums(k=16), (Records({"value": np.arange(16)}), law)) for law in (BELL, one_label(16))),
+    *((Histogram(missing=missing), TENTHS) for missing in ("category", "exclude")),
+    *((Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing), PAIRS) for missing in ("category", "exclude")),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", range(len(HARD)))
+def test_hard_populations_are_covered(at: int) -> None:
+    """Shares near 0, 1/2 and 1, groups, missing values: with 50 and 200 clients a query and with the default number."""
+    protocol, law = HARD[at]
+    few = () if protocol.clients(1.0) > 50_000 or vars(protocol).get("missing") == "exclude" or vars(protocol).get("by") else (50, 200)
+    for epsilon, clients in product(EPSILONS, (0, *few)):
+        covers(protocol, epsilon, clients=clients * getattr(protocol, "t", 1), law=law)
+
+
+@pytest.mark.slow
+def test_other_parameters_are_covered() -> None:
+    """Three quantiles in one round and in several, and eight waves by both methods."""
+    for rounds in ("one", "several"):
+        covers(Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds), 1.0, 300)
+    for epsilon, method in product(EPSILONS, ("split", "tracked")):
+        covers(Longitudinal(times=8, changes=1, method=method), epsilon)
+
+
+SYLLABLES = ("an", "ber", "co", "der", "el", "fi", "ga", "hol", "in", "ka", "lo", "mar", "ne", "os", "per", "ri", "son", "ta", "ul", "ver")
+TEXTS = {3: map("".join, product("LJS", "AFN", "ABDGKLMNRSTXYZ")), 5: map("".join, product(SYLLABLES, SYLLABLES[:10], SYLLABLES[10:]))}  # codes, surnames
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [HeavyHitters, HeavyHittersAsked])
+def test_all_intervals_of_a_list_hold_at_once(kind: Callable[..., LocalProtocol[Any]]) -> None:
+    """Airport codes and surnames, shares as 1/rank, 50,000 clients: those that are cut alike count together."""
+    for size, texts in {size: np.array(list(each)) for size, each in TEXTS.items()}.items():
+        covers(kind(text=True, text_bytes=size), 1.0, clients=50_000, law=(Records({"value": texts}), 1 / np.arange(1, len(texts) + 1)))
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    right = Estimate.interval
+    monkeypatch.setattr(Estimate, "interval", lambda estimate, z=Z95: right(estimate, factor * z))
+
+
+def test_narrow_intervals_do_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of z = 1.5, 87 % of runs, 2,000 of which are told from 94 % with probability above 1 - 1e-9; right ones in the same runs conform."""
+    covers(Survey(), 1.0)
+    narrow(monkeypatch, 1.5 / Z95)
+    with pytest.raises(AssertionError, match="of 2000 runs; by chance"):
+        covers(Survey(), 1.0)
+
+
+def test_wrong_errors_and_gains_do_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error without its sampling part, and the gain of epsilon + .2, with the same reports."""
+    exact, right = BinaryRR(3.0), Survey.describe
+
+    def without_sampling(self: Survey, result: Estimate) -> Any:
+        return right(self, replace(result, standard_error=np.sqrt((exact.gain**2 - 1) / (4 * result.n)), ends=None))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Survey, "describe", without_sampling)
+        with pytest.raises(AssertionError, match="contains the truth"):
+            covers(Survey(), 3.0)
+    gain = BinaryRR(1.2).gain / BinaryRR(1.0).gain
+    monkeypatch.setattr(Survey, "describe", lambda self, result: right(self, result.on_scale((1 - gain) / 2, (1 + gain) / 2)))
+    with pytest.raises(AssertionError, match="contains the truth"):
+        covers(Survey(), 1.0, law=bits("yes", 0.01))
+
+
+def binomial_coverage(n: int, chances: Floats, z: float = Z95, *, whole: bool = False) -> Floats:
+    """Pr[the interval of a Binomial(n, p) holds p], exactly. With `whole` it is that of every estimate that is linear in how many sent some report."""
+    low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
+    first, last = np.searchsorted(high, chances), np.searchsorted(low, chances, side="right")  # the counts whose interval holds p
+    covered: Floats = stats.binom.cdf(last - 1, n, chances) - stats.binom.cdf(first - 1, n, chances)
+    return covered
+
+
+def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest exact coverage over all truths, on both sides of each of its jumps; reports are seen with chances between `seen`."""
+    ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, whole=True)))
+    jumps = ends[(seen[0] < ends) & (ends < seen[1])][:: 1 + len(ends) // 10_000]
+    covered = binomial_coverage(n, np.clip(np.concatenate([jumps - 1e-9, jumps + 1e-9, seen]), *seen), whole=True)
+    return float(covered.min()), float(covered.max())
+
+
+def holds_from(seen: tuple[float, float]) -> int:
+    """The least n of a geometric grid from which on the exact coverage stays in the band for every truth: from where n p (1 - p) is 80, downwards."""
+    n = reached = math.ceil(80 / min(p * (1 - p) for p in seen))
+    while COUNTED[0] <= exact_range(n, seen)[0] and exact_range(n, seen)[1] <= COUNTED[1]:
+        reached, n = n, min(n - 1, math.floor(n / 1.04))
+    return reached
+
+
+def reported(channel: Any) -> tuple[float, float]:
+    """The chances of the report that a symbol is estimated from, at a share of 0 and of 1."""
+    counts = np.zeros((channel.cells, channel.alphabet), dtype=np.int64)
+    counts[0, 0] = 1
+    low, high = map(float, channel.estimate(Tally(counts)).ends)
+    return -low / (high - low), (1 - low) / (high - low)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_valued_reports_are_covered_exactly(epsilon: float) -> None:
+    """Over every share: with 50 and 200 clients in 94 % of runs or more, with the default number in the band (surveys, means, frequencies of 8 and 64)."""
+    kinds = [(BinaryRR(epsilon), Survey()), *((frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64))]
+    for channel, protocol in kinds:
+        seen = reported(channel)
+        assert min(exact_range(n, seen)[0] for n in (50, 200)) >= COVERED
+        low, high = exact_range(protocol.clients(epsilon), seen)
+        assert COUNTED[0] <= low <= high <= COUNTED[1]
 
 
 def test_the_exact_coverage_is_the_binomial_sum() -> None:
     """For 1, 7 and 60 trials it equals the sum of scipy's binomial law over the counts whose interval holds p; z = 1.64 has another sum."""
     chances = np.array([0.003, 0.2, 0.5, 0.93])
-    for n, z, same in ((1, Z95, True), (7, Z95, True), (60, Z95, True), (60, 1.64, False)):
-        counts = np.arange(n + 1)
-        low, high = score_interval(counts / n, (0.0, 1.0), n, z)
-        summed = [float(stats.binom.pmf(counts, n, p)[(low <= p) & (p <= high)].sum()) for p in chances]
-        assert np.allclose(binomial_coverage(n, chances), summed, atol=1e-12) == same
-        low, high = score_interval(counts / n, (0.0, 1.0), n, z, whole=True)
-        summed = [float(stats.binom.pmf(counts, n, p)[(low <= p) & (p <= high)].sum()) for p in chances]
-        assert np.allclose(binomial_coverage(n, chances, whole=True), summed, atol=1e-12) == same
+    for n, z, whole in product((1, 7, 60), (Z95, 1.64), (False, True)):
+        low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
+        summed = [float(stats.binom.pmf(np.arange(n + 1), n, p)[(low <= p) & (p <= high)].sum()) for p in chances]
+        assert np.allclose(binomial_coverage(n, chances, z, whole=whole), summed, atol=1e-12)
+    assert not np.allclose(binomial_coverage(60, chances, 1.64), binomial_coverage(60, chances), atol=1e-3)
 
 
 @pytest.mark.parametrize(("epsilon", "from_clients"), [(1.0, 165), (2.0, 265), (3.0, 581)])
 def test_from_how_many_clients_a_survey_keeps_to_the_band(epsilon: float, from_clients: int) -> None:
     """The documented least counts: exact coverage over every share leaves the band just below them and not at twice or four times as many."""
-    flip = BinaryRR(epsilon).flip / BinaryRR(epsilon).total
-    seen = (flip, 1 - flip)
+    seen = reported(BinaryRR(epsilon))
     assert holds_from(seen) == from_clients
     for n in (from_clients, 2 * from_clients, 4 * from_clients):
         low, high = exact_range(n, seen)
@@ -148,8 +233,7 @@ def test_from_how_many_clients_a_survey_keeps_to_the_band(epsilon: float, from_c
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 2.5, 3.0])
 def test_the_default_count_keeps_to_the_band(epsilon: float) -> None:
     """From the least default on, the exact coverage is in the band for every share, up to epsilon 3; with half of it it is not. No tolerance asks for fewer."""
-    flip = BinaryRR(epsilon).flip / BinaryRR(epsilon).total
-    seen, least = (flip, 1 - flip), levelled_clients(epsilon)
+    seen, least = reported(BinaryRR(epsilon)), levelled_clients(epsilon)
     low, high = exact_range(least, seen)
     assert COUNTED[0] <= low <= high <= COUNTED[1]
     assert exact_range(least // 2, seen)[1] > COUNTED[1]
@@ -162,152 +246,64 @@ def test_beyond_epsilon_3_the_default_count_does_not_explode() -> None:
     assert levelled_clients(1.0) < Survey().clients(1.0) == rr_clients(1.0, 0.1, 0.05)
 
 
+def held(runs: int, make: Callable[[np.random.Generator], tuple[Any, Any]], truth: float, narrower: float = 1.0) -> int:
+    """How many of the intervals hold the truth, or those of `narrower` times their width."""
+    pairs, half = [make(np.random.default_rng([seed, 7])) for seed in range(runs)], (1 - narrower) / 2
+    return sum(float(low) + half * (high - low) <= truth <= float(high) - half * (high - low) for low, high in pairs)
+
+
+def laplace(n: int, share: float, epsilon: float, generator: np.random.Generator) -> tuple[Any, Any]:
+    randomizer, ones = DiscreteLaplace(epsilon), int(generator.binomial(n, share))
+    last = randomizer.domain.size - 1
+    return randomizer.estimate(randomizer.draw_tally({0: n - ones, last: ones}, generator)).interval()
+
+
+def rms(generator: np.random.Generator) -> tuple[float, float]:
+    return Row(100, math.sqrt(np.mean(squares := generator.chisquare(1, 300))), relative_error(squares) / 2).interval
+
+
+def fitted(generator: np.random.Generator) -> tuple[float, float]:
+    rows = [(n, generator.chisquare(1, 300) / n) for n in (100, 400, 1600, 6400)]
+    return about(*line_slope([Row(n, math.sqrt(np.mean(squares)), relative_error(squares) / 2) for n, squares in rows]))
+
+
+def gain(generator: np.random.Generator) -> tuple[float, float]:
+    return ratio(generator.gamma(4.0, size=40), generator.gamma(40.0, size=40)).stated[1:]
+
+
+STATED: dict[str, tuple[Callable[[np.random.Generator], tuple[Any, Any]], float]] = {
+    "root mean square error": (rms, 1.0), "slope": (fitted, -0.5), "ratio of means": (gain, 0.1),
+    **{f"discrete Laplace, share {share:g}, epsilon {epsilon:g}": (partial(laplace, 1000, share, epsilon), share) for share in SHARES for epsilon in EPSILONS},
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", STATED)
+def test_other_intervals_cover(name: str) -> None:
+    """2,000 repetitions from laws whose truth is known: between 94 and 96 %, up to 1e-7; four fifths of their width do not. Quantiles: test_checks, exactly."""
+    make, truth = STATED[name]
+    least, most = stats.binom.ppf(FAILURE, 2000, BAND[0]), stats.binom.isf(FAILURE, 2000, BAND[1])
+    assert least <= held(2000, make, truth) <= most
+    assert held(2000, make, truth, 0.8) < least
+
+
 def test_a_table_is_covered_more_often() -> None:
     """For the share of a table itself at share 1/2, coverage is 2 Phi(1.96 sqrt(l (1 - l) / q (1 - q))) - 1, l = 1/2: 97.3 % at epsilon 1."""
-    found = next(c for c in CASES["table"](1.0) if c.what == "share 0.5")
     flip = BinaryRR(1.0).flip / BinaryRR(1.0).total
     expected = 2 * NormalDist().cdf(Z95 * float(np.sqrt(0.25 / (flip * (1 - flip))))) - 1
-    seen = measure(found, RUNS, np.random.default_rng(3))
-    low, high = score_interval(seen.worst / RUNS, (0.0, 1.0), RUNS, FAR)
-    assert low <= expected <= high
-    assert not low <= 0.95
+    counts, half = np.arange(1801), np.arange(901)
+    law = np.convolve(stats.binom.pmf(half, 900, flip), stats.binom.pmf(half, 900, 1 - flip))
+    low, high = np.array([BinaryRR(1.0).estimate(Tally(np.array([[1800 - count, count]]))).interval() for count in counts.tolist()]).T
+    covered = float(law[(low <= 0.5) & (high >= 0.5)].sum())
+    assert abs(covered - expected) < 0.005
+    assert covered > BAND[1]
 
 
 def test_success_rates_are_covered_on_average() -> None:
     """Wilson's interval covers in the band on average over rates from .8 to .99, for every number of trials but 3, which no experiment states."""
-    rates = success_rates()
-    assert len(rates) > 10
-    assert all(row["inside"] for row in rates)
-    means = {n: float(binomial_coverage(n, RATES).mean()) for n in range(3, 400)}
+    rates = np.linspace(0.8, 0.99, 191)
+    means = {n: float(binomial_coverage(n, rates).mean()) for n in (*range(3, 400), 1000, 4000, 20_000)}
     assert [n for n, mean in means.items() if not BAND[0] <= mean <= BAND[1]] == [3]
-
-
-def test_both_ends_are_counted() -> None:
-    def at(value: float) -> Callable[[np.random.Generator, int], list[tuple[Sequence[Estimate], int]]]:
-        return lambda generator, runs: [((Estimate(np.array([value, 1.0]), np.array([0.1, 0.0]), 100),), runs)]
-
-    base = Case("toy", "", 1.0, 100, np.array([0.5, 1.0]), at(0.5), binomial=False)
-    counted = [measure(replace(base, draw=at(value)), 7, np.random.default_rng(0)) for value in (0.5, 0.0, 1.0)]
-    assert [(found.held.tolist(), found.below.tolist(), found.above.tolist()) for found in counted] == [([7], [0], [0]), ([0], [7], [0]), ([0], [0], [7])]
-
-
-def test_drawn_and_simulated_runs_have_one_law() -> None:
-    """The share's estimates of 400 drawn and 400 simulated runs pass a two-sample test at 1e-6; runs of a population with another share do not."""
-    pair = [c for c in CASES["survey"](1.0) if c.what == "share 0.5" and c.n == 200]
-    other = next(c for c in CASES["survey"](1.0) if c.what == "share 0.99" and c.n == 200 and c.tier == "population")
-    assert isinstance(pair[0].draw, Drawn)
-    assert isinstance(pair[1].draw, Simulated)
-
-    def values(found: Case) -> list[float]:
-        return [float(estimates[0].value) for estimates, times in found.draw(np.random.default_rng(4), 400) for _ in range(times)]
-
-    assert stats.ks_2samp(values(pair[0]), values(pair[1])).pvalue > 1e-6
-    assert stats.ks_2samp(values(pair[0]), values(other)).pvalue < 1e-6
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It prints a row a case and the exact counts, as a table and as JSON; one seed gives one table; a protocol without intervals is refused."""
-    monkeypatch.setenv("COLUMNS", "160")
-    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "runs": 40, "seed": 3}
-    printed = []
-    for _ in range(2):
-        assert Coverage(**asked, as_json=True)() == 0
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    data = json.loads(printed[0])
-    assert len(data["measured"]) == 13
-    assert {row["tier"] for row in data["measured"]} == {"aggregate", "population"}
-    assert data["exact"][2]["n"] == Survey().clients(2.0)
-    assert data["holds"]
-    Coverage(("table",), (1.0,), 100)()
-    assert "table, share 0.99" in capsys.readouterr().out
-    with pytest.raises(InputError, match="state no interval"):
-        Coverage(("parity",))()
-    with pytest.raises(InputError, match="runs is 5"):
-        Coverage(("survey",), runs=5)()
-
-
-def pool(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
-    generator = np.random.default_rng(seed)
-    return generator.gamma(4.0, size=2000).tolist(), generator.gamma(40.0, size=2000).tolist()
-
-
-def narrowed(top: Sequence[float], bottom: Sequence[float]) -> Positive:
-    whole = ratio(top, bottom)
-    return replace(whole, error=0.8 * whole.error)
-
-
-TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
-    ("interaction", interaction, "ratio", narrowed),
-    ("occam", occam, "quantile", lambda values, share: (0.0, *np.quantile(values, [share - 0.027, share + 0.027]))),
-    ("randomized-response", randomized_response, "about_log", lambda value, error: intervals.about_log(value, error, 0.8 * Z95)),
-    ("randomized-response", randomized_response, "about", lambda value, error: intervals.about(value, error, 0.8 * Z95)),
-    ("survey", Estimate, "interval", lambda estimate, z: score_interval(estimate.value, estimate.ends, estimate.n, 0.8 * z)),
-    ("prefix-sums", Estimate, "interval", lambda estimate, z: score_interval(estimate.value, estimate.ends, estimate.n, 0.8 * z)),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "home", "attribute", "twin"),
-    [pytest.param(*twin, marks=pytest.mark.slow if twin[0] == "survey" else pytest.mark.long) for twin in TWINS],
-    ids=[f"{name}-{attribute}" for name, _, attribute, _ in TWINS],
-)
-def test_the_command_finds_intervals_that_are_too_narrow(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, home: Any, attribute: str, twin: Callable[..., Any]
-) -> None:
-    """Right intervals are all held by the command, at quick scale; four fifths of their width are not, and the exit code is 1."""
-    monkeypatch.setattr(interaction, "_square_errors", pool)
-    monkeypatch.setattr(occam, "POOLED", 300)
-    monkeypatch.setattr(randomized_response, "POOLED", 2000)
-    monkeypatch.setattr(randomized_response, "EXPERIMENT", RandomizedResponse({"randomized response": WAYS["randomized response"]}))
-    small = case("prefix-sums", 1.0, "k = 16, bell")
-    monkeypatch.setitem(CASES, "prefix-sums", lambda epsilon: [small])
-    command = Coverage((name,), (1.0,), runs=2000, quick=True, as_json=True)
-    assert command() == 0
-    assert json.loads(capsys.readouterr().out)["holds"]
-    monkeypatch.setattr(home, attribute, twin)
-    assert command() == 1
-    assert not json.loads(capsys.readouterr().out)["holds"]
-
-
-@pytest.mark.long
-def test_what_is_measured_of_a_search() -> None:
-    """Of 400 searches with 300 trials on a steep curve the coverage agrees with the band; that of nine tenths of the truth does not."""
-    found = next(found for found in least_count_cases("quick") if (found.what, found.trials) == ("slope 10", 300))
-    assert measure_stated(found, 400, np.random.default_rng(1))["inside"]
-    assert not measure_stated(replace(found, truth=0.9 * found.truth), 400, np.random.default_rng(1))["inside"]
-
-
-def test_a_measured_coverage_is_held_to_the_band_where_its_repetitions_tell() -> None:
-    """An interval that holds the truth in 93.8 % of runs passes 2,000 repetitions, up to noise, and fails 10,000; refused ones are counted, not held.
-
-    A true 95 % fails one coordinate of 10,000 repetitions once in 200,000, and needs more repetitions for 256 coordinates.
-    """
-
-    def stated(refused: int) -> Stated:
-        runs = itertools.count()
-
-        def make(generator: np.random.Generator) -> tuple[float, float]:
-            run = next(runs)
-            if run % 10 < refused:
-                raise InputError("no interval")
-            return (0.0, 1.0) if run % 1000 < 938 else (2.0, 3.0)
-
-        return Stated("toy", "", 1, 0.5, make)
-
-    assert measure_stated(stated(0), 2000, np.random.default_rng(0))["inside"]
-    assert (resolves(7_000), resolves(8_000), resolves(10_000, 20), resolves(10_000, 256)) == (False, True, True, False)
-    row = measure_stated(stated(0), 10_000, np.random.default_rng(0))
-    assert (row["coverage"], row["missed_above"], row["inside"]) == (0.938, 0.062, False)
-    assert measure_stated(stated(5), 10_000, np.random.default_rng(0))["refused"] == 5000
-    assert not measure_stated(stated(10), 10_000, np.random.default_rng(0))["inside"]
-
-
-def test_equal_tallies_are_decoded_once() -> None:
-    for name, start in (("survey", "share"), ("frequency", "k = 8, shares"), ("frequency", "k = 64, shares")):
-        found = case(name, 1.0, start, 50)
-        assert sum(times for _, times in found.draw(np.random.default_rng(1), 500)) == 500
-    assert len(list(case("survey", 1.0, "share 0.5", 50).draw(np.random.default_rng(1), 500))) < 51
 
 
 def test_one_bit_and_grr_say_the_same_of_a_bit() -> None:

@@ -1,6 +1,7 @@
 """A mean without bounds, and a learner that finds them, on columns of hard shapes and on real ones: the intervals hold what they are called."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +11,50 @@ from scipy import stats
 
 import local_dp.protocols.vectors.mean_found as room
 from local_dp.arrays import Floats
-from local_dp.experiments.lab.coverage.cases import SHAPES, found_means, learned
-from local_dp.experiments.lab.coverage.repetition import Case, measure
+from local_dp.bounds.tails import normal_quantile
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.populations.finite import Resampled
+from local_dp.populations.finite import Finite, Resampled
+from local_dp.protocols.learning.learn import Learn
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.vectors.mean_found import EDGES, MeanFound, Range
 from local_dp.records import Records
 from tests.support.inputs.tables import real_columns
 from tests.support.long import short
+
+POINTS = 2000
+UNIFORM: Floats = (np.arange(POINTS) + 0.5) / POINTS
+BELL: Floats = np.array([-normal_quantile(share) for share in UNIFORM])
+CAUCHY: Floats = np.tan(np.pi * (UNIFORM - 0.5))
+
+
+def weighted(*parts: tuple[Any, float]) -> Floats:
+    """A column of POINTS numbers: each part, a number or a column, on its share of them."""
+    return np.concatenate([np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS)) for values, share in parts])
+
+
+SHAPES: dict[str, Floats] = {
+    "yes and no, 12 % yes": weighted((0, 0.8765), (1, 0.1235)),
+    "yes and no, 1 % yes": weighted((0, 0.99), (1, 0.01)),
+    "yes and no, 97 % yes": weighted((0, 0.03), (1, 0.97)),
+    "yes and no, half missing": weighted((0, 0.4), (1, 0.1), (np.nan, 0.5)),
+    "answers 1 to 5": weighted((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.25), (5, 0.15)),
+    "counts with many zeros": weighted((0, 0.75), (1, 0.06), (2, 0.03), (3, 0.03), (7, 0.07), (12, 0.06)),
+    "geometric counts": np.asarray(np.floor(np.log(UNIFORM) / math.log(0.7)), dtype=np.float64),
+    "0 for all": np.zeros(POINTS),
+    "5 for all": np.full(POINTS, 5.0),
+    "-1,000 for all": np.full(POINTS, -1000.0),
+    "years": np.resize(np.arange(1970.0, 1983.0), POINTS),
+    "bell": BELL,
+    "bell far from 0": 1000 + 20 * BELL,
+    "tiny bell": 0.001 + 0.0004 * BELL,
+    "Cauchy": CAUCHY,
+    "lognormal, sigma 1.5": np.exp(1.5 * BELL),
+    "incomes": np.exp(10 + BELL),
+    "Pareto, index 1.5": UNIFORM ** (-1 / 1.5),
+    "two far modes": weighted((1, 0.9), (1e6, 0.1)),
+    "exponential, 80 % zeros": weighted((0, 0.8), (-50 * np.log(UNIFORM[::5]), 0.2)),
+}
 
 LEVEL, FAILURE = 0.94, 1e-4  # the coverage claimed, and the chance that any of all the tests here fails where it is true
 LOOKS = 2 * (len(SHAPES) + 11) + 2
@@ -30,8 +66,21 @@ def least(runs: int) -> int:
     return int(stats.binom.ppf(FAILURE / LOOKS, runs, LEVEL))
 
 
-def held(case: Case, runs: int) -> int:
-    return int(measure(case, runs, np.random.default_rng(11)).held.min())
+def held(column: Floats, runs: int) -> int:
+    """In how many runs the mean of the clipped values, and the share outside, each lie in their interval: the fewer."""
+    protocol = MeanFound()
+    population = Finite(Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0)
+    counts = np.zeros(2, dtype=np.int64)
+    for found in results(protocol, population, runs):
+        pairs = (found.estimate, protocol.truth_of(found, population)), (found.outside, protocol.beyond(found.bounds).truth(population))
+        counts += [bool(low <= truth <= high) for (low, high), truth in ((estimate.interval(), truth) for estimate, truth in pairs)]
+    return int(counts.min())
+
+
+def results(protocol: LocalProtocol[Any], population: Finite, runs: int) -> Iterator[Any]:
+    generator, algorithm = np.random.default_rng(11), protocol.algorithm(1.0, population.size)
+    for _ in range(runs):
+        yield run(algorithm, AggregateOracle(population, generator, 1.0))
 
 
 def test_the_number_of_runs_is_enough() -> None:
@@ -47,30 +96,33 @@ HARD = ("yes and no, 1 % yes", "Cauchy", "lognormal, sigma 1.5", "geometric coun
 ])  # fmt: skip
 def test_a_mean_without_bounds_holds_on_any_shape(name: str, runs: int) -> None:
     """The interval holds the mean of the clipped values, and the share outside is in its own."""
-    (case,) = found_means(1.0, {name: SHAPES[name]})
-    assert held(case, runs) >= least(runs)
+    assert held(SHAPES[name], runs) >= least(runs)
 
 
 @pytest.mark.slow
 def test_a_mean_without_bounds_holds_on_real_columns() -> None:
     columns = real_columns()
     assert len(columns) == 10
-    for case in found_means(1.0, columns):
-        assert held(case, 300) >= least(300), case.what
+    for name, column in columns.items():
+        assert held(column, 300) >= least(300), name
 
 
 @pytest.mark.long
 def test_the_score_of_a_learner_without_bounds_holds() -> None:
-    for case in learned(1.0):
-        assert held(case, 300) >= least(300), case.what
+    shapes = [SHAPES[name] for name in ("counts with many zeros", "years", "yes and no, 12 % yes")]
+    label, *features = (np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes))
+    people = Finite(Records({"label": label, "x": features[0] + label, "z": features[1]}), [1.0] * POINTS, 300_000, 0)
+    for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
+        protocol = Learn(learner=learner, label=text, features=("x", "z"))
+        lessons = results(protocol, people, 300)
+        assert sum(each.score.low <= protocol.true_score(each, people) <= each.score.high for each in lessons) >= least(300), learner
 
 
 @pytest.mark.long
 def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the interval holds the mean of the column itself is false for a heavy tail."""
     monkeypatch.setattr(MeanFound, "truth_of", lambda self, result, population: self.column_mean(population))
-    (case,) = found_means(1.0, {"": SHAPES["lognormal, sigma 1.5"]})
-    assert held(case, 30) < 15
+    assert held(SHAPES["lognormal, sigma 1.5"], 30) < 15
 
 
 def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
@@ -102,8 +154,7 @@ def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None
     """Of a column with a share outside: other bounds than those clipped to, a shifted estimate, half the share outside."""
     column: Floats = np.where(np.arange(2000) < 1700, np.linspace(2, 4, 2000), 1e5)
     monkeypatch.setattr(room, "locate", _fixed)
-    (case,) = found_means(1.0, {"": column})
-    assert held(case, 60) > 48
+    assert held(column, 60) > 48
     twin, play = TWINS[place], MeanFound.algorithm
 
     def wrong(self: MeanFound, epsilon: float, clients: int) -> Any:
@@ -111,8 +162,7 @@ def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None
         return type(algorithm)(lambda: _changed(algorithm.play(), twin))
 
     monkeypatch.setattr(MeanFound, "algorithm", wrong)
-    (case,) = found_means(1.0, {"": column})
-    assert held(case, 60) < 48
+    assert held(column, 60) < 48
 
 
 def _changed(play: Any, twin: Callable[[Any], Any]) -> Any:

@@ -4,15 +4,14 @@ import asyncio
 import hashlib
 import socket
 import ssl
+import subprocess
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from local_dp.bus.address import Address
 from local_dp.errors import InputError
-from local_dp.experiments.cli.operate.broker_config import Authority
 from local_dp.experiments.cli.run.poll import Ask
 from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, moment, own_name, site_of
@@ -33,11 +32,19 @@ def test_no_time(text: str) -> None:
         moment(text, NOON)
 
 
+def self_made(folder: Path, name: str) -> Path:
+    """cert.pem, by the line with which a poll on a network refuses to begin without a certificate."""
+    with pytest.raises(InputError, match="needs a certificate") as refused:
+        Ask(question="a?", host="0.0.0.0", name=name)._plan()
+    subprocess.run(["sh", "-ec", str(refused.value).split("`")[1]], cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem"
+
+
 def test_only_loopback_goes_without_tls(tmp_path: Path) -> None:
-    """Beyond this machine a certificate is made; on loopback there is none. A file that is no certificate is refused in one line."""
+    """Beyond this machine a poll has a certificate; on loopback there is none. A file that is no certificate is refused in one line."""
     assert [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.1.4", "class.example")] == [True] * 3 + [False] * 3
     assert Ask(question="a?")._plan().certificate == ""
-    beyond = Ask(question="a?", host="0.0.0.0")._plan()
+    beyond = Ask(question="a?", host="0.0.0.0", cert=self_made(tmp_path, own_name("0.0.0.0")))._plan()
     assert beyond.name == own_name("0.0.0.0")
     assert site_of(beyond).link.startswith(f"https://{beyond.name}:")
     assert "0.0.0.0" not in site_of(beyond).names
@@ -52,10 +59,8 @@ def test_only_loopback_goes_without_tls(tmp_path: Path) -> None:
 
 def test_a_poll_over_tls(tmp_path: Path) -> None:
     """People join over https and wss; the certificate that the server shows has the fingerprint that is printed."""
-    authority = Authority.new()
-    pem = authority.issue("local-dp poll", LOOPBACK)
-    (tmp_path / "ca.pem").write_text(authority.certificate.public_bytes(Encoding.PEM).decode())
-    ca = str(tmp_path / "ca.pem")
+    file = self_made(tmp_path, LOOPBACK)
+    ca, pem = str(file), file.read_text()
 
     def shown(port: int) -> bytes:
         with socket.create_connection((LOOPBACK, port)) as line, ssl.create_default_context(cafile=ca).wrap_socket(line, server_hostname=LOOPBACK) as tls:

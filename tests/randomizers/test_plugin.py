@@ -20,7 +20,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.tiers import execute as verified
 from local_dp.experiments.tiers.execute import Verified
 from local_dp.interaction import Game, Nonadaptive
-from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
@@ -240,6 +240,20 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(protocol, "describe", lambda self, result: {"share": 0.5})
         with pytest.raises(AssertionError, match="describe a hypothesis"):
             conform_protocol(protocol(), clients=500)
+    with monkeypatch.context() as patch:
+        stated = protocol.describe
+
+        def halved(self: LocalProtocol[Any], result: Any) -> dict[str, Any]:
+            data = stated(self, result)
+            low, high = data["interval"]
+            return data | {"interval": [(3 * low + high) / 4, (low + 3 * high) / 4]}
+
+        patch.setattr(protocol, "describe", halved)
+        with pytest.raises(AssertionError, match=r"an interval of 95 % contains the truth in \d+ of 100 runs; by chance"):
+            conform_protocol(protocol(), clients=500)
+        conform_protocol(protocol(), clients=500, runs=0)
+        patch.setattr(protocol, "uncovered", "a reason")
+        conform_protocol(protocol(), clients=500)
     monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
     with pytest.raises(AssertionError, match="its error"):
         conform_protocol(protocol(), clients=500)

@@ -34,6 +34,7 @@ from local_dp.server.remote import Journal, RemoteOracle, path_of
 from local_dp.wire import EVERYBODY, behind, decode, topic
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
 from tests.support.runs.brokers import configured, free_port, mosquitto, needs_mosquitto
+from tests.support.runs.certificates import deployed
 from tests.support.runs.command import command, local_dp, outcome_of
 from tests.support.runs.crowd import Crowd, crowd
 from tests.support.runs.mortal import KilledError, Mortal
@@ -278,15 +279,14 @@ def test_receivers_join_the_shipped_broker(tmp_path: Path) -> None:
         assert local_dp("keys", "create", str(tmp_path / f"{name}.key")).returncode == 0
     for at in ids:
         assert local_dp("keys", "enrol", roster, str(tmp_path / f"client-{at}.key.pub"), "--index", str(at)).returncode == 0
-    configure = ("broker-config", str(folder), "--port", str(port), "--bind", "127.0.0.1", "--roster", roster, "--receivers", "2")
-    assert local_dp(*configure).returncode == 0
+    config = deployed(folder, port, [f"client-{at}" for at in ids], ("server", "receiver-0", "receiver-1"))
 
     def joined(role: str, name: str, *words: str) -> list[str]:
         url = f"mqtts://localhost:{port}?ca={folder / 'ca.crt'}&cert={folder / name}.pem"
         return command(role, "survey", "--seed", "3", "--broker", url, "--run", "tls", "--key", str(tmp_path / f"{name}.key"), *words)
 
     asking = ("--clients", str(2 * GROUP_SIZE), "--joining", "3", "--quorum", "0.004", "--roster", roster, "--journal", str(tmp_path), "--json")
-    with configured(folder / "mosquitto.conf", port):
+    with configured(config, port):
         clients = [
             subprocess.Popen(joined("client", f"client-{at}", "--index", str(at), "--server-key", str(tmp_path / "server.key.pub")), env=environment())
             for at in ids

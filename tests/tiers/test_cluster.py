@@ -168,18 +168,14 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_comparisons_sweeps_and_coverage_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
-    """The tables of `compare` and `coverage` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
+def test_comparisons_and_sweeps_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
+    """The tables of `compare` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
     grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
     assert ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict() == ldp.compare("frequency", **grid).to_dict()
     points = {"epsilon": [1, 2], "clients": [300], "seed": [1, 2], "runs": 20, "only": "olh", "frequency": {"k": [4, 5]}, "parity": {}}
     for address in (two_workers.scheduler_address, ""):
         ldp.sweep(points, out=tmp_path / f"{bool(address)}.parquet", cluster=address, workers=2)
     assert (tmp_path / "True.parquet").read_bytes() == (tmp_path / "False.parquet").read_bytes()
-    typed = ("coverage", "survey", "discrete-laplace", "--epsilon", "1", "--runs", "40", "--json")
-    there, here = (json.loads(local_dp(*typed, *more).stdout) for more in (("--cluster", two_workers.scheduler_address), ()))
-    assert there == here
-    assert len(there["measured"]) > 5
 
 
 def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,9 @@ from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks
+from local_dp.experiments.lab.intervals import quantile
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.loss import ATTO, Loss, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -298,18 +297,6 @@ class DataNoise(Experiment[Point, Measurement]):
             "The published constants are run at the epsilon they were published for; the first table has their true price.",
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(medians))
-
-    def stated(self, scale: Scale) -> list[Stated]:
-        """The intervals of a median and a 90 % quantile of Cauchy errors."""
-        return [_stated(RUNS[scale], share) for share in (0.5, 0.9)]
-
-
-def _stated(trials: int, share: float) -> Stated:
-    def make(generator: np.random.Generator) -> tuple[float, float]:
-        return quantile(np.abs(generator.standard_cauchy(trials)).tolist(), share)[1:]
-
-    exact = quantile_coverage(trials, share, quantile_ranks(trials, share))
-    return Stated("data-noise", f"{share:.0%} quantile of Cauchy errors", trials, math.tan(math.pi * share / 2), make, exact=exact)
 
 
 def _headline(medians: Rows[Medians, Errors]) -> str:

@@ -20,10 +20,9 @@ from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.checks import Claimed, drawn, every, holds, measured, within
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks
+from local_dp.experiments.lab.intervals import quantile
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
@@ -35,7 +34,7 @@ POINTS, TARGET = 256, 100  # the class of the error curves: thresholds on 256 po
 HYPOTHESES = 1024  # the class of the sizes: independent features, one of them better by alpha than all others
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random
 EXPONENT = {"realizable": -1.0, "agnostic": -2.0}  # of alpha in the number of examples
-POOLED = 2000  # thresholds that stand for their law
+
 TRIALS: dict[Scale, int] = {"quick": 400, "full": 2000}
 
 
@@ -195,34 +194,11 @@ class Occam(Experiment[Place, Result]):
         ]
         return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes, headline=_headline(least))
 
-    def stated(self, scale: Scale) -> list[Stated]:
-        return [_quantile_case(TRIALS[scale])]
-
 
 def _within_steps(steps: Ints, generator: np.random.Generator) -> Floats:
     """The distance of thresholds that lie anywhere between the two points they part: a continuous law, as the interval of a quantile needs."""
     away: Floats = np.abs(steps + generator.random(len(steps)) - 0.5)
     return away
-
-
-def _quantile_case(trials: int) -> Stated:
-    """The interval of the quantile with so many trials, drawn from the thresholds of POOLED runs."""
-    steps = Error("agnostic", 0.5, 400, POOLED).steps_off(0)
-
-    def lie_within(distance: float) -> float:
-        """The share of thresholds within a distance of the best."""
-        return float(np.mean(np.clip(np.minimum(distance, steps + 0.5) - np.maximum(-distance, steps - 0.5), 0, 1)))
-
-    truth, beyond = 0.0, float(POINTS)
-    while beyond - truth > 1e-9:
-        middle = (truth + beyond) / 2
-        truth, beyond = (middle, beyond) if lie_within(middle) < 1 - BETA else (truth, middle)
-
-    def make(generator: np.random.Generator) -> tuple[float, float]:
-        return quantile(_within_steps(steps[generator.integers(POOLED, size=trials)], generator).tolist(), 1 - BETA)[1:]
-
-    exact = quantile_coverage(trials, 1 - BETA, quantile_ranks(trials, 1 - BETA))
-    return Stated("occam", "90 % quantile of the excess error", trials, truth, make, exact=exact)
 
 
 def _error_rates(case: str, alpha: float) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 `local-dp experiment planning --full` measures every count of the table in docs/planning.md; some minutes on one core.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -14,7 +14,6 @@ from local_dp.arrays import Floats
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import measured
 from local_dp.experiments.lab.claim import Curve, Experiment, Figure, Finding, Scale, Table, curve
-from local_dp.experiments.lab.coverage.runs import Crowd, Drawn
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Nonadaptive, run
@@ -24,8 +23,10 @@ from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, find_protocol, largest_error
 from local_dp.protocols.planning.ways import plan_of, tolerance_of
 from local_dp.queries.query import Query
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
+from local_dp.tallies import Tally
 
 EPSILONS = (0.1, 1.0, 4.0)
 TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}, "quantiles": {}}  # and their parameters
@@ -34,6 +35,8 @@ TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each
 TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 60_000}
 SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
+BLOCK = 1 << 22  # counts that are drawn at a time
+NARROW = 16  # a tally of so few counts is likely to be drawn more than once
 MADE_UP = 1  # clients of the synthetic population whose law is taken: the law does not depend on how many there are
 
 
@@ -138,18 +141,42 @@ def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, genera
     algorithm = protocol.algorithm(epsilon, MADE_UP)
     if not isinstance(algorithm, Nonadaptive):
         return _within_in_rounds(protocol, epsilon, accuracy, generator)
-    crowds = [Crowd.drawn_from(query, population) for query in algorithm.queries]
+    laws = [(query.randomizer, _report_law(query.randomizer, population.law(query.query))) for query in algorithm.queries]
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
     def count(n: int, runs: int) -> int:
         successes = 0
         for size, share in _sizes(n, runs):
-            people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
-            for (estimate,), times in Drawn(people, algorithm.decode)(generator, share):
-                successes += times * (largest_error(estimate.value, truth) <= accuracy)
+            for tallies, times in _drawn(laws, size, generator, share):
+                result: Any = algorithm.decode(tallies)
+                successes += times * (largest_error(getattr(result, "estimate", result).value, truth) <= accuracy)
         return successes
 
     return count
+
+
+def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
+    """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
+    assert isinstance(randomizer, FiniteChannel)
+    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
+    values = np.flatnonzero(law).tolist()
+    mass = sum(law[v] * np.exp(randomizer.log_probability(reports, np.array([[v + randomizer.domain.low]]), cells)) for v in values)
+    flat: Floats = np.ravel(mass) / np.sum(mass)
+    return flat
+
+
+def _drawn(laws: list[tuple[Any, Floats]], n: int, generator: np.random.Generator, runs: int) -> Iterator[tuple[tuple[Tally, ...], int]]:
+    """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs gave them."""
+    ends = np.cumsum([law.size for _, law in laws])
+    block = max(1, BLOCK // int(ends[-1]))
+    for start in range(0, runs, block):
+        rows = np.concatenate([generator.multinomial(n, law, size=min(block, runs - start)) for _, law in laws], axis=1)
+        times = np.ones(len(rows), dtype=np.int64)
+        if ends[-1] <= NARROW:
+            rows, times = np.unique(rows, axis=0, return_counts=True)
+        for row, count in zip(rows, times.tolist(), strict=True):
+            parts = zip(np.split(row, ends[:-1]), laws, strict=True)
+            yield tuple(Tally(part.reshape(channel.cells, channel.alphabet)) for part, (channel, _) in parts), count
 
 
 def _within_in_rounds(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:

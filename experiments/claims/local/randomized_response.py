@@ -7,13 +7,11 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.laplace import laplace_reports
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
@@ -26,7 +24,7 @@ from local_dp.records import Records
 
 SHARE = 0.3
 LAPLACE, CURATOR = 1.4, 67  # times more and times less than randomized response
-POOLED, NORMAL = 10_000, 1000  # square errors that stand for their law; from so many people on it does not change
+
 Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
 
 
@@ -183,38 +181,6 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
         tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
         return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes, headline=_headline(lines))
-
-    def stated(self, scale: Scale) -> list[Stated]:
-        """Of each mechanism's error at the least n, and of its slope."""
-        points = [point for point in self.points(scale) if isinstance(point, Setting) and point.epsilon == 1.0]
-        return [case for way in self.ways for case in self._stated(way, [(point.n, point.trials) for point in points if point.way == way])]
-
-    def _stated(self, way: str, sizes: list[tuple[int, int]]) -> list[Stated]:
-        pools = {n: self._square_errors(way, n) for n in {min(n, NORMAL) for n, _ in sizes}}
-
-        def row(n: int, trials: int, generator: np.random.Generator) -> Row:
-            squares = resampled(pools[min(n, NORMAL)], trials, generator)
-            return _row(n, predicted(way, 1.0, n) ** 2 * float(squares.mean()), relative_error(squares))
-
-        def error(generator: np.random.Generator) -> tuple[float, float]:
-            found = row(*sizes[0], generator)
-            return found.interval
-
-        def fitted(generator: np.random.Generator) -> tuple[float, float]:
-            return about(*line_slope([row(n, trials, generator) for n, trials in sizes]))
-
-        n, trials = sizes[0]
-        return [
-            Stated(self.name, f"error, {way}", trials, predicted(way, 1.0, n), error),
-            Stated(self.name, f"slope over {len(sizes)} sizes, {way}", trials, SLOPES[way], fitted),
-        ]
-
-    def _square_errors(self, way: str, n: int) -> Floats:
-        """Many square errors, in units of their mean: their law is the same for every epsilon, up to the lattice of reports."""
-        generator, records = np.random.default_rng([n]), _people(n)
-        squares = np.array([(self.ways[way](records, 1.0, generator) - SHARE) ** 2 for _ in range(POOLED)])
-        units: Floats = squares / squares.mean()
-        return units
 
 
 def _row(n: int, mean_square: float, relative: float) -> Row:

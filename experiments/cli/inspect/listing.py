@@ -9,7 +9,7 @@ from typing import Any
 
 from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
-from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.api.declare import argument
 from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import PROTOCOLS
@@ -104,38 +104,7 @@ class Schema:
         SCREEN.tell(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text().rstrip())
 
 
-DEFAULT_SEED = 1
 TABLES = ("fair",)
-
-
-@dataclass(frozen=True)
-class Docs:
-    """Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference.
-
-    The site needs no network and no server. Building it needs the extra `[docs]`.
-    """
-
-    out: Path = option(Path("site"), "Folder for the site; an older site there is replaced", metavar="FOLDER")
-    results: Path = option(Path("results"), "Folder of results, with the figures of the gallery", metavar="FOLDER")
-    gallery: bool = option(
-        True, "With the figures of the experiments; if there are no results, all are run at quick scale first", name="--gallery/--no-gallery"
-    )
-    open: bool = option(True, "Open it in the browser", name="--open/--no-open")
-
-    def __call__(self) -> None:
-        from local_dp.experiments.site.build import build_site, names_in
-
-        if self.gallery and not names_in(self.results):
-            from local_dp.experiments.cli.inspect.experiment import RunExperiment
-
-            RunExperiment(name="all", full=False, seed=DEFAULT_SEED, out=self.results)()  # under two minutes on two cores
-        SCREEN.working("building the site")
-        page = build_site(self.out, self.results if self.gallery else None)
-        SCREEN.tell(f"site: {page}")
-        if self.open:
-            import webbrowser
-
-            webbrowser.open(page.resolve().as_uri())
 
 
 @dataclass(frozen=True)

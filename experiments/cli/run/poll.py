@@ -15,11 +15,10 @@ from local_dp.checks import check_whole
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.operate.broker_config import Authority
 from local_dp.experiments.pages import LOOPBACK, check_installed
 from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.game import EPSILON, TITLE, Game, outlook
-from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
+from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, self_signed, site_of
 from local_dp.experiments.poll.plan import PROTOCOL, Plan
 from local_dp.experiments.poll.questions import Questions, read
 from local_dp.experiments.poll.results import check_out, data_of, text_of, write
@@ -63,7 +62,7 @@ class Ask:
     host: str = option(LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST")
     name: str = option("", "Name or address in the link; default: this machine's address", metavar="NAME")
     port: int = option(0, "Port of the pages; default: a free one", metavar="P")
-    cert: Path | None = option(None, "Certificate and key in PEM; default with --host: a new one, whose fingerprint is printed", metavar="FILE")
+    cert: Path | None = option(None, "Certificate and key in PEM; needed with --host; its fingerprint is printed", metavar="FILE")
     broker: str | None = option(None, "A broker of your own, in place of the embedded one", usual=EMBEDDED, metavar="URL")
     journal: Path | None = option(None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR")
     resume: str = option("", "Continue this poll, which was interrupted", metavar="NAME")
@@ -127,7 +126,9 @@ class Ask:
     def _certificate(self, name: str) -> str:
         """The certificate and its key; empty on loopback, where none is needed. Raises InputError."""
         if self.cert is None:
-            return "" if is_loopback(self.host) else Authority.new().issue("local-dp poll", name)
+            if is_loopback(self.host):
+                return ""
+            raise InputError(f"--host {self.host} needs a certificate; type `{self_signed(name)}`, and give --cert cert.pem")
         with reading(self.cert, "give a PEM file with a certificate and its key"), self.cert.open() as file:
             pem = file.read(_PEM_BYTES)
         context_of(pem)

@@ -1,15 +1,12 @@
 """`data-noise` is shown as it stands; wrong noise in its place is not."""
 
-from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
 from local_dp.experiments.claims.curator.data_noise import EXPERIMENT, Counts, Delta, LocalNoise, Medians, Price, Small
-from local_dp.experiments.lab.coverage.stated import measure_stated
 from tests.support.runs.quick import Quick, Twin
 
 QUICK, EXACT, ADD, LADDER = Quick(EXPERIMENT), CauchyNoise.exact, CauchyNoise.add, Triangles.within
@@ -45,11 +42,3 @@ def test_shown() -> None:
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     QUICK.loses(twin, monkeypatch)
-
-
-def test_stated_intervals_hold_the_truth() -> None:
-    """The intervals of quantiles of Cauchy errors have their exact coverage; with another truth they do not."""
-    for stated in EXPERIMENT.stated("quick"):
-        row = measure_stated(stated, 400, np.random.default_rng(1))
-        assert row["inside"], stated.what
-        assert not measure_stated(replace(stated, truth=0.8 * stated.truth), 400, np.random.default_rng(1))["inside"]

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,7 +15,6 @@ from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import Search, reached_check
@@ -39,7 +37,7 @@ WITHIN = 0.01  # how far from the formula's the gain lies at most: only the size
 LEAST = 9.0  # times fewer clients for 256 sums and more: by the formula 9.96
 CROSS_CHECKED, CROSS_CLIENTS = 16, 3000  # where the baseline, drawn from its law, is run client by client
 TRIALS: dict[Scale, int] = {"quick": 800, "full": 1600}
-POOLED: dict[Scale, tuple[int, ...]] = {"quick": (16,), "full": (16, 256)}  # sizes k whose intervals are measured
+
 DESCENTS: dict[Scale, dict[int, int]] = {"quick": {2: 40, 3: 5, 4: 2}, "full": {2: 60, 3: 20, 4: 10, 5: 5}}  # runs by the number of rules
 OFTEN = 0.95  # of the runs; of 30 and more at seeds 5, 7 and 8 none failed
 
@@ -117,11 +115,6 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
             baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), AggregateOracle(population, np.random.default_rng(drawn), EPSILON))
             apart.append(float(np.mean((baseline - truth) ** 2)))
     return together, apart
-
-
-def _sampled_gain(pools: tuple[list[float], list[float]], trials: tuple[int, int], generator: np.random.Generator) -> tuple[float, float]:
-    together, apart = (resampled(pool, count, generator) for pool, count in zip(pools, trials, strict=True))
-    return ratio(apart, together).stated[1:]
 
 
 def predicted_gain(k: int) -> float:
@@ -252,15 +245,6 @@ class Interaction(Experiment[Place, Result]):
             ],
             headline=lists.headline(counts) if reached.shown else reached.evidence,
         )
-
-    def stated(self, scale: Scale) -> list[Stated]:
-        """The interval of the gain with as many trials as the scale makes, drawn from the square errors of twice as many."""
-        cases, trials = [], TRIALS[scale]
-        for k in POOLED[scale]:
-            pools = _square_errors(k, 2 * trials, 0)
-            sample = partial(_sampled_gain, pools, (trials, math.ceil(trials / _stride(k))))
-            cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0]).value, sample))
-        return cases
 
 
 def _descent_check(descents: Descents) -> Check:
