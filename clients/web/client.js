@@ -204,8 +204,8 @@ export class Client {
    */
   draw(round, place, ask, value, randomizer) {
     const word = randomizer.leading(this.words.word(randomizer.width, round, place));
-    const drawn = { value, word, edge: randomizer.edge(value), total: randomizer.total };
-    return { report: randomizer.sample(value, word, this.cell(ask, randomizer)), drawn };
+    const report = randomizer.sample(value, word, this.cell(ask, randomizer));
+    return { report, drawn: { value, word, edge: randomizer.edge(value), total: randomizer.total } };
   }
 
   /** Of the public coin. @param {import("./wire.js").Ask} ask @param {import("./randomizers/finite.js").Finite} randomizer */
@@ -235,7 +235,7 @@ export class Client {
   }
 
   /**
-   * The answers of earlier visits, by round: the bits that were sent, never the true ones; with the asks, where a page keeps them.
+   * The answers of earlier visits, by round: the bits that were sent, never the true ones; and the asks, where a page keeps them.
    * @returns {Promise<{round: number, nano: number, asks: any[] | undefined, sent: Sent[]}[]>}
    */
   async past() {

@@ -219,7 +219,8 @@ class Script {
     const isWhole = ({ questions }) => [0, questions.length].includes(all.filter(({ round }) => round === 1).length);
     const plays = ({ tab }) => tab.raw.again?.bits, second = all.filter((report) => report.round > 1 || plays(report));
     if (paid(second) > most(({ again }) => again?.epsilon ?? 0)) this.fault(`later rounds cost ${paid(second)}`);
-    if (paid(all) > most(({ questions, again }) => sum(questions.map(({ epsilon }) => epsilon)) + (again?.epsilon ?? 0))) this.fault(`all rounds cost ${paid(all)}`);
+    const whole = ({ questions, again }) => sum(questions.map(({ epsilon }) => epsilon)) + (again?.epsilon ?? 0);
+    if (paid(all) > most(whole)) this.fault(`all rounds cost ${paid(all)}`);
     const firsts = all.filter((report) => report.round === 1 && !plays(report));
     const isDone = ({ tab: { raw } }) => firsts.length === raw.questions.length && firsts.every(({ place, ask: got }) => isOne(got, due(raw, place)));
     if (!second.every((report) => plays(report) || isDone(report))) this.fault("a later round follows other questions than those on its page");

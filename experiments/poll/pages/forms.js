@@ -7,7 +7,7 @@ import { chanceOf, epsilon, ratio } from "./phrases.js";
 
 /** One question with its answers and chances. @param {Question} question @param {number} place @param {import("./shown.js").Again | null} again */
 export function field(question, place, again) {
-  const note = `note-${place}`, follows = again?.question === question.name && `Later your phone may report whether this number is below a threshold (\u03b5 = ${epsilon(again.nano)}).`;
+  const note = `note-${place}`, follows = again?.question === question.name;
   return make(
     "fieldset",
     { "aria-describedby": note },
@@ -15,7 +15,7 @@ export function field(question, place, again) {
     question.kind === "number" ? numeric(question, place) : choices(question, place),
     make("p", { class: "chance", id: note }, chanceOf(question.chance, question)),
     make("p", { class: "soft" }, ratio(question.nano)),
-    ...(follows ? [make("p", { class: "soft" }, follows)] : []),
+    ...(follows ? [make("p", { class: "soft" }, `Later your phone may report whether this is below a threshold (\u03b5 = ${epsilon(again.nano)}).`)] : []),
   );
 }
 

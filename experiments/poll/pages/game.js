@@ -14,16 +14,23 @@ export function dealt({ x, i, b, y }, size) {
   return [`x = ${text(x, size)}, i = ${i}, b = ${b}, label ${y < 0 ? "\u22121" : "+1"}`, `With b = ${b}, the label shows: ${shows}.`];
 }
 
-/** What a round of the game asks, and every report in words, in order; null where it asks nothing. @param {number} bits @param {number} round @param {Map<string, any>} given */
+/**
+ * What a round of the game asks, and every report in words, in order; null where it asks nothing.
+ * @param {number} bits
+ * @param {number} round
+ * @param {Map<string, any>} given by the server
+ */
 export function play(bits, round, given) {
-  const d = BigInt(bits), all = (1n << d) - 1n, [r, free] = [given.get("r"), given.get("free")];
-  if (round === 1) return { query: "masked-index", params: { d }, text: "Round 1: which bit of r does your label show?", labels: [...of(places(all, bits)), "nothing"] };
+  const d = BigInt(bits), all = (1n << d) - 1n, [r, free] = [given.get("r"), given.get("free")], which = [...of(places(all, bits)), "nothing"];
+  if (round === 1) return { query: "masked-index", params: { d }, text: "Round 1: which bit of r does your label show?", labels: which };
   if (round !== 2 || ![r, free].every(vector => typeof vector === "bigint" && vector >= 0n && vector <= all)) return null;
-  const open = places(free, bits), listed = Array.from({ length: 2 ** open.length }, (_, symbol) => `x is ${text(symbol, open.length)}, and the label `);
+  const open = places(free, bits), listed = Array.from({ length: 2 ** open.length }, (_, at) => `x is ${text(at, open.length)}, and the label `);
   return {
     query: "masked-list",
     params: { d, r, free, asked: free },
-    text: `Round 2: with b = 0, what is x at the places ${open.join(", ")}, and does the label fit r = ${text(r, bits)}? With b = 1, which open bit does it show?`,
+    text:
+      `Round 2: with b = 0, what is x at the places ${open.join(", ")}, and does the label fit r = ${text(r, bits)}? ` +
+      "With b = 1, which open bit does it show?",
     labels: [...listed.flatMap(what => [`${what}fits`, `${what}does not fit`]), ...of(open), "nothing"],
   };
 }

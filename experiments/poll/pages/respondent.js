@@ -42,7 +42,7 @@ export class Respondent extends Client {
     this.give(Object.fromEntries(cells));
   }
 
-  /** Answers what the page shows, built from what it shows. It refuses anything else before the record is read. @param {Placed[]} asks @param {number} round */
+  /** Answers what the page shows, built from it. It refuses anything else before the record is read. @param {Placed[]} asks @param {number} round */
   async built(asks, round) {
     const shown = await this.shown(asks, round), isFirst = shown === this.poll.questions;
     const isOne = (/** @type {Placed} */ { place, ask }, /** @type {number} */ at) => {
@@ -54,7 +54,7 @@ export class Respondent extends Client {
     return made.map((each, at) => ({ ...each, question: shown[at] }));
   }
 
-  /** The questions that a round may ask: those on the page, once; then an announced one, within the announced cost. @param {Placed[]} asks @param {number} round */
+  /** What a round may ask: the questions on the page, once; then the announced one, within its cost. @param {Placed[]} asks @param {number} round */
   async shown(asks, round) {
     const { questions, again } = this.poll;
     if (again?.bits) return asks.map(({ ask }) => move(again, round, ask));
@@ -83,17 +83,19 @@ export class Respondent extends Client {
     return made;
   }
 
-  /** All that was sent, by the questions that it answers: in this tab, an earlier visit, or another tab. Answers and coins are in this tab alone. @returns {Promise<Sent[]>} */
+  /** All that was sent, in any tab, by the questions that it answers. Answers and coins are of this tab alone. @returns {Promise<Sent[]>} */
   async told() {
-    return (await this.past()).flatMap(({ round, asks, sent }) => sent.map((each, at) => this.describe(asks?.[at], each, this.drawn.get(round)?.[at]?.drawn ?? null)));
+    const fall = (/** @type {number} */ round, /** @type {number} */ at) => this.drawn.get(round)?.[at]?.drawn ?? null;
+    const past = await this.past();
+    return past.flatMap(({ round, asks, sent }) => sent.map((each, at) => this.describe(asks?.[at], { ...each, drawn: fall(round, at) })));
   }
 
-  /** @param {Question & {cell: number} | undefined} question @param {import("./client/client.js").Sent} sent @param {import("./client/client.js").Drawn | null} drawn @returns {Sent} */
-  describe(question, { ask, report, bits: bytes }, drawn) {
+  /** @param {Question & {cell: number} | undefined} question @param {import("./client/client.js").Sent} sent @returns {Sent} */
+  describe(question, { ask, report, bits: bytes, drawn }) {
     if (!question) return { ...LOST, question: { kind: "labels", labels: [] }, answer: null, bits: bytes, bytes, coin: null };
     const { kind, text } = question, randomizer = /** @type {any} */ (build(question.randomizer, question.randomizer_params));
-    const answer = drawn && (kind === "number" ? this.answers[ask] : kind === "record" ? Number(randomizer.encode(drawn.value)) : kind === "yes-no" ? Number(drawn.value > 0) : drawn.value);
-    const fell = drawn && coin(randomizer, drawn.value, drawn.word);
+    const fell = drawn && coin(randomizer, drawn.value, drawn.word), encoded = kind === "record" && drawn ? randomizer.encode(drawn.value) : drawn?.value;
+    const answer = drawn && (kind === "number" ? this.answers[ask] : kind === "yes-no" ? Number(encoded > 0) : encoded);
     return { text, question, answer, bits: bits(randomizer, report), bytes, meaning: meaning(randomizer, question, report, question.cell), coin: fell };
   }
 }

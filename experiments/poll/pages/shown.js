@@ -1,4 +1,4 @@
-/** The questions as the page shows them, and the asks that it builds from them. Of a query or a randomizer, the server gives no parameter that is not on the screen. */
+/** The questions as the page shows them, and the asks that it builds from them alone: a server gives no parameter that is not on the screen. */
 
 import { InputError, build, buildQuery, verify } from "./client/index.js";
 import { rowOf, schemaOf } from "./client/record.js";
@@ -16,7 +16,7 @@ import { chance } from "./methods.js";
 /** @typedef {{name: string, text: string, kind: Kind, labels: string[], low: number, high: number}} Words what is on the screen; `name` of its column */
 /** @typedef {{nano: number, chance: import("./methods.js").Chance}} Cost computed here, in nano-nats */
 /** @typedef {Asked & Words & Cost} Question `labels` of the answers, by their value where it is yes or no; `low` and `high` of a number */
-/** @typedef {{epsilon: number, nano: number, question?: string, bits?: number, rule?: string}} Again the number that may be asked about once more; or the game */
+/** @typedef {{epsilon: number, nano: number, question?: string, bits?: number, rule?: string}} Again the number asked about once more; or the game */
 /** @typedef {{run: string, server: string, title: string, open: boolean, questions: Question[], again: Again | null, cost: number}} Poll */
 
 const STEPS = 65536n;
@@ -88,7 +88,7 @@ export function written({ query, query_params: params, randomizer, randomizer_pa
   return JSON.stringify([query, sorted(params), randomizer, sorted(law)], plain);
 }
 
-/** The poll as the page shows it, with the cost of all that may be asked. Throws InputError or RefusedError. @param {any} given by the server @returns {Poll} */
+/** The poll as the page shows it, with the cost of all that may come. Throws InputError or RefusedError. @param {any} given by the server @returns {Poll} */
 export function pollOf({ run, server, title, open, questions, again }) {
   check(isClear(title), "it has no title");
   check(Array.isArray(questions) && (questions.length > 0) === !again?.bits, "it has neither questions nor a game, or both");
