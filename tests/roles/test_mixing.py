@@ -201,7 +201,7 @@ def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
 
 @pytest.mark.parametrize("will", [False, True])
 def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
-    """The broker says that it is gone while it waits for mute clients, or it does so itself where it is interrupted: two seconds later the round is over, under its quorum, long before its deadline."""
+    """While it waits for mute clients the broker says that it is gone, or it does so itself when interrupted: two seconds later the round is over."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
     world.mute = set(range(PEOPLE))
 
