@@ -152,9 +152,11 @@ def test_an_interrupted_client_says_no_goodbye() -> None:
 
     here, there = socket.socketpair()
     with scripted((said(WELCOME), granted())) as (address, received), here:
+        messages = BlockingBus(address, "c", ["t"], line=here, hung_up=interrupt).messages(5.0)
+        assert finish(anext(messages)) is CONNECTED
         there.close()
         with pytest.raises(KeyboardInterrupt):
-            _client(address, 2, line=here, hung_up=interrupt)
+            finish(anext(messages))
     assert b"\xe0\x00" not in b"".join(received)
 
 

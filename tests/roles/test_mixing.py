@@ -199,8 +199,9 @@ def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
     assert refused.value.code == "not-shuffled"
 
 
-def test_a_shuffler_that_dies_ends_the_round() -> None:
-    """The broker says that it is gone while it waits for mute clients: two seconds later the round is over, under its quorum, long before its deadline."""
+@pytest.mark.parametrize("will", [False, True])
+def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
+    """While it waits for mute clients the broker says that it is gone, or it does so itself when interrupted: two seconds later the round is over."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
     world.mute = set(range(PEOPLE))
 
@@ -211,15 +212,25 @@ def test_a_shuffler_that_dies_ends_the_round() -> None:
         def die() -> None:
             assert world.mixing is not None
             world.mixing.cancel()
-            world.broker.route(Delivery(*relay.will(RUN, NAME, NAME, UNSIGNED)))
+            if will:
+                world.broker.route(Delivery(*relay.will(RUN, NAME, NAME, UNSIGNED)))
 
         loop.call_later(5.0, die)
-        with pytest.raises(QuorumError, match="closed with 0 of 60 replies"):
+        with pytest.raises(QuorumError, match=r"closed with 0 of 60 replies, .*: 60 left \(shuffler\); start"):
             await oracle.answer((survey_query(PEOPLE),))
         return loop.time() - began
 
     assert 5.0 < world.play(ask) < 8.0
     assert world.coordinator.counts.missing == PEOPLE
+
+
+def test_a_shuffler_at_work_answers_no_roll() -> None:
+    """The server closes its round before the shuffler does: that is a matter of its deadline, and not of a reply that is lost."""
+    world = World(Rows(yes_records(PEOPLE)))
+    world.coordinator.terms = Terms(16.0, 1.0)
+    world.mute = {0}
+    with pytest.raises(QuorumError, match=r": 60 present but silent \(shuffler\); give it a longer --deadline$"):
+        survey(world)
 
 
 def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
