@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from local_dp.bus import broker as broker_module
 from local_dp.bus import mosquitto
 from local_dp.bus.broker import SETTING, USER, EmbeddedBroker
-from local_dp.bus.children import environment
+from local_dp.bus.children import environment, python
 from local_dp.bus.door import packed
-from local_dp.errors import InputError
+from local_dp.errors import BusError, InputError
 from tests.support.runs.brokers import needs_mosquitto
 from tests.support.runs.command import outcome_of
 
@@ -99,6 +100,24 @@ async def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < latest
         await asyncio.sleep(0.05)
+
+
+def test_a_broker_that_is_killed_at_its_first_start_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends by itself then is an error: it would end so again."""
+    monkeypatch.setattr(broker_module, "_PAUSE", 0.0)
+    ends = ["import os; os.kill(os.getpid(), 9)", "raise SystemExit(1)"]
+    monkeypatch.setattr(broker_module, "python", lambda *words: [sys.executable, "-I", "-S", "-c", ends.pop(0)] if ends else python(*words))
+
+    async def life() -> None:
+        broker = EmbeddedBroker(tmp_path)
+        await broker.start()
+        await _until(lambda: broker.name == "amqtt")
+        await broker.stop()
+        ends.append("raise SystemExit(1)")
+        with pytest.raises(BusError, match="did not start"):
+            await EmbeddedBroker(tmp_path).start()
+
+    asyncio.run(life())
 
 
 def test_amqtt_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
