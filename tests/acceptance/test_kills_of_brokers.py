@@ -1,4 +1,4 @@
-"""Class 20, the broker of a run, of a shuffler and of a poll: killed with -9 at random moments, the run's own or one that comes back at its port."""
+"""Test 21, the brokers of servers, shufflers and polls: killed with -9 at random moments, the run's own or one that comes back at its port."""
 
 import asyncio
 import json
@@ -154,7 +154,7 @@ def test_a_killed_broker_loses_no_run(kills: int, kind: str, options: tuple[str,
     with _kind(kind, tmp_path, monkeypatch) as (external, named):
         done, runs, longest = _until(kills, play)
     what = "a shuffler's" if options else "a server's"
-    figure("class 20", f"{done} kills of {what} broker, {kind}, in {runs} runs: 0 lost, 0 changes, the longest took {longest:.0f} s")
+    figure(21, f"{done} kills of {what} broker, {kind}, in {runs} runs: 0 lost, 0 changes, the longest took {longest:.0f} s")
 
 
 async def _answer(person: Person, link: str, records: Records) -> None:
@@ -214,4 +214,4 @@ def test_a_killed_broker_loses_no_poll(kills: int, kind: str, tmp_path: Path, mo
 
     with _kind(kind, tmp_path, monkeypatch) as (external, named):
         done, runs, longest = _until(kills, play)
-    figure("class 20", f"{done} kills of a poll's broker, {kind}, in {runs} polls: 0 lost, 0 changes, the longest took {longest:.0f} s")
+    figure(21, f"{done} kills of a poll's broker, {kind}, in {runs} polls: 0 lost, 0 changes, the longest took {longest:.0f} s")
