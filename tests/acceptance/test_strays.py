@@ -279,7 +279,7 @@ LISTENERS = {  # where this project listens, and why no stranger fills it
     "clients/fleet.py": {"start_unix_server"},  # in a folder that others cannot enter
     "experiments/watch/server.py": {"create_server"},  # the test above
     "experiments/poll/place.py": {"create_server"},  # tests/poll/test_attacks.py: floods of silent connections
-    "experiments/bench/runs.py": {"create_server"},  # finds a free port, and closes
+    "experiments/bench/fleets.py": {"create_server"},  # finds a free port, and closes
 }
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from local_dp.errors import BusError
-from local_dp.experiments.bench import bare_clients
+from local_dp.experiments.bench import bare_clients, cases, commands, fleets
 from local_dp.experiments.bench import peers as bench_peers
-from local_dp.experiments.bench import runs as bench_runs
 from local_dp.experiments.bench.bare_clients import Fleet
+from local_dp.experiments.bench.cases import Speed
 from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import oracles
@@ -91,24 +91,23 @@ _LARGE = 200 << 20  # bytes
 def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
     """A process that starts another lends it its own peak, which is none of the command's; a command that fails has no speed."""
     values = np.ones(_LARGE, dtype=np.uint8)
-    seconds, mebibytes = bench_runs._command(["-c", "import numpy"])
+    seconds, mebibytes = commands._command(["-c", "import numpy"])
     assert values.all()
     assert 0 < seconds < 60
     assert 10 < mebibytes < 100
     with pytest.raises(BusError, match=r"ended with exit code 3; run it alone to see why"):
-        bench_runs._command(["-c", "raise SystemExit(3)"])
+        commands._command(["-c", "raise SystemExit(3)"])
 
 
 @pytest.mark.long
 def test_bare_clients_join_and_answer() -> None:
     """What client processes stand beside by the embedded broker too: seconds until they are there, those of a round, and the size of one."""
-    for speed in bench_runs._processes(2, EMBEDDED):
-        assert speed.reference is not None, speed.what
-        assert speed.reference > 0
+    for fleet in fleets.beside_bare(2, EMBEDDED):
+        assert min(fleet.ready, fleet.round, fleet.memory) > 0
 
 
 def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> None:
-    assert bench_runs._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
+    assert fleets._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
 
 
 @pytest.mark.long
@@ -118,21 +117,33 @@ def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFix
     assert "2 of 2 could not join" in capfd.readouterr().err
 
 
-def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each round with stores beside one without, how many times as long it takes, and the verdict."""
-    with_stores = {"processes": [0.13, 0.26, 0.12], "hosts": [0.15, 0.16, 0.1]}
-    monkeypatch.setattr(bench_runs, "_seconds", lambda clients, tier, broker, stores: with_stores[tier].pop() if stores else 0.1)
-    done = local_dp("bench", "--stores", "--processes", "7")
-    assert done.returncode == 0, done.stderr
-    output = " ".join(done.stdout.split())
-    assert "7 client processes" in output
-    assert (output.count("meets"), output.count("misses")) == (1, 1)
+def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time beyond what is asked misses, a rate below it does; each value, its reference and the verdict are printed."""
+    help_, rate = "--help", "binary-rr, k = 2: clients"
+    rows = [Speed(help_, 1.9, "s", 1.0), Speed(help_, 2.1, "s", 1.0), Speed(rate, 3.0, "million/s", 1.0), Speed(rate, 1.0, "million/s", 1.0)]
+    assert [row.meets for row in rows] == [True, False, True, False]
+    monkeypatch.setattr(cases, "all_speeds", lambda processes: rows[:2])
+    done = local_dp("bench")
+    assert (done.returncode, done.stdout.count("meets"), done.stdout.count("misses")) == (0, 1, 1)
+    assert json.loads(local_dp("bench", "--json").stdout)[1]["asked"] == 2.0
+
+
+@pytest.mark.slow
+def test_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that needs no large table, no cluster and no process; its name is one that something is asked of, and no other."""
+    monkeypatch.setattr(cases, "table_speeds", list)
+    monkeypatch.setattr(cases, "cluster_speeds", list)
+    monkeypatch.setattr(cases, "fastest", lambda arguments: (1.0, 50.0))
+    monkeypatch.setattr(cases, "with_stores", lambda clients, tier, broker: (1.0, "s", 1.0))
+    names = [speed.what for speed in cases.all_speeds(0)]
+    left = ("client processes", "survey of", "survey, 10^9")
+    assert names == [what for what in cases.ASKED if not what.startswith(left)]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("stores", [False, True])
 def test_a_round_is_measured(stores: bool) -> None:
-    assert 0 < bench_runs._seconds(20, "hosts", EMBEDDED, stores) < 20
+    assert 0 < fleets._seconds(20, "hosts", EMBEDDED, stores) < 20
 
 
 ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: server", 3.0, {})]

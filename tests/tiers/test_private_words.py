@@ -16,7 +16,7 @@ from local_dp.clients.fleet import Fleet
 from local_dp.clients.helper import warm_up
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.errors import BusError
-from local_dp.experiments.bench import runs as bench_runs
+from local_dp.experiments.bench import fleets
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise
 from local_dp.protocols.surveys.survey import Survey
@@ -118,8 +118,8 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pyte
         time.sleep(1.0)
         return [1.0]
 
-    monkeypatch.setattr(bench_runs, "_member_sizes", slowly)
+    monkeypatch.setattr(fleets, "_member_sizes", slowly)
     started = time.perf_counter()
-    fleet = bench_runs._fleet(2, EMBEDDED)
+    fleet = fleets._fleet(2, EMBEDDED)
     assert fleet.ready + fleet.round <= time.perf_counter() - started - 1.0
     assert fleet.memory == 1.0

@@ -119,13 +119,10 @@ HOME = "local_dp.experiments.bench"
 class Bench:
     """Measures the speeds of this machine beside references of the same run.
 
-    Randomizers, the curator, attacks, the population tier, hosts, client processes and messages.
-
-    Takes five to ten minutes.
+    Commands, tables, randomizers, client processes, stores, messages and the curator. Takes some five minutes.
     """
 
-    processes: int = option(1000, "The larger number of client processes; 0 leaves processes out", metavar="N")
-    stores: bool = option(False, "Measure stores instead: rounds with stores and without")
+    processes: int = option(1000, "Number of client processes; 0 leaves them out", metavar="N")
     as_json: bool = json_option("the figures")
     peers: bool = option(False, "Measure other libraries instead: speeds, variances, exact losses (pip install 'local-dp[peers]')")
     plot: Path | None = option(None, "With --peers, draw the speeds, as .png, .svg or .pdf", metavar="FILE")
@@ -141,11 +138,7 @@ class Bench:
             rows = peer_rows(self.plot)
             SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width()))
             return
-        from local_dp.experiments.bench.speeds import as_rows, describe_speeds
+        from local_dp.experiments.bench.cases import all_speeds, as_rows, describe_speeds
 
-        if self.stores:
-            from local_dp.experiments.bench.runs import store_speeds as measured
-        else:
-            from local_dp.experiments.bench.speeds import all_speeds as measured
-        speeds = measured(self.processes)
+        speeds = list(all_speeds(self.processes))
         SCREEN.tell(json.dumps(as_rows(speeds)) if self.as_json else describe_speeds(speeds, screen_width()))
