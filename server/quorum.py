@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # runs in memory do not import the wire
 
 GRACE = 2.0  # seconds that a member on this machine must have been gone before a round stops waiting for it
 _NAMED, _TEXT = 3, 500  # members in a message, and characters of a client's text
-_SIZE = "read the broker's log, and raise its max_packet_size and message_size_limit to more than 1 MiB"  # as `broker-config` has it
+_SIZE = "read the broker's log, and raise its max_packet_size and message_size_limit to more than 1 MiB"
 CAUSES = {  # of clients without an answer: what so many did, and what to do; in the order of a message
     "absent": ("never joined", "start them, or read their messages"),
     "gone": ("left", "start them again"),
