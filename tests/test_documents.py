@@ -38,6 +38,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "uv pip install -r oldest.txt": "needs uv",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
+    "scripts/rooms": "a part of scripts/check",
     "scripts/features": "a list to compare, of no use here",
     "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
     "scripts/mutants": "the mutation run: some minutes",
