@@ -24,7 +24,7 @@ CAUSES = {  # of clients without an answer: what so many did, and what to do; in
     "unasked": ("not asked, as the broker cuts the server off", _SIZE),
     "unheard": ("present, but no reply arrives", f"{_SIZE}, or correct its access rules"),
     "silent": ("present but silent", "give it a longer --deadline"),
-    "away": ("out of reach", ""),  # the bus gives the reason
+    "away": ("out of reach", "start the clients' broker"),  # or what the bus gives as its reason
     "": ("missing behind a relay", "give it a longer --deadline"),
 }
 
@@ -103,7 +103,7 @@ def _why(part: "Part", round: "Round") -> str:
         names.setdefault(lack.cause, []).append(lack.name)
     causes = [cause for cause in CAUSES if counts[cause]]
     numbers = [f"{counts[cause]:,} {CAUSES[cause][0]}{named(names.get(cause, ()))}" for cause in causes]
-    advice = dict.fromkeys(CAUSES[cause][1] or round.trouble for cause in causes)
+    advice = dict.fromkeys((cause == "away" and round.trouble) or CAUSES[cause][1] for cause in causes)
     return "; ".join(filter(None, (", ".join(numbers), round.rejections, "; ".join(advice))))
 
 

@@ -111,8 +111,13 @@ class Relay(ABC):
                     return
                 if isinstance(message, Request):
                     await self._heard(message, requests)
-                elif message is not None and self._ready and not (isinstance(message, Roll) and message.missing and self._asked not in self._said):
+                elif message is not None and self._ready and not (self._works and isinstance(message, Roll) and message.missing):
                     await self._hello()
+
+    @property
+    def _works(self) -> bool:
+        """Whether it plays a round. It then answers no roll that names it: a server would take a hello for the sign that an answer was lost."""
+        return self._asked > 0 and self._asked not in self._said
 
     def _read(self, delivery: Delivery) -> Request | Roll | End | None:
         try:

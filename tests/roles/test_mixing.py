@@ -249,3 +249,23 @@ def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     assert not any(isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.seen)
     with pytest.raises(InputError, match=f"reports of run '{RUN}' were passed on before"):
         passed.check()
+
+
+def test_a_shuffler_without_work_answers_the_roll() -> None:
+    """Its first hello is lost: it comes again at the roll that names it, before the first round."""
+    lost = list[Delivery]()
+
+    def fate(delivery: Delivery) -> int:
+        first = "/hello/shuffler/" in delivery.topic and not lost
+        lost.extend([delivery] * first)
+        return int(not first)
+
+    world = World(Rows(yes_records(PEOPLE)), fate=fate)
+
+    async def ask(oracle: RemoteOracle) -> int:
+        assert world.coordinator.members.present == PEOPLE
+        (tally,) = await oracle.answer((survey_query(PEOPLE),))
+        return tally.n
+
+    assert world.play(ask) == PEOPLE
+    assert lost
