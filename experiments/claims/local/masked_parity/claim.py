@@ -58,7 +58,7 @@ CLIENTS: dict[str, Callable[[int, float, float], int]] = {
     ONE_ROUND: masked_parity_one_round_clients,
     CURATOR: masked_parity_curator_clients,
 }
-# what the counts are of the formulas' (`runs.CLIENTS`): 0.97 to 1.03, listed 1.00 to 1.08, clamped 0.65 to 0.71 and the curator's 0.90 to 0.99, as
+# what the counts are of the formulas' (`CLIENTS`): 0.97 to 1.03, listed 1.00 to 1.08, clamped 0.65 to 0.71 and the curator's 0.90 to 0.99, as
 # measured by `local-dp experiment masked-parity --full --seed 1`
 LOW, HIGH = 0.95, 1.05
 BANDS = dict.fromkeys(LABELS, (LOW, HIGH)) | {LISTED: (0.97, 1.1), CLAMPED: (0.62, 0.74), CURATOR: (0.87, 1.0)}
