@@ -50,8 +50,7 @@ LONG = {  # a command, and those that it needs beside it; `{files}` is a folder 
     "receivers": f"server survey {_ON} --clients 2 --seed 1 --journal . --receivers 1 | client survey {_ON} --index 0 | client survey {_ON} --index 1",
     "host": f"host {_SGD} {_ON} --clients 60 --seed 1 --store kept/a.store",
     "host in rounds": f"host {_SGD} {_ON} --clients 60 --seed 1 --store kept/a.store | server {_SGD} {_ON} --clients 60 --seed 1 --journal .",
-    "client": f"client survey --question 'x == 1' --missing no {_ON} --index 0 --private"
-    " --records {files}/one.csv --schema {files}/schema.json --store kept/a.store",
+    "client": f"client survey --question 'x == 1' {_ON} --index 0 --seed 1 --records {{files}}/one.csv --store kept/a.store",
     "shuffler": f"shuffler {_ON} --clients 100",
     "poll": "poll Really? --journal .",
     "poll demo": "poll Really? --demo 200 --seed 1 --journal .",
@@ -89,7 +88,6 @@ class Field:
         self.folder, self._stack, self._runs, self._url, self._cluster = folder, stack, 0, "", ""
         (folder / "t.csv").write_text("a\n" + "\n".join(map(str, range(18, 90))) + "\n")
         (folder / "one.csv").write_text("x\n1\n")
-        (folder / "schema.json").write_text('{"x": "number"}')
         (folder / "grid.toml").write_text("epsilon = [0.5, 1]\nclients = [1000, 2000]\nseed = [1, 2]\nruns = 2000\n[frequency]\nk = [8, 16]\n")
 
     def url(self) -> str:
