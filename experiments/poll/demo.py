@@ -16,6 +16,7 @@ from local_dp.experiments.poll.game import Game
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.web import Refused
+from local_dp.experiments.tiers.over_bus import end
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
@@ -67,12 +68,16 @@ class Demo:
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
         sizes = hosts(self.people)
-        async with asyncio.TaskGroup() as tasks:
+        tasks = set[asyncio.Task[None]]()  # a TaskGroup cancels each only once, and one that is connecting may swallow that
+        try:
             for size in sizes:
                 key = new_key()
                 with suppress(Refused):  # people who joined may have taken the last places
-                    tasks.create_task(self._answer(address, key, give(public(key), size)))
+                    tasks.add(asyncio.create_task(self._answer(address, key, give(public(key), size))))
                 await asyncio.sleep(TAKES / len(sizes))
+            await asyncio.gather(*tasks)
+        finally:
+            await end(tasks)
 
     async def _answer(self, address: Address, key: bytes, place: Place) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
