@@ -69,6 +69,13 @@ def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
         raise InputError(f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}") from None
 
 
+def interrupted(error: BaseException | None) -> bool:
+    """Whether an interrupt caused this error: of one that comes while a class is made, Python makes a RuntimeError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
     """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of more than 40 the first ten and how to list all."""
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local_dp.errors import InputError, RefusedError, unknown
+from local_dp.errors import InputError, RefusedError, interrupted, unknown
 
 T = TypeVar("T")
 _SHOWN = 300  # characters of an error in a package
@@ -75,9 +75,9 @@ class Registry(Mapping[str, type[T]]):
             raise self._unknown(unknown(f"there is no {self.noun} named", name, self, f"local-dp {self.group.rpartition('.')[2]}"))
         try:
             kind = point.load()
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # the code is somebody else's, and may raise anything while it is imported
+            if interrupted(error):
+                raise
             cause = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
             raise self._unknown(f"the package that offers {name!r} cannot be imported: {cause}; reinstall or remove it") from error
         if not (isinstance(kind, type) and issubclass(kind, self.base)):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
+from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError, interrupted
 from local_dp.experiments.text.screen import CLOSED_PIPE, SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
@@ -30,8 +30,13 @@ def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
     with _orderly() as ended:
         try:
-            with SCREEN:
-                code = _run()
+            try:
+                with SCREEN:
+                    code = _run()
+            except Exception as error:
+                if not interrupted(error):
+                    raise
+                raise KeyboardInterrupt from None
         except LocalDPError as error:
             SCREEN.complain(getattr(error, "plain", str(error)))
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

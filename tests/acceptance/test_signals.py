@@ -162,7 +162,7 @@ def _lengths(field: Field, text: str, folder: Path) -> tuple[float, int | None]:
             victim.close()
 
 
-PLACES = ("finalizer", "weak reference", "exec", "cleanup", "foreign code")
+PLACES = ("finalizer", "weak reference", "exec", "class", "cleanup", "foreign code")
 MOMENT = """
 import os, signal, sys, time, weakref
 from local_dp.experiments.cli import main
@@ -188,6 +188,8 @@ def play():
                 send()
             finally:
                 send()
+        elif place == "class":
+            type("Made", (), {"field": type("Field", (), {"__set_name__": send})()})
         elif place == "foreign code":
             main._PATIENCE = 0.0
             try:
