@@ -20,11 +20,11 @@ try:
 except ImportError:
     raise ImportError("local_dp.sklearn needs scikit-learn 1.6 or newer; install it: pip install 'local-dp[examples]'") from None
 
+from local_dp.api.functions import run
+from local_dp.api.result import Result
+from local_dp.api.tables import ends_of
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
-from local_dp.experiments.api.functions import run
-from local_dp.experiments.api.result import Result
-from local_dp.experiments.api.tables import ends_of
 from local_dp.records import Records
 
 __all__ = ["FitError", "LocalClassifier", "LocalKMeans", "LocalRegressor"]

@@ -41,7 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
     for name in TOP:
         files.append(File.generated(config, name, content=(ROOT / name).read_text()))
     rooms = (path.stem for path in (ROOT / "local_dp").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
-    for room in (*sorted(room for room in rooms if not room.startswith("_") and room != "experiments"), "experiments.api", "experiments.tiers"):
+    for room in sorted(room for room in rooms if not room.startswith("_") and room not in ("cli", "experiments", "text")):
         name = f"local_dp.{room}"
         files.append(File.generated(config, f"reference/{name}.md", content=f"# {name}\n\n::: {name}\n"))
     return files

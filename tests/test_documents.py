@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from local_dp.experiments.cli.commands import APP, COMMANDS
+from local_dp.cli.commands import APP, COMMANDS
 from local_dp.experiments.lab.runner import run_experiments
 from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 from tests.support.inputs.plugins import plugged_in, plugin_site

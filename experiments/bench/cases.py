@@ -24,10 +24,6 @@ from local_dp.curator.query_release.synthetic import ConcentratedRounds, Mwem
 from local_dp.draws import Draws
 from local_dp.experiments.bench.commands import RUN, asked_of, bare_of, fastest, table_of
 from local_dp.experiments.bench.fleets import beside_bare, local_broker, with_stores
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.text.layout import table
-from local_dp.experiments.text.screen import SCREEN
-from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle, Rounds
 from local_dp.loss import approximate
 from local_dp.noise import COINS, Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, cells_of, fitting
@@ -40,7 +36,11 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Place, Roster
+from local_dp.server.pages import LOOPBACK
 from local_dp.server.quorum import Terms
+from local_dp.simulation.cluster import Cluster, ClusterOracle, Rounds
+from local_dp.text.layout import table
+from local_dp.text.screen import SCREEN
 from local_dp.verification.audit import audit
 from local_dp.verification.black_box import NUMBERS
 from local_dp.wire import SERVER, Hello, Reply, decode, encode, topic

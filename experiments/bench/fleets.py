@@ -15,15 +15,15 @@ from statistics import median
 
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proportional_size
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.over_bus import over_bus
-from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
+from local_dp.simulation.execute import execute
+from local_dp.simulation.over_bus import over_bus
+from local_dp.simulation.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.tallies import Estimate, Tally
 
 _TURNS, _ROUNDS, _EPSILON = 3, 6, 6.0

@@ -22,10 +22,10 @@ from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, Variance, installed, peers, prelude, variances
 from local_dp.experiments.peers.privacy import Claim, claims
-from local_dp.experiments.text.layout import table
-from local_dp.experiments.text.screen import SCREEN
 from local_dp.noise import KeyedNoise
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.text.layout import table
+from local_dp.text.screen import SCREEN
 
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for

@@ -6,8 +6,8 @@ from textwrap import fill as wrap
 from typing import Any
 
 from local_dp.experiments.lab.claim import Check, Curve, Figure, Regions, Table
-from local_dp.experiments.text.layout import EXPONENT, typeset
 from local_dp.foreign import shown
+from local_dp.text.layout import EXPONENT, typeset
 
 _MARKS = {"measured": "markers are measured", "theory": "lines without markers are computed", "bound": "dashed lines are proven"}
 

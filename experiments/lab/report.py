@@ -19,8 +19,8 @@ from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
 from local_dp.experiments.lab.store import write_text
 from local_dp.experiments.lab.stored import RESULTS, Results, StoredCheck, StoredFigure, StoredTable, drawing, read_results
 from local_dp.experiments.lab.style import COLOURS, INK, MUTED, PAPER, RULE
-from local_dp.experiments.text.layout import marked, typeset
 from local_dp.foreign import shown
+from local_dp.text.layout import marked, typeset
 
 NOT_RUN = "not run"
 SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}

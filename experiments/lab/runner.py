@@ -18,8 +18,8 @@ from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
 from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
 from local_dp.experiments.lab.style import DEFAULT, Drawing
-from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
-from local_dp.experiments.tiers.pool import ENVIRONMENT, pool
+from local_dp.simulation.cluster import Cluster, died_over_and_over
+from local_dp.simulation.pool import ENVIRONMENT, pool
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
 

@@ -22,8 +22,8 @@ from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.stored import RESULTS
 from local_dp.experiments.lab.style import DEFAULT, Drawing
-from local_dp.experiments.text.layout import as_csv
-from local_dp.experiments.tiers.installation import provenance
+from local_dp.simulation.installation import provenance
+from local_dp.text.layout import as_csv
 
 Key = tuple[int, str]
 _OURS = "local_dp"

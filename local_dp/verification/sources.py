@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OURS = "local_dp"
-_ROLES = ("server", "experiments")  # of ours: no answer depends on them
+_ROLES = ("api", "cli", "experiments", "server", "simulation", "text")  # of ours: no answer depends on them
 
 
 def code_digest(kinds: Iterable[type]) -> bytes:

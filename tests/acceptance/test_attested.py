@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from local_dp.api.show import summary
 from local_dp.bus.memory import MemoryBroker
+from local_dp.cli.operate.keys import private_key
 from local_dp.errors import InputError
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.cli.operate.keys import private_key
-from local_dp.experiments.tiers import outcome as outcomes
-from local_dp.experiments.tiers.outcome import as_data, stamp_of
-from local_dp.experiments.watch.events import Scene
 from local_dp.sealing import KEY
 from local_dp.server.members import Members, Roster
+from local_dp.server.watch.events import Scene
+from local_dp.simulation import outcome as outcomes
+from local_dp.simulation.outcome import as_data, stamp_of
 from local_dp.wire import Hello
 from tests.support.runs.brokers import embedded
 from tests.support.runs.command import enrolled, local_dp
@@ -135,8 +135,6 @@ def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(members: 
 
 def test_what_needs_no_key_pays_for_none() -> None:
     for words in (["--help"], ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"]):
-        code = (
-            f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"
-        )
+        code = f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.cli.main import main; main()\nexcept SystemExit:\n    pass\n"
         done = subprocess.run([sys.executable, "-c", code + "print({'nacl'} & set(sys.modules))"], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "set()"

@@ -8,13 +8,13 @@ import pytest
 
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.experiments.tiers import execute, over_bus
-from local_dp.experiments.tiers.settings import SECRET_BITS, TIERS, Randomness, Settings
 from local_dp.noise import COINS, Draw
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
+from local_dp.simulation import execute, over_bus
+from local_dp.simulation.settings import SECRET_BITS, TIERS, Randomness, Settings
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, encode, topic
 from tests.support.effort import Effort
 from tests.support.inputs.builders import RUN, SEED, survey_query

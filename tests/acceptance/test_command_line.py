@@ -17,8 +17,8 @@ import pytest
 
 from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.experiments.cli.commands import APP
-from local_dp.experiments.cli.main import INTERRUPTED
+from local_dp.cli.commands import APP
+from local_dp.cli.main import INTERRUPTED
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.figures import figure
 from tests.support.long import short

@@ -15,21 +15,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from local_dp.api.result import Result, pictured
 from local_dp.bounds.attacks import Influence, influence_of
 from local_dp.bounds.tails import mean_tail
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
+from local_dp.cli.fields import show
+from local_dp.cli.main import DEGRADED
+from local_dp.cli.run.join import Show
 from local_dp.clients.member import filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import QuorumError
-from local_dp.experiments.api.result import Result, pictured
-from local_dp.experiments.cli.fields import show
-from local_dp.experiments.cli.main import DEGRADED
-from local_dp.experiments.cli.run.join import Show
-from local_dp.experiments.tiers.outcome import IMPOSSIBLE, Outcome, as_data, judged
-from local_dp.experiments.tiers.over_bus import outcome_of
-from local_dp.experiments.tiers.settings import Randomness, Settings
-from local_dp.experiments.watch.events import Scene
 from local_dp.interaction import Nonadaptive
 from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.frequency import Frequency
@@ -39,6 +35,10 @@ from local_dp.server.losses import ALPHA, LEAVES, LOSS, TESTS, Unanswered, losse
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import Journal, RemoteOracle
+from local_dp.server.watch.events import Scene
+from local_dp.simulation.outcome import IMPOSSIBLE, Outcome, as_data, judged
+from local_dp.simulation.over_bus import outcome_of
+from local_dp.simulation.settings import Randomness, Settings
 from local_dp.tallies import Estimate, Tally
 from local_dp.wire import Account, Gone, Reply, Request, decode, encode, topic
 from tests.support.figures import figure
@@ -46,7 +46,7 @@ from tests.support.inputs.builders import RUN, SEED, role, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
 
 PEOPLE, GROUP = 60, 20
-SCHEMA = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
+SCHEMA = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
 SURVEY = Survey(question="yes == 1")
 
 

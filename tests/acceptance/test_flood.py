@@ -17,9 +17,6 @@ from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.mqtt import MqttBus
-from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.over_bus import over_bus
-from local_dp.experiments.tiers.settings import OnProgress, Randomness, Settings
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Rows
@@ -33,6 +30,9 @@ from local_dp.server.members import BURST, EACH, LEAVES, OPENED_BURST, PAUSE, Pl
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.remote import RemoteOracle
+from local_dp.simulation.outcome import Outcome
+from local_dp.simulation.over_bus import over_bus
+from local_dp.simulation.settings import OnProgress, Randomness, Settings
 from local_dp.tallies import Estimate, Tally
 from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
 from tests.support.adversaries.flooding import flood

@@ -21,8 +21,8 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Finding, Table
 from local_dp.experiments.lab.report import build_pages
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
-from local_dp.experiments.text.screen import Screen
 from local_dp.foreign import LONGEST, Place, shown
+from local_dp.text.screen import Screen
 from tests.support.figures import figure
 from tests.support.inputs.malformed import KINDS, RED, TITLE, TURNED, WORDS, damaged, write_all, write_toy
 from tests.support.long import short
@@ -104,11 +104,11 @@ def test_a_parser_that_panics_is_a_line() -> None:
 def test_foreign_text_has_no_other_way_out() -> None:
     """The search for relatives: who prints, escapes markup, writes CSV, parses SVG or reads a format of a file."""
     only = {
-        "print": {"experiments/text/screen.py", "server/relay.py", "server/receiver.py",
+        "print": {"local_dp/text/screen.py", "server/relay.py", "server/receiver.py",
                   "experiments/lab/runner.py", "experiments/bench/bare_clients.py"},
-        "html.escape": {"local_dp/foreign.py"}, "csv.writer": {"experiments/text/layout.py"}, "ElementTree.fromstring": {"experiments/lab/stored.py"},
-        "sys.stdout.write": set(), "sys.stderr.write": {"experiments/text/screen.py"}, "shutil.copyfile": set(),
-        "webbrowser.open": {"experiments/cli/run/run.py"},
+        "html.escape": {"local_dp/foreign.py"}, "csv.writer": {"local_dp/text/layout.py"}, "ElementTree.fromstring": {"experiments/lab/stored.py"},
+        "sys.stdout.write": set(), "sys.stderr.write": {"local_dp/text/screen.py"}, "shutil.copyfile": set(),
+        "webbrowser.open": {"local_dp/cli/run/run.py"},
     }  # fmt: skip
     found: dict[str, set[str]] = {name: set() for name in only}
     bare = []

@@ -16,18 +16,18 @@ import msgpack
 import psutil
 import pytest
 
+from local_dp.api.show import summary
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import BusRecord, as_data
-from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import BusRecord, as_data
+from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import CLIENT, MAX_BYTES, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, arrive, request, role, survey_query, yes_records
@@ -162,7 +162,7 @@ def test_no_bytes_are_an_error(random_ones: int, mutated_ones: int) -> None:
     assert {"malformed", "unknown-kind", "unknown-field", "missing-field", "wrong-type", "wrong-value", "trailing-bytes", "not-canonical"} <= rejected.keys()
 
 
-SCHEMA = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
+SCHEMA = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
 HONEST = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x01")
 FIELDS = msgpack.unpackb(encode(HONEST))
 

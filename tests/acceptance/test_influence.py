@@ -9,12 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from local_dp.api.show import summary
 from local_dp.bounds.attacks import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
 from local_dp.errors import InputError
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import Outcome, as_data
-from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
@@ -29,6 +26,9 @@ from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Turnout
 from local_dp.server.round import Round
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import Outcome, as_data
+from local_dp.simulation.settings import Randomness, Settings
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED, survey_query
 from tests.support.inputs.randomizers import built_in, of_sets
@@ -254,7 +254,7 @@ def test_the_server_says_that_some_do_not_follow() -> None:
         assert p_value is not None
         assert (p_value < ALPHA) is flagged
     data = {"rounds": [{"irregularity": 1e-9}, {}]}
-    from local_dp.experiments.api.show import _irregular
+    from local_dp.api.show import _irregular
 
     assert "round 1" in _irregular(data)
     assert _irregular({"rounds": [{"irregularity": 0.5}]}) == ""

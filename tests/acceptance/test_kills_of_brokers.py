@@ -16,16 +16,16 @@ import psutil
 import pytest
 
 from local_dp.bus.broker import SETTING
-from local_dp.experiments.poll.demo import records_of
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import read
-from local_dp.experiments.tiers.over_bus import end
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Rows
 from local_dp.records import Records
+from local_dp.server.poll.demo import records_of
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import read
 from local_dp.server.remote import Journal
 from local_dp.server.round import Round
+from local_dp.simulation.over_bus import end
 from tests.support.figures import figure
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
 from tests.support.runs.command import command, outcome_of

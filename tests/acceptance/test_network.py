@@ -21,7 +21,7 @@ from local_dp.bus.interface import Connected
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
 from local_dp.errors import BusError, InputError
-from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.simulation.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of

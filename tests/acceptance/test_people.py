@@ -8,12 +8,12 @@ import msgpack
 import numpy as np
 import pytest
 
+from local_dp.api.asking import RunOptions
 from local_dp.arrays import Ints
 from local_dp.clients.journal import SqliteStore
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import RunOptions
 from local_dp.loss import NANO
 from local_dp.noise import StoreNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery

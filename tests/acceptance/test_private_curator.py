@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from local_dp.api.curate import QUESTIONS
+from local_dp.api.curating.values import Histogram
 from local_dp.errors import RefusedError
-from local_dp.experiments.api.curate import QUESTIONS
-from local_dp.experiments.api.curating.values import Histogram
 from local_dp.loss import approximate
 from local_dp.storage.budget_file import KeptBudget
 from tests.support.figures import figure

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_dp.api.asking import RunOptions, ask
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol

@@ -10,15 +10,12 @@ import numpy as np
 import psutil
 import pytest
 
+from local_dp.api.show import summary
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import BusRecord, as_data
-from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.interaction import Nonadaptive
 from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.survey import Survey
@@ -29,6 +26,9 @@ from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Balance, Reconciliation
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import BusRecord, as_data
+from local_dp.simulation.settings import Randomness, Settings, Tier
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, play_in_memory, role, survey_query, yes_records

@@ -12,6 +12,8 @@ import numpy as np
 import polars
 import pytest
 
+from local_dp.api.schemas import read_schema
+from local_dp.api.tables import read_records, records_of, unsaid
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import SLOT, _answer
@@ -19,8 +21,6 @@ from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.clients.role import ClientRole
 from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.errors import InputError
-from local_dp.experiments.api.schemas import read_schema
-from local_dp.experiments.api.tables import read_records, records_of, unsaid
 from local_dp.noise import BoundNoise, Draw, StoreNoise, SystemNoise, philox_words
 from local_dp.queries.query import QUERIES
 from local_dp.records import LONGEST, Records

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_dp.api.tables import read_records
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.tables import read_records
 from local_dp.noise import SystemNoise
 from local_dp.queries.query import QUERIES
 from local_dp.records import Records

@@ -15,12 +15,12 @@ import pytest
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import Delivery
+from local_dp.cli.operate.keys import private_key, public_key
+from local_dp.cli.run import join
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
-from local_dp.experiments.cli.operate.keys import private_key, public_key
-from local_dp.experiments.cli.run import join
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.local_protocol import find_protocol

@@ -15,12 +15,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from local_dp.api.tables import LARGE
 from local_dp.clients.journal import SqliteStore
 from local_dp.errors import InputError
-from local_dp.experiments.api.tables import LARGE
-from local_dp.experiments.text.screen import SCREEN
 from local_dp.loss import Pure
 from local_dp.storage.budget_file import KeptBudget
+from local_dp.text.screen import SCREEN
 from tests.support.figures import figure
 from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
@@ -165,7 +165,7 @@ def _lengths(field: Field, text: str, folder: Path) -> tuple[float, int | None]:
 PLACES = ("finalizer", "weak reference", "exec", "class", "cleanup", "foreign code")
 MOMENT = """
 import os, signal, sys, time, weakref
-from local_dp.experiments.cli import main
+from local_dp.cli import main
 number, place = int(sys.argv[1]), sys.argv[2]
 send = lambda *_: os.kill(os.getpid(), number)
 

@@ -17,23 +17,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from local_dp.api.asking import RunOptions
 from local_dp.bus import door
 from local_dp.bus.address import Address
 from local_dp.bus.door import GREETING, Door, packed
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
-from local_dp.experiments.api.asking import RunOptions
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.over_bus import over_bus
-from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
-from local_dp.experiments.watch import server as watch
-from local_dp.experiments.watch.events import Scene
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.quorum import Terms
+from local_dp.server.watch import server as watch
+from local_dp.server.watch.events import Scene
+from local_dp.simulation.execute import execute
+from local_dp.simulation.over_bus import over_bus
+from local_dp.simulation.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.tallies import Estimate, Tally
 from tests.support.adversaries.strays import Strays, greeting, strays
 from tests.support.figures import figure
@@ -277,8 +277,8 @@ def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.Monk
 LISTENERS = {  # where this project listens, and why no stranger fills it
     "local_dp/bus/embedded.py": {"bind"},  # the door
     "clients/fleet.py": {"start_unix_server"},  # in a folder that others cannot enter
-    "experiments/watch/server.py": {"create_server"},  # the test above
-    "experiments/poll/place.py": {"create_server"},  # tests/poll/test_attacks.py: floods of silent connections
+    "server/watch/server.py": {"create_server"},  # the test above
+    "server/poll/place.py": {"create_server"},  # tests/poll/test_attacks.py: floods of silent connections
     "experiments/bench/fleets.py": {"create_server"},  # finds a free port, and closes
 }
 

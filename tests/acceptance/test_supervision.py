@@ -18,12 +18,12 @@ from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
 from local_dp.bus.children import allow_open_files, python
 from local_dp.clients.fleet import Fleet
 from local_dp.errors import BusError, InputError
-from local_dp.experiments.tiers import over_bus
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
+from local_dp.simulation import over_bus
+from local_dp.simulation.execute import execute
+from local_dp.simulation.settings import EMBEDDED, Randomness, Settings, Tier
 from tests.support.long import short
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
 from tests.support.runs.signalled import PATIENCE, marked
@@ -107,7 +107,7 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 sys.argv[0] = "local-dp"
-from local_dp.experiments.cli.main import main
+from local_dp.cli.main import main
 main()
 """
 

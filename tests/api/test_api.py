@@ -12,11 +12,11 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.api.asking import Options, RunOptions
+from local_dp.api.result import MOST, pictured
+from local_dp.api.schemas import read_schema
+from local_dp.api.tables import read_records, records_of
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import Options, RunOptions
-from local_dp.experiments.api.result import MOST, pictured
-from local_dp.experiments.api.schemas import read_schema
-from local_dp.experiments.api.tables import read_records, records_of
 from local_dp.records import Records
 
 pytestmark = pytest.mark.usefixtures("warm")

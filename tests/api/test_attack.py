@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_dp.api.attack import attributes, reconstruct, trace
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.errors import InputError
-from local_dp.experiments.api.attack import attributes, reconstruct, trace
 from local_dp.records import Records
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import written

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_dp.api import tables
+from local_dp.cli.main import HEAVY
 from local_dp.errors import InputError
-from local_dp.experiments.api import tables
-from local_dp.experiments.cli.main import HEAVY
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.inputs.documents import ROOT
 from tests.support.runs.brokers import embedded

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import local_dp as ldp
 from local_dp.accounting.rules import RULES
+from local_dp.api.costs import RULES as PRICED
 from local_dp.errors import InputError
-from local_dp.experiments.api.costs import RULES as PRICED
-from local_dp.experiments.text.layout import bound
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.shuffle import histogram
 from local_dp.shuffle.histogram import WORD_BITS, BlanketHistogram
+from local_dp.text.layout import bound
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import people, written
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from local_dp.api.curate import QUESTIONS as EVERY
+from local_dp.api.curating.learned import LearnedRule
+from local_dp.api.curating.values import Histogram
 from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.curate import QUESTIONS as EVERY
-from local_dp.experiments.api.curating.learned import LearnedRule
-from local_dp.experiments.api.curating.values import Histogram
 from local_dp.interaction import run
 from local_dp.loss import Loss, approximate
 from local_dp.noise import KeyedNoise

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from local_dp.experiments.api.curating.tables import OTHER, Attribute, Attributes, read_listed
+from local_dp.api.curating.tables import OTHER, Attribute, Attributes, read_listed
 from local_dp.records import Records
 from tests.support.runs.asked import COLUMNS, TYPED
 from tests.support.runs.command import local_dp

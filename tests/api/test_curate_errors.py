@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from local_dp.api.curate import QUESTIONS as EVERY
 from local_dp.curator.clipped import HasNumber, NoisyMean, laplace_tail
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.points.learner import PointLearner
@@ -24,7 +25,6 @@ from local_dp.curator.thresholds.learner import errors_by_gap, hard_thresholds
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
-from local_dp.experiments.api.curate import QUESTIONS as EVERY
 from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph
 from tests.support.long import short

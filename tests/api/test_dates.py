@@ -10,8 +10,8 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.api.tables import read_records, records_of
 from local_dp.errors import InputError
-from local_dp.experiments.api.tables import read_records, records_of
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.command import local_dp

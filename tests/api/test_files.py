@@ -10,9 +10,9 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.api.files import Form
+from local_dp.api.tables import read_records, records_of
 from local_dp.errors import InputError
-from local_dp.experiments.api.files import Form
-from local_dp.experiments.api.tables import read_records, records_of
 from local_dp.queries.dates import date_texts
 from local_dp.records import absent
 from tests.support.inputs.exports import READ, REFUSED, excel

@@ -15,10 +15,10 @@ import pytest
 
 import local_dp as ldp
 from local_dp import records as slices
+from local_dp.api import tables
+from local_dp.api.tables import read_records, unsaid
 from local_dp.errors import InputError
-from local_dp.experiments.api import tables
-from local_dp.experiments.api.tables import read_records, unsaid
-from local_dp.experiments.tiers.outcome import table_digest
+from local_dp.simulation.outcome import table_digest
 from local_dp.storage.scanned import Scanned
 from tests.support.inputs.exports import READ, REFUSED
 from tests.support.runs.asked import QUESTIONS
@@ -56,7 +56,7 @@ def test_a_large_file_is_read_as_a_small_one(name: str, tmp_path: Path, monkeypa
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from local_dp.experiments.api.tables import read_records
+from local_dp.api.tables import read_records
 table = read_records(Path(sys.argv[1]), notice=print, only=["a"], copy=True)
 print(sum(int(part["a"].sum()) for part in table.parts()), len(table), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

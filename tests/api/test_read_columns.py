@@ -14,12 +14,12 @@ import pytest
 from pandas import DataFrame, Series, to_datetime
 
 import local_dp as ldp
+from local_dp.api import tables, trusted
+from local_dp.api.asking import RunOptions, ask
+from local_dp.api.curating.learned import LearnedRule
+from local_dp.api.schemas import read_schema
+from local_dp.api.tables import read_records, records_of, unsaid
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.api import tables, trusted
-from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.curating.learned import LearnedRule
-from local_dp.experiments.api.schemas import read_schema
-from local_dp.experiments.api.tables import read_records, records_of, unsaid
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records, absent

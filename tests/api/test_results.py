@@ -15,9 +15,9 @@ import pytest
 
 import local_dp as ldp
 import local_dp.sklearn
+from local_dp.api.curate import QUESTIONS
+from local_dp.api.trusted import measured
 from local_dp.curator.clipped import laplace_error, laplace_tail
-from local_dp.experiments.api.curate import QUESTIONS
-from local_dp.experiments.api.trusted import measured
 from local_dp.loss import NANO
 from local_dp.storage.columns import values_of
 from tests.support.inputs.documents import ROOT, blocks

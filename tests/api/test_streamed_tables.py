@@ -12,17 +12,17 @@ import polars
 import pytest
 
 from local_dp import records as slices
+from local_dp.api import tables
+from local_dp.api.asking import RunOptions, ask
+from local_dp.api.tables import read_records, sample_rows, unsaid
 from local_dp.clients.process import Shared
 from local_dp.errors import InputError
-from local_dp.experiments.api import tables
-from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.tables import read_records, sample_rows, unsaid
-from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.populations.finite import Rows
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.records import Records
+from local_dp.simulation.outcome import table_digest
 from local_dp.storage.scanned import Scanned
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
 from tests.support.long import short

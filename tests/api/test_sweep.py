@@ -13,9 +13,9 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.api.errors_of import quantile_places
+from local_dp.api.sweep import Grid, comparison, read_grid, swept
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.errors_of import quantile_places
-from local_dp.experiments.api.sweep import Grid, comparison, read_grid, swept
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES

@@ -8,7 +8,7 @@ import polars
 import pytest
 
 import local_dp as ldp
-from local_dp.experiments.tiers.installation import provenance
+from local_dp.simulation.installation import provenance
 from tests.support.runs.command import local_dp
 
 HOW: dict[str, Any] = {"tier": "aggregate", "clients": 500, "seed": 7}

@@ -16,8 +16,8 @@ from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import oracles
 from local_dp.experiments.peers.oracles import PAIRS, closed_form
-from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.simulation.settings import EMBEDDED
 from tests.support.long import short
 from tests.support.runs.brokers import free_port
 from tests.support.runs.command import local_dp

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from local_dp.api.costs import budget
+from local_dp.cli.run.stored import MOST, SETTING, store
 from local_dp.curator.mechanism import mechanisms
-from local_dp.experiments.api.costs import budget
-from local_dp.experiments.cli.run.stored import MOST, SETTING, store
-from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.server.remote import Journal
+from local_dp.simulation.installation import runs_folder, stores_folder
 from tests.support.inputs.builders import request, survey_query
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import command, enrolled, local_dp, outcome_of, together

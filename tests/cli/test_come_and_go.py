@@ -18,11 +18,11 @@ from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, PARTING, filters, serve
 from local_dp.errors import InputError, QuorumError
-from local_dp.experiments.tiers import over_bus
-from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.remote import Journal
+from local_dp.simulation import over_bus
+from local_dp.simulation.outcome import Outcome
+from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import decode
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
 from tests.support.runs.brokers import embedded

@@ -15,11 +15,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.cli.commands import APP, COMMANDS
-from local_dp.experiments.cli.fields import first_line
-from local_dp.experiments.tiers.settings import Randomness
+from local_dp.api.show import summary
+from local_dp.cli.commands import APP, COMMANDS
+from local_dp.cli.fields import first_line
 from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.simulation.settings import Randomness
 from tests.support.inputs.builders import with_law
 from tests.support.long import short
 from tests.support.runs.command import command, local_dp, outcome_of
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("numpy", "scipy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
-SCHEMA: dict[str, Any] = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
+SCHEMA: dict[str, Any] = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -37,9 +37,7 @@ def test_help_imports_nothing_heavy() -> None:
     imported = done.stderr.split()
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
-    assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
-        f"local_dp.experiments.cli.{name}" for name in ("main", "commands", "fields")
-    }
+    assert {name for name in imported if name.startswith("local_dp.cli.")} == {f"local_dp.cli.{name}" for name in ("main", "commands", "fields")}
     done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 

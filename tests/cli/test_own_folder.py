@@ -13,7 +13,7 @@ from tests.support.inputs.documents import ROOT
 RUN = ["run", "survey", "--clients", "5", "--tier", "processes", "--json"]
 LINE = "import local_dp as ldp; r = ldp.survey({'a': [0, 1] * 5}, 'a > 0', seed=1, tier='hosts', notice=str); print(type(r).__name__)"
 OWN = "import server, clients, experiments; assert server.MARK == clients.MARK == experiments.MARK == 'own'; "
-START = "import sys; sys.path.pop(0); from local_dp.experiments.cli.main import main; main()"  # as the installed script, whose own folder comes first
+START = "import sys; sys.path.pop(0); from local_dp.cli.main import main; main()"  # as the installed script, whose own folder comes first
 WAYS = {
     "local-dp": ["-c", START, *RUN],
     "python -m": ["-m", "local_dp", *RUN],
@@ -60,8 +60,8 @@ def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
     surroundings = {**os.environ, "MYPYPATH": str(installed)}
     words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache"), "own.py"]
     output = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=300).stdout
-    assert 'own.py:3: note: Revealed type is "local_dp.experiments.api.result.Result"' in output
-    assert 'own.py:4: note: Revealed type is "local_dp.experiments.api.trusted.Release"' in output
+    assert 'own.py:3: note: Revealed type is "local_dp.api.result.Result"' in output
+    assert 'own.py:4: note: Revealed type is "local_dp.api.trusted.Release"' in output
     assert [line.split(":")[1] for line in output.splitlines() if "epsilo" in line and "error" in line] == ["5", "6"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import local_dp as ldp
-from local_dp.experiments.cli.inspect.plan import Compare, Mix
+from local_dp.cli.inspect.plan import Compare, Mix
 from local_dp.protocols.local_protocol import PROTOCOLS, find_protocol
 from local_dp.protocols.planning.ways import estimators
 from tests.support.long import short

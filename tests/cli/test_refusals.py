@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.cli.inspect.listing import Protocols
+from local_dp.cli.inspect.listing import Protocols
 from tests.support.runs.command import local_dp
 
 pytestmark = pytest.mark.usefixtures("warm", "impatient")

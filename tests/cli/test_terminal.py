@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_dp.experiments.cli.commands import COMMANDS
-from local_dp.experiments.cli.run.run import run_progress
+from local_dp.cli.commands import COMMANDS
+from local_dp.cli.run.run import run_progress
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.text.screen import SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.server.progress import Attendance
+from local_dp.text.screen import SCREEN, Screen
 from tests.support.long import short
 from tests.support.runs.command import local_dp
 from tests.support.runs.terminal import Terminal

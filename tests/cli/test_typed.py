@@ -11,11 +11,11 @@ import click
 import pytest
 
 import local_dp as ldp
+from local_dp.api.asking import RunOptions
+from local_dp.cli.commands import COMMANDS
+from local_dp.cli.fields import Option, instance_of, parameters_of
+from local_dp.cli.run.run import Run
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import RunOptions
-from local_dp.experiments.cli.commands import COMMANDS
-from local_dp.experiments.cli.fields import Option, instance_of, parameters_of
-from local_dp.experiments.cli.run.run import Run
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.runs.command import local_dp
 
@@ -25,7 +25,7 @@ SELECTING = {"hosts": "2", "broker": "embedded", "fault": "kill=0", "stores": ".
 def _commands() -> Iterator[tuple[str, type[Any]]]:
     for name, (place, _) in COMMANDS.items():
         module, _, attribute = place.partition(":")
-        home = getattr(import_module(f"local_dp.experiments.cli.{module}"), attribute)
+        home = getattr(import_module(f"local_dp.cli.{module}"), attribute)
         yield from ((f"{name} {each}", kind) for each, kind in home.items()) if isinstance(home, dict) else ((name, home),)
 
 

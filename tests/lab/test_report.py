@@ -186,7 +186,7 @@ def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
 def test_one_module_draws() -> None:
     drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
     assert drawing == ["figures.py"]
-    program = "import sys, local_dp.experiments.cli.inspect.experiment, local_dp.experiments.lab.figures; assert 'matplotlib' not in sys.modules"
+    program = "import sys, local_dp.cli.inspect.experiment, local_dp.experiments.lab.figures; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
 
 

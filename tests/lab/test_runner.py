@@ -15,15 +15,15 @@ import psutil
 import pytest
 
 import local_dp
+from local_dp.cli.inspect import experiment as laboratory
+from local_dp.cli.main import main
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.cli.inspect import experiment as laboratory
-from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
 from local_dp.experiments.lab.catalogue import chosen, load
 from local_dp.experiments.lab.claim import Scale, _adapters, _read
 from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, _module, code_stamp, plain
-from local_dp.experiments.tiers.pool import ENVIRONMENT
+from local_dp.simulation.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
 
 ROOT = Path(__file__).parents[2]
@@ -143,7 +143,7 @@ EXPERIMENT = Slow()
 def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
     program = """
 import time
-from local_dp.experiments.tiers.pool import pool
+from local_dp.simulation.pool import pool
 if __name__ == "__main__":
     with pool(1) as started:
         started.submit(time.sleep, 0).result()

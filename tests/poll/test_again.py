@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Counts, Floats
-from local_dp.experiments.poll.again import Median
-from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, randomize
 from local_dp.protocols.search.quantiles import Located
 from local_dp.records import Records
+from local_dp.server.poll.again import Median
+from local_dp.server.poll.questions import Question, Questions
 from local_dp.tallies import Tally
 from tests.support.long import short
 

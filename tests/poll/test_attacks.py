@@ -13,11 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_dp.bus.address import Address
 from local_dp.errors import ForgedError
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.crowd import Crowd, source_of
-from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets, Visit
-from local_dp.experiments.poll.web import BODY, FRAME
 from local_dp.sealing import Envelopes
+from local_dp.server.pages import LOOPBACK
+from local_dp.server.poll.crowd import Crowd, source_of
+from local_dp.server.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets, Visit
+from local_dp.server.poll.web import BODY, FRAME
 from tests.support.long import short
 from tests.support.runs.polls import Person, Served, asked, plan, serving
 

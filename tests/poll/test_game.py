@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_dp.cli.run.poll import Ask
 from local_dp.errors import InputError
-from local_dp.experiments.cli.run.poll import Ask
-from local_dp.experiments.poll.game import BITS, TITLE, Game, chance
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import Questions
-from local_dp.experiments.poll.results import data_of, page_of, table_of, text_of
-from local_dp.experiments.poll.run import Result
 from local_dp.interaction import run
 from local_dp.masked.protocols import MaskedParityList
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.records import Records
+from local_dp.server.poll.game import BITS, TITLE, Game, chance
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import Questions
+from local_dp.server.poll.results import data_of, page_of, table_of, text_of
+from local_dp.server.poll.run import Result
 from local_dp.server.remote import Journal
 from tests.support.runs.polls import PATIENCE, Person, Served, asked, plan, serving
 
@@ -45,7 +45,7 @@ async def _until(served: Served, button: str, joined: int) -> None:
 
 def test_the_class_plays_what_the_library_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty made-up phones with a seed find bit for bit what the learner finds in memory; the second round waits for the presenter."""
-    monkeypatch.setattr("local_dp.experiments.poll.demo.TAKES", 0.3)
+    monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 0.3)
 
     async def play() -> Result:
         async with serving(tmp_path, _game(demo=PEOPLE, seed=SEED)) as served:

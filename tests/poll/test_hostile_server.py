@@ -16,14 +16,6 @@ import pytest
 from paho.mqtt.publish import single
 
 from local_dp.bus.address import Address
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.crowd import Crowd
-from local_dp.experiments.poll.gate import Gate
-from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import MOST_EPSILON, Question, Questions
-from local_dp.experiments.poll.run import Poll
-from local_dp.experiments.poll.web import Web
 from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.cells import Below
@@ -31,6 +23,14 @@ from local_dp.queries.query import STEPS
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.sealing import Party, new_key
+from local_dp.server.pages import LOOPBACK
+from local_dp.server.poll.crowd import Crowd
+from local_dp.server.poll.gate import Gate
+from local_dp.server.poll.place import listening, site_of
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import MOST_EPSILON, Question, Questions
+from local_dp.server.poll.run import Poll
+from local_dp.server.poll.web import Web
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode, topic
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
@@ -164,7 +164,7 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_too_much_is_refused_before_anything_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be sent."""
-    monkeypatch.setattr("local_dp.experiments.poll.questions.MOST_EPSILON", 2 * MOST_EPSILON)
+    monkeypatch.setattr("local_dp.server.poll.questions.MOST_EPSILON", 2 * MOST_EPSILON)
     with hostile(tmp_path, Questions("greedy", (Question("q1", "Did you?", MOST_EPSILON + 1),))) as server, browser() as window:
         tab = window.beside(apart=True)
         tab.go(server.link, LOADED)

@@ -3,7 +3,7 @@
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.server.members import Place, Roster
 from local_dp.server.phases import Send
-from local_dp.server.poll import AGAIN, STORED, AnyTurnout, OpenCoordinator
+from local_dp.server.poll.open_round import AGAIN, STORED, AnyTurnout, OpenCoordinator
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import GRACE
 from local_dp.server.round import Closing, Past

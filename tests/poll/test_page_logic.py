@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.files import CLIENT, PAGES
-from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.experiments.poll.run import Poll
 from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.cells import Below
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.numbers.rounded import OneBitMean
+from local_dp.server.pages import LOOPBACK
+from local_dp.server.poll.files import CLIENT, PAGES
+from local_dp.server.poll.place import listening, site_of
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import Question, Questions
+from local_dp.server.poll.run import Poll
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
 from tests.support.runs.polls import THREE, plan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.poll.files import CLIENT, PAGES, files
+from local_dp.server.poll.files import CLIENT, PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
 from tests.support.runs.polls import ask

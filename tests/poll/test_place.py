@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from local_dp.bus.address import Address
+from local_dp.cli.run.poll import Ask
 from local_dp.errors import InputError
-from local_dp.experiments.cli.run.poll import Ask
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, moment, own_name, site_of
+from local_dp.server.pages import LOOPBACK
+from local_dp.server.poll.place import context_of, fingerprint, is_loopback, moment, own_name, site_of
 from tests.support.runs.command import local_dp
 from tests.support.runs.polls import Person, plan, serving
 

@@ -7,8 +7,8 @@ from unittest.mock import create_autospec
 
 import pytest
 
-from local_dp.experiments.poll.places import Places
-from local_dp.experiments.poll.web import Refused
+from local_dp.server.poll.places import Places
+from local_dp.server.poll.web import Refused
 from local_dp.server.remote import Journal
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from local_dp.cli.run.poll import Ask
 from local_dp.errors import InputError
-from local_dp.experiments.cli.run.poll import Ask
-from local_dp.experiments.poll.files import PAGES
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import MOST_EPSILON, Question, Questions, read
 from local_dp.loss import NANO
 from local_dp.randomizers.frequencies.best import choices
+from local_dp.server.poll.files import PAGES
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import MOST_EPSILON, Question, Questions, read
 from tests.support.runs.command import local_dp
 from tests.support.runs.polls import THREE
 from tests.support.runs.polls import plan as planned

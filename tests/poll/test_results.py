@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from local_dp.cli.run import poll as command
 from local_dp.errors import InputError
-from local_dp.experiments.cli.run import poll as command
-from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.experiments.poll.results import data_of, page_of, table_of, text_of, write
-from local_dp.experiments.poll.run import Poll
-from local_dp.experiments.tiers.settings import EMBEDDED
+from local_dp.server.poll.questions import Question, Questions
+from local_dp.server.poll.results import data_of, page_of, table_of, text_of, write
+from local_dp.server.poll.run import Poll
 from local_dp.server.remote import Journal
+from local_dp.simulation.settings import EMBEDDED
 from tests.support.runs.command import local_dp
 from tests.support.runs.polls import Person, plan, serving
 
@@ -107,7 +107,7 @@ def test_what_was_promised(data: dict[str, Any]) -> None:
 @pytest.mark.long
 def test_a_rehearsal_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made-up people of one seed give the same reports in every rehearsal, and the result is not said to be private."""
-    monkeypatch.setattr("local_dp.experiments.poll.demo.TAKES", 0.5)
+    monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 0.5)
 
     async def play(folder: Path) -> dict[str, Any]:
         async with serving(folder, plan(demo=60, seed=7)) as served:

@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.experiments.tiers.over_bus import end
 from local_dp.server.remote import Journal
+from local_dp.simulation.over_bus import end
 from tests.support.runs.command import local_dp
 from tests.support.runs.poll_pages import Running, result, running
 from tests.support.runs.polls import PATIENCE, Person, asked

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from local_dp.experiments.poll.results import data_of, page_of, table_of, text_of
-from local_dp.experiments.poll.run import Result
-from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.protocols.local_protocol import possible_result
+from local_dp.server.poll.results import data_of, page_of, table_of, text_of
+from local_dp.server.poll.run import Result
+from local_dp.simulation.settings import EMBEDDED
 from tests.support.runs.brokers import free_port, mosquitto, needs_mosquitto
 from tests.support.runs.polls import THREE, Person, Served, asked, plan, serving
 
@@ -114,7 +114,7 @@ def test_places_and_time_end(tmp_path: Path) -> None:
 
 def test_a_person_takes_a_place_of_the_made_up_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three places, three made-up people and a person who is faster than the last of them: three answer, and the poll goes on."""
-    monkeypatch.setattr("local_dp.experiments.poll.demo.TAKES", 3.0)
+    monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 3.0)
 
     async def play() -> None:
         (person,) = _people(1)

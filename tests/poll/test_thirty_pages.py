@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.experiments.poll.questions import read
 from local_dp.protocols.local_protocol import possible_result
+from local_dp.server.poll.questions import read
 from local_dp.tallies import Tally
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium

@@ -17,8 +17,6 @@ from local_dp.clients import role as client
 from local_dp.clients.fleet import packed
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.tiers import execute as verified
-from local_dp.experiments.tiers.execute import Verified
 from local_dp.interaction import Game, Nonadaptive
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.queries.query import QUERIES
@@ -27,6 +25,8 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
+from local_dp.simulation import execute as verified
+from local_dp.simulation.execute import Verified
 from local_dp.verification.audit import _verdict, is_built_in, verify
 from local_dp.wire import Refusal, reason
 from tests.support.inputs.builders import request, role, survey_query, yes_records

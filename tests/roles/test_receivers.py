@@ -19,7 +19,6 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import GROUP_SIZE, client_group, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError, QuorumError
-from local_dp.experiments.tiers.receivers import shares
 from local_dp.interaction import run_async
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -31,6 +30,7 @@ from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.receiver import GROUP, Receiver, Shared, ShareJournal
 from local_dp.server.remote import Journal, RemoteOracle, path_of
+from local_dp.simulation.receivers import shares
 from local_dp.wire import EVERYBODY, behind, decode, topic
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
 from tests.support.runs.brokers import configured, free_port, mosquitto, needs_mosquitto

@@ -102,7 +102,7 @@ def publish(folder: Path) -> list[str]:
         else:
             figures.append({"page": figure.page, "text": figure.text, "value": source[1], "command": source[0]})
     if not lost:
-        from local_dp.experiments.tiers.installation import installed_version
+        from local_dp.simulation.installation import installed_version
 
         lines = ",\n".join(json.dumps(figure) for figure in figures)
         PUBLISHED.write_text(f'{{"version": "{installed_version()}", "figures": [\n{lines}\n]}}\n')

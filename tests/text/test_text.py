@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_dp.experiments.cli.commands import APP
-from local_dp.experiments.text.layout import definitions, grain, held, in_python, in_shell, marked, number, paragraph, table, typeset, wrapped
+from local_dp.cli.commands import APP
+from local_dp.text.layout import definitions, grain, held, in_python, in_shell, marked, number, paragraph, table, typeset, wrapped
 from tests.support.inputs.documents import ROOT
 from tests.support.language import complaints, in_file
 

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from local_dp.api.asking import RunOptions
 from local_dp.errors import QuorumError
-from local_dp.experiments.api.asking import RunOptions
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import as_data
-from local_dp.experiments.tiers.settings import Settings, Tier
-from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene, coefficients
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedBent
 from local_dp.noise import KeyedNoise
@@ -27,6 +23,10 @@ from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
+from local_dp.server.watch.events import POINTS, ROUNDS, ROWS, Scene, coefficients
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import as_data
+from local_dp.simulation.settings import Settings, Tier
 from tests.support.inputs.builders import small, survey_query, with_law
 from tests.support.long import short
 

@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from local_dp.api.asking import RunOptions, ask
+from local_dp.cli.run.run import look
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.cli.run.run import look
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import as_data
-from local_dp.experiments.tiers.settings import Settings, Tier
-from local_dp.experiments.watch.events import Scene
-from local_dp.experiments.watch.server import Page, watched
 from local_dp.masked.protocols import MaskedParityOneRound
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
+from local_dp.server.watch.events import Scene
+from local_dp.server.watch.server import Page, watched
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import as_data
+from local_dp.simulation.settings import Settings, Tier
 from local_dp.tallies import Tally
 from tests.support.inputs.builders import survey_query
 from tests.support.long import short
@@ -204,7 +204,7 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
             return True
 
         hosts: list[subprocess.Popen[bytes]] = []
-        monkeypatch.setattr("local_dp.experiments.cli.run.run.look", open_it)
+        monkeypatch.setattr("local_dp.cli.run.run.look", open_it)
         done = local_dp("server", *common, "--clients", "300", "--seed", "3", "--watch", "--json")
         assert done.returncode == 0, done.stderr
         assert hosts[0].wait(timeout=60) == 0

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from local_dp.bus.address import Address
-from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.oracles.local.asked import chunk_digest, round_digest
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import public
 from local_dp.server.remote import Journal
+from local_dp.simulation.outcome import Outcome
+from local_dp.simulation.over_bus import serve_run
 from tests.support.inputs.builders import RUN
 from tests.support.runs.brokers import Mosquitto, free_port, mosquitto, needs_mosquitto
 from tests.support.runs.browser import browser, needs_chromium

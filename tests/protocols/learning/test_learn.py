@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.api.tables import sample_rows
 from local_dp.errors import InputError
-from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.learners.moments import AtLeast

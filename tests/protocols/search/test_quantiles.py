@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.api.tables import sample_rows
 from local_dp.bounds.quantiles import prefers_search
 from local_dp.errors import InputError
-from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Population

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pytest
 
-from local_dp.experiments.cli.main import main
+from local_dp.cli.main import main
 
 _QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # what an interpreter does not show by itself
 

@@ -17,9 +17,6 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, filters, serve, will
 from local_dp.clients.role import ClientRole
-from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.over_bus import serve_run
-from local_dp.experiments.tiers.settings import LocalAlgorithm, Randomness, Settings
 from local_dp.interaction import Adaptive, Play, as_play, run_async
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
@@ -31,6 +28,9 @@ from local_dp.server.members import Keys, Place, Roster
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
+from local_dp.simulation.outcome import Outcome
+from local_dp.simulation.over_bus import serve_run
+from local_dp.simulation.settings import LocalAlgorithm, Randomness, Settings
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED
 from tests.support.runs.virtual_time import beside, run_virtually

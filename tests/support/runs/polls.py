@@ -19,15 +19,15 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
-from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.gate import Packet
-from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.experiments.poll.run import Poll, Result
 from local_dp.noise import Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
+from local_dp.server.pages import LOOPBACK
+from local_dp.server.poll.gate import Packet
+from local_dp.server.poll.place import listening, site_of
+from local_dp.server.poll.plan import Plan
+from local_dp.server.poll.questions import Question, Questions
+from local_dp.server.poll.run import Poll, Result
 from local_dp.server.remote import Journal
 from local_dp.wire import Gone, Hello, encode, topic
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.simulation.execute import execute
+from local_dp.simulation.outcome import Outcome
+from local_dp.simulation.settings import Randomness, Settings, Tier
 from tests.support.inputs.builders import SEED
 
 

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-COMMAND = "local_dp.experiments.cli.main"
+COMMAND = "local_dp.cli.main"
 NEEDED = (  # by commands, which import some late
-    "local_dp.experiments.cli.commands", "local_dp.experiments.api.curate", "local_dp.experiments.cli.run.join", "local_dp.storage.budget_file", "polars",
+    "local_dp.cli.commands", "local_dp.api.curate", "local_dp.cli.run.join", "local_dp.storage.budget_file", "polars",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def serve(path: str) -> None:
 
 def typed() -> None:
     """One command: its process's number on the line, then at its end the exit code."""
-    from local_dp.experiments.cli.main import main
+    from local_dp.cli.main import main
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()  # it ends with the test

@@ -1,0 +1,80 @@
+"""The numbers of a curator's release for a person: labels in full, and each number to the digits that its error shows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from local_dp.text.layout import grain, held, number
+
+DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
+_TRUE = {
+    "median": "true median {}",
+    "records_between": "{} records lie between it and this answer",
+    "mean": "true mean {}",
+    "error": "error {}",
+    "triangles": "true number of triangles {}",
+    "edges": "{} edges",
+    "largest_error": "largest error of a count {}",
+    "values_that_occur": "{} values occur in the table",
+    "errors": "{} records have another label",
+    "errors_of_the_best": "{} for the best answer",
+    "records_labelled_1": "{} records have label 1",
+    "records_of_it": "{} records of this value have label 1",
+    "records_of_the_most_frequent": "{} of the most frequent value",
+    "score": "true score {}",
+    "trivial": "{} for a trivial rule",
+}
+_LIKE_IT = ("median", "mean", "score", "trivial")  # have the digits of the answer
+
+
+def has_intervals(result: dict[str, Any]) -> bool:
+    """Whether each row has an interval."""
+    return isinstance(result.get("value"), list) and bool(result["interval"])
+
+
+def grains(result: dict[str, Any], many: int) -> list[float | None]:
+    """How fine the numbers of each row are shown. Without a known error counts of records have four digits, and points of a column all."""
+    parts = [result.get(name) for name in ("standard_error", "interval", "value")]
+    each = zip(*(part if part and isinstance(result.get("value"), list) else [part] * many for part in parts), strict=True)
+    otherwise = None if result.get("drawn", {}).get("axis") == "records" else 0.0
+    return [otherwise if (fine := grain(error, ends or (), value)) is None else fine for error, ends, value in each]
+
+
+def rows_of(result: dict[str, Any], rows: Sequence[Sequence[Any]], fine: Sequence[float | None]) -> list[list[str]]:
+    """The rows as texts, with the interval of each: labels in full, a number to the digits that its error shows, and its share as finely."""
+    named, values = result.get("drawn", {}).get("labels", 1), result.get("value")
+    ends = result["interval"] if has_intervals(result) else None
+    shown = list[list[str]]()
+    for place, (row, each) in enumerate(zip(rows, fine, strict=False)):
+        whole = values[place] if isinstance(values, list) else None
+        scaled = [each * abs(cell / whole) if each and whole and isinstance(cell, float) else each for cell in row[named:]]
+        last = [_interval(ends[place], each)] if ends else []
+        shown.append([*(cell_of(cell, 0.0) for cell in row[:named]), *map(cell_of, row[named:], scaled), *last])
+    return shown
+
+
+def within(result: dict[str, Any], fine: Sequence[float | None]) -> str:
+    """The interval of a release of one number."""
+    ends = result.get("interval")
+    if not ends or isinstance(ends[0], Sequence) or "value" not in result:
+        return ""
+    return f"With probability 95 % the number of these records lies in {_interval(ends, fine[0])}."
+
+
+def _interval(ends: Sequence[float | None], fine: float | None) -> str:
+    """An interval; None is an open end."""
+    return held(" .. ".join("open" if end is None else number(end, fine) for end in ends))
+
+
+def truth_of(truth: dict[str, Any], fine: float | None = None) -> str:
+    """The truth and the errors of a simulation, in one sentence."""
+    parts = [
+        _TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(cell_of(value, fine if name in _LIKE_IT else None))
+        for name, value in truth.items()
+        if name != DRAWN
+    ]
+    sentence = "; ".join(map(held, parts))
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def cell_of(value: Any, fine: float | None = None) -> str:
+    return number(value, fine) if isinstance(value, int | float) or value is None else str(value)

@@ -1,0 +1,352 @@
+"""Sweeps: errors measured over a grid of protocols, parameters, epsilons, numbers of clients and seeds. `compare` is the sweep of one protocol."""
+
+import math
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
+
+from local_dp.api.asking import protocol_of
+from local_dp.api.declare import WIDTH, Tabular, check_table
+from local_dp.api.errors_of import OWN, Case, Tier
+from local_dp.api.tables import Dates, Table, records_of
+from local_dp.bus.children import Folder
+from local_dp.checks import check_whole, real_number, whole_number
+from local_dp.errors import InputError, reading, unknown
+from local_dp.experiments.lab.claim import Curve, Data, Figure
+from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.experiments.lab.style import DEFAULT, Drawing
+from local_dp.noise import KeyedNoise
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
+from local_dp.protocols.planning.ways import CURATOR, OPEN, estimators
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.records import Records
+from local_dp.simulation.cluster import each_of, plug_ins_of
+from local_dp.simulation.installation import stamp_of
+from local_dp.text.layout import held, number, paragraph, python_errors, table
+
+Progress: TypeAlias = Callable[[str, int, int], None]  # (what is measured, points measured, points in all)
+MOST_RUNS, MOST_POINTS = 1_000_000, 100_000
+MOST_SHOWN, MOST_WORKERS = 40, 1024  # rows of a text, and processes
+_ALWAYS = ("randomizer", "epsilon", "clients")
+MEASURED = ("error", "low", "high", "rmse")
+COLUMNS = ("protocol", "randomizer", "epsilon", "clients", "seed", *MEASURED, "planned")
+EXAMPLE = "give a file such as: epsilon = [1, 2], clients = [1000, 4000], seed = [1, 2], and for each protocol a table of parameters: [frequency], k = [4, 16]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The measurements: each randomizer (or `only` these of all that apply) at each epsilon, number of clients and seed, `runs` times.
+
+    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of randomizers for the protocol's own query.
+    """
+
+    epsilon: tuple[float, ...] = (0.5, 1.0, 2.0)
+    clients: tuple[int, ...] = (1000, 10_000, 100_000)
+    only: tuple[str, ...] = ()
+    runs: int = 1000
+    tier: Tier = "aggregate"
+    seed: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        if not 20 <= self.runs <= MOST_RUNS:
+            raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point")
+        if self.tier not in ("aggregate", "population"):
+            raise InputError(f"tier is {self.tier!r:.80}; give aggregate or population")
+        for name in ("epsilon", "clients", "seed"):
+            if not getattr(self, name):
+                raise InputError(f"{name} has 0 values; give at least one")
+        if min(self.clients) < 1:
+            raise InputError(f"clients is {min(self.clients)}; give 1 or more")
+        for name in self.only:
+            if not isinstance(name, str):
+                raise InputError(f"only is {name!r:.80}; give names of randomizers")
+        for seed in self.seed:
+            KeyedNoise(seed)  # refuses what is no seed
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Grid":
+        """The grid with these values, of which each list may be one value. Raises InputError."""
+        read: dict[str, Any] = {name: _several(given[name]) for name in ("epsilon", "clients", "only", "seed") if name in given}
+        readers: dict[str, Callable[[str, str], Any]] = {"epsilon": real_number, "clients": whole_number}
+        for name in readers.keys() & read.keys():
+            read[name] = tuple(readers[name](name, str(each)) for each in read[name])
+        if "runs" in given:
+            read["runs"] = whole_number("runs", str(given["runs"]))
+        return cls(**{**given, **read})
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Cases, each measured at every point of a grid. The measurement of a point depends on the point and its seed alone."""
+
+    cases: tuple[Case, ...]
+    grid: Grid
+
+    @cached_property
+    def points(self) -> list[tuple[Case, Data, int]]:
+        """The independent pieces of work: case, point and seed. Raises InputError."""
+        grid = self.grid
+        named = [(case, epsilon, case.randomizers(epsilon, grid.only)) for case in self.cases for epsilon in grid.epsilon]
+        if (many := sum(len(names) for _, _, names in named) * len(grid.clients) * len(grid.seed)) > MOST_POINTS:
+            raise InputError(f"the grid has {many:,} points; give at most {MOST_POINTS:,}")
+        return [
+            (case, case.point(name, epsilon, clients, grid.runs), int(seed))
+            for case, epsilon, names in named
+            for name in names
+            for clients in grid.clients
+            for seed in grid.seed
+        ]
+
+    def __call__(self, place: int) -> Data:
+        """The measurement of one point."""
+        case, point, seed = self.points[place]
+        return case.measure(point, seed)
+
+    @cached_property
+    def stamp(self) -> str:
+        """Equal where the code, Python and numpy that decide the measurements are."""
+        return f"{code_stamp(__name__)}-{stamp_of(plug_ins_of(self.cases))}"
+
+    def measured(self, folder: Path, name: str, progress: Progress, cluster: str, workers: int) -> "Compared":
+        """Measures the points that the file of this name lacks, and stores each at once. Raises InputError, and BusError for a lost cluster."""
+        points, kept = self.points, MeasurementStore(folder, self.stamp, name)
+        with reading(kept.path, "remove it to measure again"):
+            missing = [place for place, (_, point, seed) in enumerate(points) if not _is_stored(kept.get(point, seed))]
+        for done, (place, measurement) in enumerate(each_of(missing, self, cluster, min(workers, len(missing))), len(points) - len(missing) + 1):
+            case, point, seed = points[place]
+            kept.add(point, seed, measurement)
+            progress(f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients, seed {seed}", done, len(points))
+        kept.sort()
+        with reading(kept.path, "remove it to measure again"):
+            rows = [self._row(case, point, seed, measured) for case, point, seed in points if _is_stored(measured := kept.get(point, seed))]
+        return Compared(plain({"tier": self.grid.tier, "runs": self.grid.runs, "rows": rows}), self)
+
+    def _row(self, case: Case, point: Data, seed: int, measured: Data) -> dict[str, Any]:
+        names = dict.fromkeys(name for each in self.cases for name in each.given)
+        given = {f"parameter_{name}" if name in COLUMNS else name: case.given.get(name) for name in names}
+        about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
+        planned = case.planned(point["randomizer"], point["epsilon"], point["clients"])
+        return {"protocol": case.protocol.name, **given, **about, "seed": seed, **measured, "planned": planned}
+
+
+def _is_stored(measured: Any) -> TypeGuard[Data]:
+    """Whether there is a measurement. Raises ValueError for what is none."""
+    if measured is None:
+        return False
+    if (
+        not isinstance(measured, dict)
+        or measured.keys() != {*MEASURED}
+        or not all(type(each) in (int, float) and math.isfinite(each) for each in measured.values())
+    ):
+        raise ValueError(f"a measurement has not one number for each of {', '.join(MEASURED)}")
+    return True
+
+
+@dataclass(frozen=True, repr=False)
+class Compared(Tabular):
+    """Errors, a row for each point of a grid: the 95 % point of the largest error, measured and in closed form."""
+
+    sweep: Sweep
+
+    def origin(self) -> tuple[Any, str]:
+        return list(self.sweep.grid.seed), self.sweep.stamp
+
+    def frame(self) -> Mapping[str, list[Any]]:
+        rows = self.data["rows"]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def draw(self, path: Path, drawing: Drawing) -> None:
+        save(self.figure(), path, drawing=drawing)
+
+    def text(self, width: int = WIDTH) -> str:
+        names = dict.fromkeys(row["protocol"] for row in self.data["rows"])
+        head = f"{', '.join(names)}: the largest error in 95 % of {held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"
+        frame, shown = self.frame(), self.data["rows"][:MOST_SHOWN]
+        about = [name for name in frame if name not in COLUMNS or name in _ALWAYS or (name in ("protocol", "seed") and len(set(frame[name])) > 1)]
+        rows = [
+            (
+                *("" if row[name] is None else f"{row[name]:g}" if isinstance(row[name], float) else str(row[name]) for name in about),
+                *(number(row["error"]), held(f"{number(row['low'])} .. {number(row['high'])}"), "" if row["planned"] is None else number(row["planned"])),
+            )
+            for row in ({**row, "clients": number(row["clients"])} for row in shown)
+        ]
+        drawn = table((*about, "largest error", "95 % interval", "closed form"), rows, width)
+        more = len(self.data["rows"]) - len(shown)
+        return f"{paragraph(head, width)}\n\n{drawn}" + (f"\n\nand {more:,} more rows; --json prints all" if more else "")
+
+    def figure(self) -> Figure:
+        """Error against clients, or against epsilon where there is one number of clients; of several seeds the mean, and the ends of all intervals.
+
+        Closed forms are lines; of one protocol also the curator's and that of no privacy. The best randomizers come first.
+        """
+        grid, cases = self.sweep.grid, self.sweep.cases
+        across, beside = ("epsilon", "clients") if len(set(grid.clients)) == 1 < len(set(grid.epsilon)) else ("clients", "epsilon")
+        series: dict[tuple[str, str, float], dict[float, list[Data]]] = {}
+        for (case, _, _), row in zip(self.sweep.points, self.data["rows"], strict=True):
+            series.setdefault((case.name, row["randomizer"], row[beside]), {}).setdefault(row[across], []).append(row)
+        last = {key: _mean(rows[max(rows)], "error") for key, rows in series.items()}
+        best = {key[::2]: min(last[other] for other in last if other[::2] == key[::2]) for key in last}
+        curves = [] if len(cases) > 1 or cases[0].whole else self._lines(across)
+        for key in sorted(series, key=lambda key: last[key] / (best[key[::2]] or 1)):
+            name, randomizer, value = key
+            label = ", ".join([*[name] * (len(cases) > 1 or randomizer == OWN), *[randomizer] * (randomizer != OWN), _labelled(beside, value)])
+            x = sorted(series[key])
+            rows = [series[key][at] for at in x]
+            low, high = [min(row["low"] for row in each) for each in rows], [max(row["high"] for row in each) for each in rows]
+            curves.append(Curve(label, x, [_mean(each, "error") for each in rows], low=low, high=high, group=label))
+            planned = [each[0]["planned"] for each in rows]
+            curves += [Curve(f"{label}, closed form", x, planned, "theory", group=label)] * (None not in planned)
+        title = f"{', '.join(dict.fromkeys(case.protocol.name for case in cases))}: the largest error in 95 % of {grid.runs:,} runs"
+        above = all(y > 0 for curve in curves for y in (*curve.y, *(curve.low or ())))
+        return Figure("comparison", title, across, "largest error", curves, "one-round", log_x=True, log_y=above)
+
+    def _lines(self, across: str) -> list[Curve]:
+        """The errors of the trusted curator, and of no privacy."""
+        (case,), grid = self.sweep.cases, self.sweep.grid
+
+        def line(label: str, name: str, value: float) -> Curve:
+            x: list[float] = sorted({*(grid.clients if across == "clients" else grid.epsilon)})
+            pairs = [(value, int(at)) if across == "clients" else (at, int(value)) for at in x]
+            return Curve(label, x, [next(way for way in case.ways(epsilon) if way.name == name).accuracy(n) for epsilon, n in pairs], "theory")
+
+        values: tuple[float, ...] = grid.epsilon if across == "clients" else grid.clients
+        beside = "epsilon" if across == "clients" else "clients"
+        return [*(line(f"{CURATOR}, {_labelled(beside, value)}", CURATOR, value) for value in dict.fromkeys(values)), line(OPEN, OPEN, values[0])]
+
+
+def _mean(rows: Sequence[Data], name: str) -> float:
+    return float(sum(row[name] for row in rows)) / len(rows)
+
+
+def _labelled(name: str, value: float) -> str:
+    return f"epsilon {value:g}" if name == "epsilon" else f"{value:,} clients"
+
+
+def cores() -> int:
+    return os.cpu_count() or 1
+
+
+def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None) -> Sweep:
+    """The sweep in a file of TOML, or in a mapping of the same form: the fields of `Grid`, and for each protocol a mapping of parameters. Raises InputError.
+
+    A parameter has one value or a list of values; a parameter that is a list itself has one list, or a list of lists.
+    """
+    if isinstance(source, Mapping):
+        data: Mapping[str, Any] = source
+    else:
+        with reading(source, EXAMPLE):
+            data = tomllib.loads(Path(source).read_text(encoding="utf-8"))
+    known = [each.name for each in fields(Grid)]
+    asked = [(name, each) for name, value in data.items() if name not in known for each in (value if isinstance(value, list) and value else [value])]
+    for name, axes in asked:
+        if not isinstance(axes, Mapping):
+            raise InputError(f"{unknown('no key', name, known)}; {EXAMPLE}")
+    grid = Grid.of({name: value for name, value in data.items() if name in known})
+    cases = tuple(case for name, axes in asked for case in _cases(name, axes, grid.tier, of))
+    if not cases:
+        raise InputError(f"the grid names 0 protocols; {EXAMPLE}")
+    return Sweep(cases, grid)
+
+
+def _cases(name: str, axes: Mapping[str, Any], tier: Tier, records: Records | None) -> Iterator[Case]:
+    """A protocol with every choice of its parameters."""
+    hints = get_type_hints(find_protocol(name))
+
+    def values(key: str, given: Any) -> Sequence[Any]:
+        if isinstance(given, list | tuple) and not given:
+            raise InputError(f"{key} of {name} has 0 values; give at least one")
+        of_lists = key == "bounds" or get_origin(hints.get(key)) is tuple
+        many = isinstance(given, list | tuple) and (not of_lists or all(isinstance(each, list | tuple) for each in given))
+        return given if many else [given]
+
+    for chosen in product(*(values(key, given) for key, given in axes.items())):
+        settings = dict(zip(axes, chosen, strict=True))
+        given = {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in settings.items()}
+        yield Case(_for_table(protocol_of(name, settings), records), tier, records, given)
+
+
+def _for_table(protocol: LocalProtocol[Any], records: Records | None) -> LocalProtocol[Any]:
+    return protocol if records is None else protocol.for_table(Launch(records, private=False))
+
+
+def swept(
+    sweep: Sweep,
+    out: Path | None,
+    progress: Progress = lambda what, done, total: None,
+    *,
+    cluster: str = "",
+    workers: int | None = 1,
+    drawing: Drawing = DEFAULT,
+    formats: Sequence[str] = ("png", "svg"),
+) -> Compared:
+    """Measures the points that are missing beside the table `out`, and writes it (.parquet, .csv or .json) and its figure. Raises InputError and BusError."""
+    workers = cores() if workers is None else workers
+    check_whole("workers", workers, 1, MOST_WORKERS)
+    if out is None:
+        with Folder() as kept:
+            return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)
+    check_table(out)
+    compared = sweep.measured(out.parent, f"{out.name}.measurements.jsonl", progress, cluster, workers)
+    compared.write(out)
+    save(compared.figure(), *(out.with_suffix(f".{ending}") for ending in formats), drawing=drawing)
+    return compared
+
+
+@python_errors()
+def sweep(
+    grid: str | Path | Mapping[str, Any],
+    of: Table | None = None,
+    *,
+    out: str | Path | None = None,
+    cluster: str = "",
+    workers: int | None = None,
+    csv: str = "",
+    dates: Dates = None,
+) -> Compared:
+    """Measures protocols over a grid: `sweep({"epsilon": [1, 2], "clients": 1000, "seed": [1, 2], "frequency": {"k": [4, 16]}})`.
+
+    The grid is a mapping or a file of TOML: the fields of `Grid`, and for each protocol its parameters. It measures people like the rows of a table, or
+    synthetic ones, in `workers` processes (default: one for each core), or on the workers of the Dask scheduler at the address `cluster`. With `out`, a file
+    that ends in .parquet, .csv or .json, the table and a figure are written, and a stopped sweep continues. Raises InputError.
+    """
+    records = None if of is None else records_of(of, csv=csv, dates=dates)
+    return swept(read_grid(grid, records), None if out is None else Path(out), cluster=cluster, workers=workers)
+
+
+@python_errors()
+def compare(
+    task: str | LocalProtocol[Any],
+    of: Table | None = None,
+    *,
+    out: str | Path | None = None,
+    cluster: str = "",
+    csv: str = "",
+    dates: Dates = None,
+    **how: Any,
+) -> Compared:
+    """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
+
+    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`.
+    `cluster` and `out` are those of `sweep`. Raises InputError.
+    """
+    own = [each.name for each in fields(Grid)]
+    protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own}, own)
+    records = None if of is None else records_of(of, csv=csv, dates=dates, only=protocol.reads)
+    grid = Grid.of({name: value for name, value in how.items() if name in own})
+    return swept(comparison(_for_table(protocol, records), grid, records), None if out is None else Path(out), cluster=cluster)
+
+
+def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None = None) -> Sweep:
+    """The sweep of one protocol. Raises InputError where its answer is no mean over clients."""
+    estimators(protocol, grid.epsilon[0])
+    return Sweep((Case(protocol, grid.tier, records),), grid)
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)

@@ -1,0 +1,266 @@
+"""The outcome of a run, and its form as plain data."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from local_dp.oracles.local.oracles import Interaction, RoundSummary
+from local_dp.populations.finite import Population, Resampled, Rows
+from local_dp.protocols.local_protocol import LocalProtocol, plain, possible_result, was_moved
+from local_dp.records import Records
+from local_dp.server.progress import Turnout
+from local_dp.shuffle.central import Central
+from local_dp.simulation.faults import Faulted
+from local_dp.simulation.installation import installed_version
+from local_dp.simulation.settings import Settings
+from local_dp.tallies import Estimate
+
+if TYPE_CHECKING:  # what is on the wire takes a while to import
+    from local_dp.server.losses import Loss
+    from local_dp.server.round import Reconciliation
+
+STAMP = "simulation: not private"
+UNATTESTED = "unattested: not every member has signed that it answers in private"
+
+Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusRecord:
+    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced` the silences of each flooding member, and of strangers ("").
+
+    `irregularities` are p-values of each round's reports, where honest ones have a known law. `attested`: every member states that it answers in private.
+    `losses` are those that chance does not explain.
+    """
+
+    rejections: dict[str, int] = field(default_factory=dict)
+    silenced: dict[str, int] = field(default_factory=dict)
+    irregularities: tuple[float | None, ...] = ()
+    reconciliation: "Reconciliation | None" = None
+    losses: "tuple[Loss, ...]" = ()
+    signed: bool = False
+    forged: int = 0
+    attested: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The result of a run and how it came about.
+
+    `unverified`: why a randomizer loses more than it declares, where it was used all the same. `degraded`: the signs that reports were lost by choice.
+    """
+
+    result: Any
+    interaction: Interaction
+    rounds: list[RoundSummary]
+    seconds: list[float]
+    counts: Turnout
+    max_epsilon_spent: float
+    wall: float = 0.0  # seconds of the whole run
+    central: Central | None = None  # behind a shuffler
+    unverified: tuple[str, ...] = ()
+    bus: BusRecord | None = None  # over a broker
+    broker: str = ""  # which one the run started
+    faults: Faulted | None = None  # where they were asked for
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def rejected(self) -> int:
+        """The number of messages that did not fit."""
+        return 0 if self.bus is None else sum(self.bus.rejections.values())
+
+
+IMPOSSIBLE = 1e-6  # the chance that honest reports look impossible
+
+
+def judged(settings: Settings, outcome: Outcome) -> Outcome:
+    """The same outcome; or a degraded one, with the worst case in place of an estimate where the influence of a report is known."""
+    if outcome.degraded:
+        return outcome
+    accounts, losses = (None, ()) if outcome.bus is None else (outcome.bus.reconciliation, outcome.bus.losses)
+    uncharged, influence, estimate = 0 if accounts is None else accounts.accepted_not_charged, settings.influence, outcome.result
+    signs = [*map(str, losses), *([f"{uncharged} accepted reports were not charged by their members"] if uncharged else [])]
+    if influence is not None and (found := influence.chance(estimate))[1] <= IMPOSSIBLE:
+        signs.append(f"the estimate lies {found[0]:.1f} standard errors beyond any possible value, by chance with probability {found[1]:.1g} at most")
+    if not signs:
+        return outcome
+    if influence is not None:
+        missing, lying = outcome.counts.asked - outcome.counts.answered, uncharged / max(1, outcome.counts.answered)
+        estimate = influence.worst_case(estimate, missing, min(0.99, max(lying, settings.worst_case or 0.0)))
+    return replace(outcome, result=estimate, degraded=tuple(signs))
+
+
+def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
+    """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
+
+    `truth_known`: the clients were drawn from the population of the settings. A private run computes neither the truth nor a digest of its table, since
+    these would reveal the exact answer.
+    """
+    protocol, counts = settings.protocol, outcome.counts
+    open_truth = truth_known and not settings.randomness.private
+    compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
+    influence, outcome = _influence(settings, outcome), judged(settings, outcome)
+    result = outcome.result if settings.raw else possible_result(protocol, outcome.result)
+    unknown = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
+    error = protocol.true_error(result, settings.population) if open_truth and not unknown else None
+    bus, private = outcome.bus, settings.randomness.private
+    irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
+    data: dict[str, Any] = {
+        "version": installed_version(),
+        "protocol": protocol.name,
+        "parameters": {each.name: getattr(protocol, each.name) for each in fields(protocol)},
+        "model": protocol.model(),
+        "interaction": outcome.interaction,
+        "tier": settings.tier,
+        "epsilon": settings.epsilon,
+        "clients": {**vars(counts), "rejected_messages": outcome.rejected},
+        "rounds": [
+            {
+                "n": summary.n,
+                "epsilon": summary.epsilon,
+                "bits_per_client": summary.bits_per_client,
+                "randomizers": [
+                    {"name": each.name, **{key: value for key, value in each.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
+                    for each in summary.randomizers
+                ],
+                "seconds": seconds,
+                "digest": summary.digest,
+                **({} if irregular is None else {"irregularity": irregular}),
+            }
+            for summary, seconds, irregular in zip(outcome.rounds, outcome.seconds, irregularities, strict=True)
+        ],
+        "table": _table(settings.population) if open_truth else None,
+        "result": {
+            **described(protocol, result),
+            **({} if settings.raw or not was_moved(result) else {"moved": True}),
+            **compared,
+            "explanation": protocol.explain(outcome.result),
+            "truth": _truth(protocol, outcome.result, settings.population) if open_truth else None,
+            "true_error": error,
+            **({"error_unit": protocol.error_unit} if protocol.error_unit else {}),
+        },
+        "max_epsilon_spent": outcome.max_epsilon_spent,
+        "private": private,
+        "seed": None if private else settings.randomness.seed,
+        "wall_s": outcome.wall,
+    }
+    if bus is not None:
+        data["signed"] = bus.signed
+        data["clients"]["forged_messages"] = bus.forged
+        if private and not (bus.signed and bus.attested):
+            data |= {"private": None, "stamp": UNATTESTED}
+    if not private:
+        data["stamp"] = STAMP
+    if outcome.central is not None and settings.behind is not None:
+        data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
+    optional = {
+        "influence": influence,
+        **({} if bus is None else _record(bus)),
+        "broker": outcome.broker,
+        "unverified": list(outcome.unverified),
+        "degraded": list(outcome.degraded),
+    }
+    data |= {name: value for name, value in optional.items() if value}
+    if outcome.faults is not None:
+        data["faults"] = asdict(outcome.faults)
+    return data
+
+
+def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
+    """How far missing or lying clients can have moved the estimate; None if it is no average over one report of each client."""
+    influence = settings.influence
+    if influence is None:
+        return None
+    estimate: Estimate = outcome.result
+    missing = outcome.counts.asked - outcome.counts.answered
+    ends = influence.had_all_answered(estimate.value, estimate.n, missing)
+    if judged(settings, outcome).degraded:
+        ends = np.clip(ends[0], influence.least, influence.most), np.clip(ends[1], influence.least, influence.most)
+    data = {
+        "missing": missing,
+        "had_all_answered": plain(np.stack(ends, axis=-1)),
+        "of_one_per_cent": plain(influence.of_share(0.01)),
+    }
+    if settings.worst_case is not None:
+        interval = np.stack(influence.interval(estimate, missing, settings.worst_case), axis=-1)
+        data["worst_case"] = {"lying": settings.worst_case, "interval": plain(interval)}
+    return data
+
+
+def _record(bus: BusRecord) -> dict[str, Any]:
+    """The accepted reports beside the members' own accounts, round by round; the rejected messages; the silenced members."""
+    accounts, silenced = bus.reconciliation, sorted(bus.silenced)
+    data: dict[str, Any] = {}
+    if accounts is not None:
+        totals = {name: getattr(accounts, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
+        data["reconciliation"] = {**totals, "rounds": [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in accounts.rounds]}
+    data["rejections"] = dict(sorted(bus.rejections.items()))
+    if silenced:
+        data["silenced"] = {"members": [name for name in silenced if name], "strangers": "" in silenced}
+    return data
+
+
+def stamp_of(data: dict[str, Any]) -> str:
+    """Whether a run was private, in words."""
+    stamp = "private: operating-system entropy" if data["private"] else data["stamp"]
+    seeded = "" if data["seed"] is None else f", seed {data['seed']}"
+    return f"{stamp}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
+
+
+def _truth(protocol: LocalProtocol[Any], result: Any, population: Population) -> Any:
+    """The truth in the form of the estimate or of the hypothesis."""
+    truth = protocol.truth_of(result, population)
+    if truth is None or isinstance(truth, np.ndarray | np.generic):
+        return None if truth is None else plain(np.asarray(truth))
+    return protocol.describe(truth)["hypothesis"]
+
+
+def _table(population: Population) -> dict[str, Any] | None:
+    """How large the table is that the clients were drawn from, and its digest."""
+    if not isinstance(population, Rows | Resampled):
+        return None
+    return {"rows": len(population.whole), "columns": list(population.whole.columns), "digest": table_digest(population.whole)}
+
+
+def table_digest(records: Records) -> str:
+    """A digest of a table: equal for two if and only if their columns are, names, kinds and values (up to a collision), in whatever files they are."""
+    digest = blake2b(repr((list(records.columns), len(records))).encode(), digest_size=16)
+    with ThreadPoolExecutor() as pool:
+        for part in pool.map(lambda part: part.marks(), records.parts()):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
+    """The result as plain data; `uninformative`: the labels of estimates that are no better than a constant guess, if there are any.
+
+    Such an estimate has as much noise as the guess has error, and an interval with the guess; or one with every possible value.
+    """
+    data = protocol.describe(result)
+    if "estimate" not in data:
+        return data
+    shown, (least, most), (guess, noise) = estimates(data), protocol.possible, protocol.guess
+    if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):  # a range that the run has found, or the grid of quantiles
+        least, most = data["low"], data["high"]
+        guess, noise = (least + most) / 2, (most - least) / 12**0.5
+    known = zip(*(np.broadcast_to(each, len(shown)).tolist() for each in (least, most, guess, noise)), strict=True)
+    labels = [label for (label, _, error, interval), each in zip(shown, known, strict=True) if _empty(interval, error, *each)]
+    return {**data, "uninformative": labels} if labels else data
+
+
+def _empty(interval: tuple[float | None, float | None], error: float | None, least: float, most: float, guess: float, noise: float) -> bool:
+    """Whether an interval has every possible value; or the guess, and the estimate is no nearer to the truth."""
+    low, high = (-np.inf if interval[0] is None else interval[0]), (np.inf if interval[1] is None else interval[1])
+    return (low <= least and high >= most) or (error is not None and error >= noise and low <= guess <= high)
+
+
+def estimates(result: dict[str, Any]) -> list[Shown]:
+    """The result's estimates: (label, estimate, standard error, interval) each."""
+    if not isinstance(result["estimate"], list):
+        label = result.get("question") or result.get("column", "estimate")
+        return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
+    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
+    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

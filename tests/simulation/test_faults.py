@@ -1,0 +1,216 @@
+"""Runs with faults, on purpose or by real kills: the same reports are counted, once each, and the result shows the faults."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import psutil
+import pytest
+
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.process import LyingRole, worst
+from local_dp.clients.role import ClientRole
+from local_dp.errors import BusError, InputError
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.queries.tables import Question
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.quorum import Terms
+from local_dp.shuffle.central import Behind
+from local_dp.simulation.execute import execute
+from local_dp.simulation.faults import Faults, Trouble
+from local_dp.simulation.outcome import Outcome, as_data
+from local_dp.simulation.settings import Randomness, Settings
+from local_dp.wire import Reply
+from tests.support.inputs.builders import SEED, request, yes_records
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.tiers import run_tier, told
+
+CLIENTS = 40
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("tier", ["hosts", pytest.param("processes", marks=pytest.mark.long)])
+def test_a_bad_network_changes_no_report(tier: Any) -> None:
+    """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the digest of all reports are those of the faultless run."""
+    faults = Faults(drop=0.05, duplicate=0.3, delay=0.05)
+    plain = run_tier(Survey(), CLIENTS, "population")
+    faulty = run_tier(Survey(), CLIENTS, tier, faults=faults, hosts=4)
+    assert told(Survey(), faulty) == told(Survey(), plain)
+    assert faulty.faults is not None
+    assert faulty.faults.asked == faults
+    assert faulty.faults.repeated > 0
+    assert faulty.faults.delayed > 0
+    assert faulty.counts.answered == faulty.counts.asked == CLIENTS
+
+
+@pytest.mark.long
+def test_killed_members_are_missing() -> None:
+    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, in its schema, shows the three."""
+    population = Survey().synthetic(CLIENTS, SEED)
+    settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
+    outcome = execute(settings, lambda progress: None)
+    data = as_data(settings, outcome)
+    jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text()))
+    assert (data["faults"]["killed"], data["faults"]["lied"]) == (3, 4)
+    assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing
+
+
+WRONG = ["", "drop", "drop=", "drop=x", "drop=nan", "drop=.95", "drop=-1", "kill=1.5", "kill=-1", "lose=.1", "drop=.1,drop=.2", "lie=2", "delay=1e9"]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_fault_is_one_line(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Faults.parse(text)
+    assert str(refused.value).startswith("--fault")
+    assert "\n" not in str(refused.value)
+
+
+def test_faults_are_of_real_messages() -> None:
+    with pytest.raises(InputError, match="--fault"):
+        Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population", faults=Faults(drop=0.1))
+
+
+def test_the_fate_of_a_message_is_the_seeds() -> None:
+    """By sender, direction and number, whatever the run is called; other seeds give others; and as often as was asked, by Hoeffding at 1e-9 each."""
+
+    def fates(seed: int, run: str) -> list[list[float]]:
+        trouble = Trouble(Faults(drop=0.2, duplicate=0.25, delay=0.5), seed, 10)
+        return [trouble.fate("in", f"ldp/1/{run}/rep/g0/client-{place % 10}") for place in range(5_000)]
+
+    seen = fates(1, "a")
+    assert seen == fates(1, "b") != fates(2, "a")
+    slack = (np.log(2e9) / 2 / len(seen)) ** 0.5
+    assert abs(np.mean([len(copies) == 0 for copies in seen]) - 0.2) < slack
+    assert abs(np.mean([len(copies) == 2 for copies in seen]) - 0.8 * 0.25) < slack
+    assert all(0 <= seconds <= 0.5 for copies in seen for seconds in copies)
+
+
+def test_as_many_are_killed_as_were_named() -> None:
+    """Each of them once, none before all members have been heard, all before they have been heard twice."""
+    killed: list[int] = []
+
+    def kill(member: int) -> bool:
+        killed.append(member)
+        return True
+
+    trouble = Trouble(Faults(kill=4), 3, 10, kill)
+    after = []
+    for _ in range(30):
+        trouble.heard()
+        after.append(len(killed))
+    assert (after[8], after[19:]) == (0, [4] * 11)
+    assert len(set(killed)) == trouble.result(0).killed == 4
+
+
+@pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(1.0, k=2)])
+def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
+    """Six clients of ten send one report, which is possible and farthest from 0; the others send theirs, and all pay alike."""
+    question = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
+    sent, stores = [], []
+    for kind in (ClientRole, LyingRole):
+        store = MemoryStore(1.0)
+        member = kind("m", 0, yes_records(10), KeyedNoise(1), store)
+        if isinstance(member, LyingRole):
+            member.liars = (0, 1, 2, 3, 5, 8, 12)
+        (reply,) = member.handle(question)
+        assert isinstance(reply, Reply)
+        sent.append(np.frombuffer(reply.reports, dtype=randomizer.report_dtype))
+        stores.append(store.ledger.max_spent)
+    honest, lied = sent
+    fixed = worst(randomizer, np.zeros(1, dtype=np.uint8))
+    assert stores == [1.0, 1.0]
+    assert bool(randomizer.possible(fixed).all())
+    assert {place for place in range(10) if lied[place] != honest[place]} <= {0, 1, 2, 3, 5, 8}
+    assert (lied[[0, 1, 2, 3, 5, 8]] == fixed).all()
+    assert not (honest == lied).all()
+
+
+def started(module: str) -> list[psutil.Process]:
+    """The processes of a module that the run of this process has started."""
+    return [child for child in psutil.Process().children() if module in child.cmdline()]
+
+
+def members() -> list[psutil.Process]:
+    return [member for helper in started("local_dp.clients.helper") for member in helper.children()]
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        process.kill()
+
+
+def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outcome:
+    """A survey that is disturbed once, when its round has just begun."""
+    done = False
+
+    def once(progress: Progress) -> None:
+        nonlocal done
+        if not done and isinstance(progress, RoundProgress):
+            done = True
+            disturb()
+
+    protocol = Survey()
+    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), **options)
+    outcome = execute(settings, once)
+    assert done
+    return outcome
+
+
+def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
+    """Everybody is answered or missing, only the killed can be missing, and the estimate uses those that came."""
+    counts = outcome.counts
+    assert (counts.asked, counts.answered + counts.missing) == (clients, clients)
+    assert counts.missing <= at_most_lost
+    assert outcome.result.n == outcome.rounds[0].n == counts.answered
+    assert counts.conflicting == 0
+
+
+@pytest.mark.long
+def test_a_host_killed_in_mid_round() -> None:
+    outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
+    assert_counted_once(outcome, 4000, 1000)
+
+
+@pytest.mark.long
+@needs_mosquitto
+def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
+    """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and restarted in mid-round: 5,000 of 5,000."""
+    with mosquitto(tmp_path) as broker:
+        outcome = run_with(broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(60.0, 1.0))
+    assert_counted_once(outcome, 5000, 0)
+    assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
+
+
+@pytest.mark.long
+def test_the_shuffler_killed_in_mid_round() -> None:
+    """The run ends with one line that says so; no client, no broker and no shuffler is left. Undisturbed, its estimate is that of no shuffler."""
+    before, seen = psutil.Process().children(), list[psutil.Process]()
+
+    def disturb() -> None:
+        (mixing,) = started("local_dp.server.shuffler")
+        mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
+        seen.extend([*members(), *started("local_dp.bus.embedded"), mixing])
+        threading.Timer(0.3, mixing.kill).start()
+
+    with pytest.raises(BusError, match="the shuffler ended before the run did"):
+        run_with(disturb, 40, tier="processes", behind=Behind(20), terms=Terms(20.0, 1.0))
+    assert len(seen) == 42
+    _, alive = psutil.wait_procs(seen, timeout=0.5)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []
+    mixed, plain = (run_tier(Survey(), 40, "processes", **behind) for behind in ({"behind": Behind(20)}, {}))
+    assert Survey().describe(mixed.result) == Survey().describe(plain.result)
+    assert mixed.central is not None
+    assert mixed.central.upper < mixed.central.local == 1.0
