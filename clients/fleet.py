@@ -1,4 +1,5 @@
-"""Starts the members of a run on this machine, each in its own process, and ends them all with the run."""
+"""Starts the members of a run on this machine, each in its own process, and ends them all with the
+run."""
 
 import asyncio
 import os
@@ -18,17 +19,28 @@ from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.audit import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
-LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
+LEAN = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+}  # a member computes little: no thread pool, one heap
 _NONE: bytes = msgpack.packb([])
-_VERIFIED, _BYTES = 16, 1 << 15  # randomizers that are verified beforehand; they travel on a command line
+_VERIFIED, _BYTES = (
+    16,
+    1 << 15,
+)  # randomizers that are verified beforehand; they travel on a command line
 _GLANCE = 0.2  # seconds
 _STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds
 
 
 def packed(randomizers: Iterable[Randomizer]) -> bytes:
-    """The names and parameters of randomizers that other packages define, for `helper.verify_first`; none if they are too long for a command line."""
-    outside = {repr((each.name, each.params())): (each.name, each.params()) for each in map(without_coin, randomizers) if not is_built_in(each)}
+    """The names and parameters of randomizers that other packages define, for
+    `helper.verify_first`; none if they are too long for a command line."""
+    outside = {
+        repr((each.name, each.params())): (each.name, each.params())
+        for each in map(without_coin, randomizers)
+        if not is_built_in(each)
+    }
     try:
         first: bytes = msgpack.packb(list(outside.values())[:_VERIFIED], use_bin_type=True)
     except (TypeError, ValueError):  # parameters that are no data: a client refuses them
@@ -37,12 +49,16 @@ def packed(randomizers: Iterable[Randomizer]) -> bytes:
 
 
 class Fleet:
-    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
+    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so
+    that no other process ever holds it.
 
-    The randomizers in `first`, as `packed` names them, are verified once, before the fork; a member verifies every other one that it is asked for.
+    The randomizers in `first`, as `packed` names them, are verified once, before the fork; a member
+    verifies every other one that it is asked for.
     """
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], first: bytes = _NONE) -> None:
+    def __init__(
+        self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], first: bytes = _NONE
+    ) -> None:
         self.count = count
         self.config_of = config_of
         self._first = first.hex()
@@ -59,10 +75,13 @@ class Fleet:
         self._alive: set[int] = set()
 
     async def start(self) -> None:
-        """Starts the processes; they join the run by themselves. Raises InputError where they need more open files than there may be."""
+        """Starts the processes; they join the run by themselves. Raises InputError where they need
+        more open files than there may be."""
         allow_open_files(self.count)
         path = str(Path(self.folder.name) / "launcher")
-        self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
+        self._server = await asyncio.start_unix_server(
+            self._called, path, backlog=max(128, self.count)
+        )
         self._helper = await asyncio.create_subprocess_exec(
             *python("local_dp.clients.helper", str(self.count), path, self._first),
             stdin=asyncio.subprocess.PIPE,
@@ -83,7 +102,13 @@ class Fleet:
     def ended(self, index: int) -> str:
         """How a member's process ended; empty while it lives, or before it was started."""
         pid = self.pids.get(index)
-        return "" if pid is None or index in self._alive else ending(self._codes[pid]) if pid in self._codes else "its process ended"
+        return (
+            ""
+            if pid is None or index in self._alive
+            else ending(self._codes[pid])
+            if pid in self._codes
+            else "its process ended"
+        )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         call = asyncio.current_task()
@@ -106,7 +131,8 @@ class Fleet:
                 self.failures.append((await reader.read(1000)).decode(errors="replace"))
             await reader.read()  # until the member ends
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the member ended, and the round's deadline and counts deal with it; or the run did
+            # the member ended, and the round's deadline and counts deal with it; or the run did
+            pass
         finally:
             self._alive.discard(index)
             self._callers.discard(writer)
@@ -114,18 +140,34 @@ class Fleet:
             writer.close()
 
     async def watch(self) -> None:
-        """Waits until a member could not join the broker, or could not be started, and raises BusError then."""
+        """Waits until a member could not join the broker, or could not be started, and raises
+        BusError then."""
         assert self._helper is not None
         stopped = 0.0
         while True:
             await asyncio.sleep(_GLANCE)
-            stopped = stopped + _GLANCE if is_stopped(self._helper.pid) and len(self.pids) < self.count else 0.0
+            stopped = (
+                stopped + _GLANCE
+                if is_stopped(self._helper.pid) and len(self.pids) < self.count
+                else 0.0
+            )
             if stopped >= _STOPPED:
-                raise BusError(f"only {len(self.pids)} of {self.count} client processes started: the process that starts them, {self._helper.pid}, is stopped")
+                raise BusError(
+                    f"only {len(self.pids)} of {self.count} client processes started: the "
+                    "process "
+                    f"that starts them, {self._helper.pid}, is stopped"
+                )
             if self._helper.returncode is not None and len(self.pids) < self.count:
-                raise BusError(f"only {len(self.pids)} of {self.count} client processes started; the message of the process that starts them is above")
+                raise BusError(
+                    f"only {len(self.pids)} of {self.count} client processes started; the "
+                    "message "
+                    "of the process that starts them is above"
+                )
             if self.failures:
-                raise BusError(f"{len(self.failures)} of {self.count} client processes could not join: {self.failures[0]}")
+                raise BusError(
+                    f"{len(self.failures)} of {self.count} client processes could not join: "
+                    f"{self.failures[0]}"
+                )
 
     def kill(self, index: int) -> bool:
         """Kills a member's process; whether it was there."""
@@ -135,7 +177,8 @@ class Fleet:
         return alive
 
     async def stop(self) -> None:
-        """Ends every process of the fleet: members end when their line to us closes, and are killed if they do not."""
+        """Ends every process of the fleet: members end when their line to us closes, and are killed
+        if they do not."""
         self._stopping = True
         if self._helper is not None and self._helper.returncode is None:
             self._helper.kill()

@@ -1,6 +1,8 @@
-"""The preloaded helper: imports everything once, then forks one process per member. It never sees a record.
+"""The preloaded helper: imports everything once, then forks one process per member. It never sees a
+record.
 
-Each child asks the launcher's socket for its own configuration, and ends when the run does, or when the launcher is gone.
+Each child asks the launcher's socket for its own configuration, and ends when the run does, or when
+the launcher is gone.
 """
 
 import encodings.idna  # noqa: F401 - looking up a host name imports it
@@ -32,7 +34,8 @@ from local_dp.verification.audit import verify
 from local_dp.verification.sources import code_digest
 from local_dp.wire import Ask, Request, encode, topic
 
-_TURNS = 10  # Python rewrites the code of a function once that has run eight times: here, and not in each child
+# Python rewrites the code of a function once that has run eight times: here, and not in each child
+_TURNS = 10
 _KEY = bytes(32)
 _COLUMNS = {"yes": ("|u1", bytes(1))}
 _SURVEY = Ask.of(LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 1)), bytes(16))
@@ -46,7 +49,12 @@ class _OneQuestion:
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         where = topic("warm-up", "req", "g0")
         yield CONNECTED
-        yield Delivery(where, Party.server("warm-up", _KEY, lambda topic: None).seal(where, encode(Request(run="warm-up", round=1, asks=(_SURVEY,)))))
+        yield Delivery(
+            where,
+            Party.server("warm-up", _KEY, lambda topic: None).seal(
+                where, encode(Request(run="warm-up", round=1, asks=(_SURVEY,)))
+            ),
+        )
 
     def now(self) -> float:
         return 0.0
@@ -55,9 +63,12 @@ class _OneQuestion:
 
 
 def warm_up() -> None:
-    """Answers a survey on a made-up record: 30 % less memory for each client, and its first round takes a quarter of the time."""
+    """Answers a survey on a made-up record: 30 % less memory for each client, and its first round
+    takes a quarter of the time."""
     run = RunConfig(run="warm-up", broker="", budget=1.0, seed=0)
-    member = MemberConfig(run=run, member="nobody", group="g0", start=0, columns=_COLUMNS, keys=(_KEY, public(_KEY)))
+    member = MemberConfig(
+        run=run, member="nobody", group="g0", start=0, columns=_COLUMNS, keys=(_KEY, public(_KEY))
+    )
     config = MemberConfig.from_bytes(member.to_bytes())
     finish(serve(config.role(), SealedBus(_OneQuestion(), config.envelopes()), "warm-up", "g0"))
 
@@ -67,7 +78,9 @@ def _child(index: int, launcher: str) -> None:
     never_heard()
     code = 1
     try:
-        line = socket.socket(socket.AF_UNIX)  # only the end of this process closes it: so the launcher knows that it has ended
+        line = socket.socket(
+            socket.AF_UNIX
+        )  # only the end of this process closes it: so the launcher knows that it has ended
         line.connect(launcher)
         config = introduce(line, index)
         warm_up()  # the pages that answering writes to are copied now, and not in the first round
@@ -86,19 +99,23 @@ def _report(line: int) -> None:
 
 
 def verify_first(randomizers: bytes) -> None:
-    """Verifies randomizers of other packages, packed by `clients.fleet`, once for all children, who inherit the verdict."""
+    """Verifies randomizers of other packages, packed by `clients.fleet`, once for all children, who
+    inherit the verdict."""
     for name, params in msgpack.unpackb(randomizers, use_list=False):
         with suppress(RefusedError):  # each client says so itself when it is asked
             verify(RANDOMIZERS.build(name, params))
 
 
 def main() -> None:
-    """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
+    """Forks `count` members (first argument), which call at the launcher's socket (second), and
+    waits until standard input closes.
 
     The third argument names the randomizers to verify first, in hexadecimal.
     """
     count, launcher = int(sys.argv[1]), sys.argv[2]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the launcher decides when a run ends; members see it go
     line = os.dup(1)  # the launcher reads standard output
     os.dup2(2, 1)
     signal.signal(signal.SIGCHLD, lambda number, frame: _report(line))
@@ -110,7 +127,8 @@ def main() -> None:
     for _ in range(_TURNS):
         warm_up()
     gc.collect()
-    gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
+    # a collection in a child must not touch, and so copy, the pages it shares with all others
+    gc.freeze()
     for index in range(count):
         if select.select([sys.stdin], [], [], 0)[0]:
             return  # it closed while we forked: nobody waits for the others

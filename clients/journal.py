@@ -1,4 +1,5 @@
-"""The answers and the spending of a client: the same request again gets the same bytes, a different one under the same round gets none."""
+"""The answers and the spending of a client: the same request again gets the same bytes, a different
+one under the same round gets none."""
 
 import os
 from abc import ABC, abstractmethod
@@ -31,8 +32,8 @@ _SECRET_BYTES = 32
 class Commit:
     """One answered round: the digest of the request, its cost, the replies byte for byte.
 
-    `spoken` has who has spoken in each session (`Spoken.bits`), and `kept` the new outcomes under labels. `history` is a digest of the inputs of the
-    replies (`noise.BoundNoise.history`).
+    `spoken` has who has spoken in each session (`Spoken.bits`), and `kept` the new outcomes under
+    labels. `history` is a digest of the inputs of the replies (`noise.BoundNoise.history`).
     """
 
     run: str
@@ -46,13 +47,19 @@ class Commit:
 
     @property
     def line(self) -> Line:
-        """Its line of the account at the end of the run: the round, the number of charged reports, the checksum of the sent ones."""
-        return self.round, sum(charge.stop - charge.start for charge in self.charges), reduce(xor, map(checksum, self.replies), 0)
+        """Its line of the account at the end of the run: the round, the number of charged reports,
+        the checksum of the sent ones."""
+        return (
+            self.round,
+            sum(charge.stop - charge.start for charge in self.charges),
+            reduce(xor, map(checksum, self.replies), 0),
+        )
 
 
 class Store(ABC):
-    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has spoken, the kept outcomes, the number of rounds and the bytes
-    of reports and outcomes. `histories` are those of the last commit under each label."""
+    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has
+    spoken, the kept outcomes, the number of rounds and the bytes of reports and outcomes.
+    `histories` are those of the last commit under each label."""
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
@@ -65,14 +72,17 @@ class Store(ABC):
 
     @abstractmethod
     def get(self, run: str, round: int) -> Commit | None:
-        """The commit of a round, or None. Raises RefusedError("store") where that cannot be known."""
+        """The commit of a round, or None. Raises RefusedError("store") where that cannot be
+        known."""
 
     @abstractmethod
     def commit(self, commit: Commit) -> None:
-        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
+        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or
+        ("store") and keeps it or not."""
 
     def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
-        """The place of each row of its member's table, if it is not the row's number (`places.Owners`)."""
+        """The place of each row of its member's table, if it is not the row's number
+        (`places.Owners`)."""
         if person:
             people_of(records, person)
         return None
@@ -87,16 +97,22 @@ class Store(ABC):
             self.spoken.restore(session, bits)
         for outcomes in commit.kept:
             self.kept.restore(outcomes)
-        self.histories.update((charge.memo, commit.history) for charge in commit.charges if charge.memo)
+        self.histories.update(
+            (charge.memo, commit.history) for charge in commit.charges if charge.memo
+        )
         self.rounds += 1
-        self.size += sum(len(reply.reports) for reply in commit.replies) + sum(len(outcomes.data) for outcomes in commit.kept)
+        self.size += sum(len(reply.reports) for reply in commit.replies) + sum(
+            len(outcomes.data) for outcomes in commit.kept
+        )
         self._lines.setdefault(commit.run, {})[commit.round] = commit.line
 
 
 class MemoryStore(Store):
     """Lives as long as its client's process."""
 
-    def __init__(self, limit: float, commits: Sequence[Commit] = (), lifetime: float | None = None) -> None:
+    def __init__(
+        self, limit: float, commits: Sequence[Commit] = (), lifetime: float | None = None
+    ) -> None:
         super().__init__(limit, lifetime)
         self._commits: dict[tuple[str, int], Commit] = {}
         for commit in commits:
@@ -116,11 +132,14 @@ class MemoryStore(Store):
 
 
 class SqliteStore(Store):
-    """The commits of one member's clients in a file: they outlive its process, and a machine that stops.
+    """The commits of one member's clients in a file: they outlive its process, and a machine that
+    stops.
 
-    `limit` is for each run, `lifetime` for all, in nats; the lifetime of a new file is `limit` by default and never changes. Private words are derived from
-    `secret` (`noise.StoreNoise`). A file that is in use, damaged or not writable raises InputError on opening, and RefusedError("store") afterwards. So does a
-    missing file with a mark beside it, since nobody knows then how much was spent.
+    `limit` is for each run, `lifetime` for all, in nats; the lifetime of a new file is `limit` by
+    default and never changes. Private words are derived from `secret` (`noise.StoreNoise`). A file
+    that is in use, damaged or not writable raises InputError on opening, and RefusedError("store")
+    afterwards. So does a missing file with a mark beside it, since nobody knows then how much was
+    spent.
     """
 
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
@@ -128,10 +147,16 @@ class SqliteStore(Store):
         self._log = _opened(path, self.ledger.lifetime)
         with reading(path, _DAMAGED):
             first = self._log.entries("")[0]
-            life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
+            life, self.secret = (
+                int.from_bytes(first.data[:-_SECRET_BYTES]),
+                first.data[-_SECRET_BYTES:],
+            )
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
-            raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
+            raise InputError(
+                f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which "
+                "stays so; leave out --lifetime"
+            )
         self.ledger.lifetime = life
         try:
             with reading(path, _DAMAGED):
@@ -169,15 +194,22 @@ class SqliteStore(Store):
 
 
 def _opened(path: Path, life: int) -> Log:
-    """The log of a store; a new one where there never was one. Its mark is beside the file, not beside a link to it."""
+    """The log of a store; a new one where there never was one. Its mark is beside the file, not
+    beside a link to it."""
     path = path.resolve()
     mark = path.with_name(path.name + _MADE)
     if path.exists():
         log = Log(path, KIND)
     else:
         if mark.exists():
-            raise InputError(f"the store {str(path)!r} is gone, and the record of what its clients have spent; to begin again, remove {str(mark)!r}")
-        log = Log.create(path, KIND, Entry("", 0, "made", life.to_bytes(8) + os.urandom(_SECRET_BYTES)))
+            raise InputError(
+                f"the store {str(path)!r} is gone, and the record of what its clients have "
+                "spent; "
+                f"to begin again, remove {str(mark)!r}"
+            )
+        log = Log.create(
+            path, KIND, Entry("", 0, "made", life.to_bytes(8) + os.urandom(_SECRET_BYTES))
+        )
     try:
         mark.touch(mode=0o600)
     except OSError as error:
@@ -189,14 +221,24 @@ def _entry(commit: Commit) -> Entry:
     charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
     replies = [encode(reply) for reply in commit.replies]
     kept = [(each.label, each.spans, each.data) for each in commit.kept]
-    data: bytes = msgpack.packb((commit.request, commit.history, charges, replies, kept, *commit.spoken), use_bin_type=True)
+    data: bytes = msgpack.packb(
+        (commit.request, commit.history, charges, replies, kept, *commit.spoken), use_bin_type=True
+    )
     return Entry(commit.run, commit.round, "", data)
 
 
 def _commit(entry: Entry) -> Commit:
-    request, history, charges, messages, kept, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    request, history, charges, messages, kept, *spoken = msgpack.unpackb(
+        entry.data, use_list=False, raw=False, max_bin_len=1 << 31
+    )
     if not isinstance(history, bytes):
-        raise InputError("the store is of an earlier version, which did not note the inputs of its answers; name another file")
+        raise InputError(
+            "the store is of an earlier version, which did not note the inputs of its answers; "
+            "name another file"
+        )
     replies = tuple(reply for reply in map(decode, messages) if isinstance(reply, Reply))
-    paid, outcomes = tuple(Charge(*each) for each in charges), tuple(Outcomes(*each) for each in kept)
+    paid, outcomes = (
+        tuple(Charge(*each) for each in charges),
+        tuple(Outcomes(*each) for each in kept),
+    )
     return Commit(entry.run, entry.round, request, paid, replies, tuple(spoken), outcomes, history)

@@ -1,4 +1,5 @@
-"""A client role on the bus: a process with one client, or a host with many. It is silent while a record is read: any output could reveal the record."""
+"""A client role on the bus: a process with one client, or a host with many. It is silent while a
+record is read: any output could reveal the record."""
 
 import io
 import logging
@@ -12,7 +13,19 @@ from local_dp.bus.interface import ClientBus, Connected, Delivery
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.sealing import Envelopes
-from local_dp.wire import CLIENT, EVERYBODY, End, Gone, Hello, Receipt, Request, Roll, decode, encode, topic
+from local_dp.wire import (
+    CLIENT,
+    EVERYBODY,
+    End,
+    Gone,
+    Hello,
+    Receipt,
+    Request,
+    Roll,
+    decode,
+    encode,
+    topic,
+)
 
 
 class _Nowhere(io.TextIOBase):
@@ -37,7 +50,8 @@ def unheard() -> Iterator[None]:
 
 
 def never_heard() -> None:
-    """Closes both streams of this process for good, for native code as well. Its errors go over another line."""
+    """Closes both streams of this process for good, for native code as well. Its errors go over
+    another line."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -49,12 +63,17 @@ def never_heard() -> None:
 GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
-PARTING = 0.3  # seconds from the last message to the end of the connection, since some brokers then drop undelivered messages
-SLOT = 0.1  # seconds: a private reply leaves so long after the request, or at the multiple of it that the request's work calls for
+# seconds from the last message to the end of the connection, since some brokers then drop
+# undelivered messages
+PARTING = 0.3
+# seconds: a private reply leaves so long after the request, or at the multiple of it that the
+# request's work calls for
+SLOT = 0.1
 
 
 def client_group(client: int) -> str:
-    """The group of a client process: 250 to a group, so that one request serves them all and few are outstanding."""
+    """The group of a client process: 250 to a group, so that one request serves them all and few
+    are outstanding."""
     return f"g{client // GROUP_SIZE}"
 
 
@@ -68,13 +87,22 @@ def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, 
     return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
 
-async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> bool:
-    """Sends hello after every connection, answers requests, and gives its account when the run ends; it returns PARTING seconds later.
+async def serve(
+    role: ClientRole,
+    bus: ClientBus,
+    run: str,
+    group: str,
+    on_connected: Callable[[], Awaitable[None]] | None = None,
+) -> bool:
+    """Sends hello after every connection, answers requests, and gives its account when the run
+    ends; it returns PARTING seconds later.
 
-    Whether the run ended: false if the bus ended first, since nothing came for as long as it may be idle. Raises BusError if the broker cannot be reached at
-    first.
+    Whether the run ended: false if the bus ended first, since nothing came for as long as it may be
+    idle. Raises BusError if the broker cannot be reached at first.
     """
-    hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop, private=role.private))
+    hello = encode(
+        Hello(run=run, member=role.member, start=role.start, stop=role.stop, private=role.private)
+    )
     async with aclosing(bus.messages(PATIENCE)) as events:
         async for event in events:
             if isinstance(event, Connected):
@@ -88,7 +116,9 @@ async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_conne
     return False
 
 
-async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
+async def _handle(
+    role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes
+) -> bool:
     """Whether the run goes on."""
     try:
         message = decode(delivery.payload, CLIENT)
@@ -110,7 +140,8 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
 
 
 async def _answer(role: ClientRole, bus: ClientBus, where: str, request: Request) -> None:
-    """Sends the role's answers: at once in a simulation; in a private run at the end of a slot that follows from the request, not from the time it took.
+    """Sends the role's answers: at once in a simulation; in a private run at the end of a slot that
+    follows from the request, not from the time it took.
 
     Where a slow machine takes longer all the same, they leave at the end of the next slot.
     """

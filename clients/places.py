@@ -1,4 +1,5 @@
-"""Whose budgets a member's store holds: which place in it each row of the member's table has. Charges, kept outcomes and sessions go by place."""
+"""Whose budgets a member's store holds: which place in it each row of the member's table has.
+Charges, kept outcomes and sessions go by place."""
 
 import re
 from collections.abc import Iterator
@@ -24,17 +25,26 @@ class Places:
     def __init__(self, places: Counts | None, rows: int) -> None:
         self._of_rows = places
         self.stop = rows if places is None else int(places[-1]) + 1  # one past the last place
-        self._cuts = np.zeros(0, dtype=np.int64) if places is None else np.flatnonzero(np.diff(places) != 1) + 1  # rows whose place does not follow
+        self._cuts = (
+            np.zeros(0, dtype=np.int64)
+            if places is None
+            else np.flatnonzero(np.diff(places) != 1) + 1
+        )  # rows whose place does not follow
 
     def of(self, start: int, stop: int) -> Counts:
         """The places of the rows start..stop."""
         return np.arange(start, stop) if self._of_rows is None else self._of_rows[start:stop]
 
     def digest(self) -> bytes:
-        return b"" if self._of_rows is None else blake2b(self._of_rows.tobytes(), digest_size=_DIGEST).digest()
+        return (
+            b""
+            if self._of_rows is None
+            else blake2b(self._of_rows.tobytes(), digest_size=_DIGEST).digest()
+        )
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The rows start..stop by spans of places that follow each other: the first row, one past the last, the first place."""
+        """The rows start..stop by spans of places that follow each other: the first row, one past
+        the last, the first place."""
         low, high = np.searchsorted(self._cuts, (start, stop), side="right")
         cuts = [start, *(cut for cut in self._cuts[low:high].tolist() if cut < stop), stop]
         for first, last in pairwise(cuts):
@@ -42,44 +52,65 @@ class Places:
 
 
 def people_of(records: Records, person: str) -> list[bytes]:
-    """The text of each row's person. Raises InputError, without a value, for rows without a person or people with several rows."""
+    """The text of each row's person. Raises InputError, without a value, for rows without a person
+    or people with several rows."""
     values = records[person]
     texts = [_text(value) for value in values.tolist()]
     missing = int(np.count_nonzero(absent(values))) or texts.count(b"")
     if missing:
-        raise InputError(f"column {person!r} lacks a value in {missing} rows; give each row its person")
+        raise InputError(
+            f"column {person!r} lacks a value in {missing} rows; give each row its person"
+        )
     if len(set(texts)) < len(texts):
-        raise InputError(f"column {person!r} has a person in several rows; give each person one row")
+        raise InputError(
+            f"column {person!r} has a person in several rows; give each person one row"
+        )
     return texts
 
 
 def _text(value: object) -> bytes:
-    """The same bytes for a whole number in every type and writing, as 7, 7.0 and "007": types may be read from the values, and change with another row."""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    """The same bytes for a whole number in every type and writing, as 7, 7.0 and "007": types may
+    be read from the values, and change with another row."""
+    text = (
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    )
     whole = _WHOLE.fullmatch(text)
     return (str(int(whole[1])) if whole else text).encode()
 
 
 class Owners:
-    """Binds a store to the rows of one table, in entries of its log: to their fingerprint, to the single client, or to people by a column."""
+    """Binds a store to the rows of one table, in entries of its log: to their fingerprint, to the
+    single client, or to people by a column."""
 
     def __init__(self, log: Log, secret: bytes) -> None:
         self._log, self._path, self._secret = log, log.path, secret
         entries = {entry.part: entry.data for entry in log.entries("")}
         self._rows = entries.get(_ROWS)
         if self._rows is None and any(entry.round for entry in log.entries()):
-            raise InputError(f"the store {str(self._path)!r} is of an earlier version, which did not note whose budgets it holds; name another file")
+            raise InputError(
+                f"the store {str(self._path)!r} is of an earlier version, which did not note "
+                "whose budgets it holds; name another file"
+            )
         self._column = entries[_COLUMN].decode() if _COLUMN in entries else ""
         joined = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
-        self._places = {joined[first : first + _DIGEST]: place for place, first in enumerate(range(0, len(joined), _DIGEST))}
+        self._places = {
+            joined[first : first + _DIGEST]: place
+            for place, first in enumerate(range(0, len(joined), _DIGEST))
+        }
 
     def places(self, records: Records, person: str, moves: bool) -> Counts | None:
-        """The place of each row by its person, or None without a column of people; new people are on the disk before it returns.
+        """The place of each row by its person, or None without a column of people; new people are
+        on the disk before it returns.
 
-        `moves`: a single row may become another one. Raises InputError for rows that the store does not belong to.
+        `moves`: a single row may become another one. Raises InputError for rows that the store does
+        not belong to.
         """
         if self._column and person != self._column:
-            raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give person={self._column!r}")
+            raise InputError(
+                f"the store {str(self._path)!r} knows people by the column {self._column!r}; "
+                "give "
+                f"person={self._column!r}"
+            )
         people = people_of(records, person) if person else []
         if not self._column:
             self._bind(records, moves and len(records) == 1)
@@ -87,28 +118,38 @@ class Owners:
             return None
         digests = [self._keyed(b"person", text) for text in people]
         joined = [digest for digest in digests if digest not in self._places]
-        entries = [Entry("", 0, f"{_PEOPLE} {len(self._places)}", b"".join(joined))] if joined else []
+        entries = (
+            [Entry("", 0, f"{_PEOPLE} {len(self._places)}", b"".join(joined))] if joined else []
+        )
         if not self._column:
             entries.append(Entry("", 0, _COLUMN, person.encode()))
         if entries:
             self._log.append(entries)
         self._column = person
-        self._places.update({digest: place for place, digest in enumerate(joined, len(self._places))})
+        self._places.update(
+            {digest: place for place, digest in enumerate(joined, len(self._places))}
+        )
         return np.array([self._places[digest] for digest in digests])
 
     def _bind(self, records: Records, alone: bool) -> None:
-        """Binds a new store to these rows; of one that is bound already, checks that they are its own."""
+        """Binds a new store to these rows; of one that is bound already, checks that they are its
+        own."""
         bound = msgpack.packb(1 if alone else self._keyed(b"rows", records.digest()))
         if self._rows is None:
             self._log.append([Entry("", 0, _ROWS, bound)])
             self._rows = bound
         elif self._rows == msgpack.packb(1):
             if len(records) != 1:
-                raise InputError(f"the store {str(self._path)!r} is of a single client, and the table has {len(records)} rows; name another file")
+                raise InputError(
+                    f"the store {str(self._path)!r} is of a single client, and the table has "
+                    f"{len(records)} rows; name another file"
+                )
         elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
             raise InputError(
-                f"the store {str(self._path)!r} belongs to other rows, or to these in another order; name another store, or open this one once with "
-                "its own table and person=COLUMN, a column that names people: from then on rows may move and change"
+                f"the store {str(self._path)!r} belongs to other rows, or to these in another "
+                "order; name another store, or open this one once with "
+                "its own table and person=COLUMN, a column that names people: from then on rows "
+                "may move and change"
             )
 
     def _keyed(self, what: bytes, data: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""One member's process: its configuration, which it gets from the launcher over a private socket, and its life until the end of the run."""
+"""One member's process: its configuration, which it gets from the launcher over a private socket,
+and its life until the end of the run."""
 
 import os
 import socket
@@ -38,32 +39,55 @@ class LyingRole(ClientRole):
 
     liars: tuple[int, ...] = ()
 
-    def _replies(self, request: Request, place: int, query: LocalQuery, noise: Noise, spoken: Spoken, kept: Kept) -> list[Reply]:
-        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query, noise, spoken, kept)]
+    def _replies(
+        self,
+        request: Request,
+        place: int,
+        query: LocalQuery,
+        noise: Noise,
+        spoken: Spoken,
+        kept: Kept,
+    ) -> list[Reply]:
+        return [
+            self._lying(reply, query, request.asks[place].coins)
+            for reply in super()._replies(request, place, query, noise, spoken, kept)
+        ]
 
     def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:
         reports = np.frombuffer(reply.reports, dtype=query.randomizer.report_dtype).copy()
-        lying = [client - reply.start for client in self.liars if reply.start <= client < reply.start + len(reports)]
+        lying = [
+            client - reply.start
+            for client in self.liars
+            if reply.start <= client < reply.start + len(reports)
+        ]
         if not lying:
             return reply
         first = reply.start + lying[0]
-        reports[lying] = worst(query.randomizer, cells_of(query.randomizer, coins, first, first + 1))
+        reports[lying] = worst(
+            query.randomizer, cells_of(query.randomizer, coins, first, first + 1)
+        )
         return reply.model_copy(update={"reports": np.ascontiguousarray(reports).tobytes()})
 
 
 def worst(randomizer: Randomizer, cells: Words) -> Words:
     """Among some possible reports, the one whose estimate is farthest from 0; shape (1,)."""
     dtype = randomizer.report_dtype
-    candidates = [np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)]
+    candidates = [
+        np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)
+    ]
     for place, value in enumerate(randomizer.domain.some(_VALUES)):
         words = randomizer.draw(KeyedNoise(0), Draw(1, place), 0, _SAMPLED)
-        candidates += np.split(randomizer.respond(np.array([value] * _SAMPLED), words, cells), _SAMPLED)
+        candidates += np.split(
+            randomizer.respond(np.array([value] * _SAMPLED), words, cells), _SAMPLED
+        )
     possible = [report for report in candidates if bool(randomizer.possible(report).all())]
     return max(possible, key=lambda report: _pull(randomizer, report, cells))
 
 
 def _pull(randomizer: Randomizer, report: Words, cells: Words) -> float:
-    estimate = np.abs(np.asarray(randomizer.estimate(randomizer.tally(report, cells)).value, dtype=np.float64))
+    estimate = np.abs(
+        np.asarray(randomizer.estimate(randomizer.tally(report, cells)).value, dtype=np.float64)
+    )
     return float(np.nan_to_num(estimate.sum()))
 
 
@@ -77,7 +101,8 @@ class _Config(BaseModel):
 
 
 class RunConfig(_Config):
-    """Common to all members of a run: its name and broker, a seed (None: the system's entropy), the budget, the allowed randomizers."""
+    """Common to all members of a run: its name and broker, a seed (None: the system's entropy), the
+    budget, the allowed randomizers."""
 
     run: str
     broker: str
@@ -87,9 +112,11 @@ class RunConfig(_Config):
 
 
 class Shared(_Config):
-    """A table that a member reads itself: path, rows and digest of each file, types and declared kinds of the columns, and size and seed of the dealing.
+    """A table that a member reads itself: path, rows and digest of each file, types and declared
+    kinds of the columns, and size and seed of the dealing.
 
-    The seed is text, since it may have 128 bits. Raises InputError, when it is read, for other files than the launcher's.
+    The seed is text, since it may have 128 bits. Raises InputError, when it is read, for other
+    files than the launcher's.
     """
 
     files: tuple[tuple[str, int, bytes], ...]
@@ -113,16 +140,24 @@ class Shared(_Config):
     def records(self, start: int, stop: int, lengths: dict[str, int]) -> Records:
         """Those of the clients start..stop."""
         files = tuple(File(*file) for file in self.files)
-        columns = Columns(files, {name: np.dtype(kind) for name, kind in self.types.items()}, self.kinds, 0, sum(file.rows for file in files))
+        columns = Columns(
+            files,
+            {name: np.dtype(kind) for name, kind in self.types.items()},
+            self.kinds,
+            0,
+            sum(file.rows for file in files),
+        )
         dealing = None if self.dealing is None else Dealing(self.dealing[0], int(self.dealing[1]))
         return Rows(Scanned(columns, lengths, list(self.types)), stop, dealing).batch(start, stop)
 
 
 class MemberConfig(_Config):
-    """One member of a run: its name and group, its first client and the records: `columns`, or a `shared` table.
+    """One member of a run: its name and group, its first client and the records: `columns`, or a
+    `shared` table.
 
-    `liars` are those of its clients that lie, in a run with faults. `keys` are its own private key and its server's public one; without them nothing is signed.
-    `store` is the file of its answers and charges, by the column `person` if it is given; without a file, these are in memory.
+    `liars` are those of its clients that lie, in a run with faults. `keys` are its own private key
+    and its server's public one; without them nothing is signed. `store` is the file of its answers
+    and charges, by the column `person` if it is given; without a file, these are in memory.
     """
 
     run: RunConfig
@@ -140,15 +175,27 @@ class MemberConfig(_Config):
     def role(self) -> ClientRole:
         """Its client role. Raises InputError for a store that cannot be used."""
         if self.shared is None:
-            records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()}, self.lengths)
+            records = Records(
+                {
+                    name: np.frombuffer(data, dtype=dtype)
+                    for name, (dtype, data) in self.columns.items()
+                },
+                self.lengths,
+            )
         else:
             records = self.shared[0].records(self.start, self.shared[1], self.lengths)
-        store = SqliteStore(Path(self.store), self.run.budget) if self.store else MemoryStore(self.run.budget)
+        store = (
+            SqliteStore(Path(self.store), self.run.budget)
+            if self.store
+            else MemoryStore(self.run.budget)
+        )
         private = StoreNoise(store.secret) if isinstance(store, SqliteStore) else SystemNoise()
         noise = private if self.run.seed is None else KeyedNoise(self.run.seed)
         policy = Policy(None if self.run.allowed is None else frozenset(self.run.allowed))
         kind = LyingRole if self.liars else ClientRole
-        store.places(records, self.person, moves=False)  # its rows are a launcher's, who may deal those of others
+        store.places(
+            records, self.person, moves=False
+        )  # its rows are a launcher's, who may deal those of others
         role = kind(self.member, self.start, records, noise, store, policy, self.person)
         if isinstance(role, LyingRole):
             role.liars = self.liars
@@ -156,7 +203,11 @@ class MemberConfig(_Config):
 
     def envelopes(self) -> Envelopes:
         """How it signs, and whose signatures it accepts."""
-        return UNSIGNED if self.keys is None else Party.member(self.run.run, server=self.keys[1], own=self.keys[0])
+        return (
+            UNSIGNED
+            if self.keys is None
+            else Party.member(self.run.run, server=self.keys[1], own=self.keys[0])
+        )
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)
@@ -164,21 +215,27 @@ class MemberConfig(_Config):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MemberConfig":
-        return cls.model_validate(msgpack.unpackb(data, use_list=False, raw=False, max_bin_len=1 << 31))
+        return cls.model_validate(
+            msgpack.unpackb(data, use_list=False, raw=False, max_bin_len=1 << 31)
+        )
 
 
 def pack_columns(batches: Iterable[Records]) -> dict[str, tuple[str, bytes]]:
-    """The columns of the batches, one after another: for each the fixed little-endian type and the raw bytes."""
+    """The columns of the batches, one after another: for each the fixed little-endian type and the
+    raw bytes."""
     parts: dict[tuple[str, str], list[bytes]] = {}
     for records in batches:
         for name, values in records.columns.items():
             fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
-            parts.setdefault((name, fixed.dtype.str), []).append(np.ascontiguousarray(fixed).tobytes())
+            parts.setdefault((name, fixed.dtype.str), []).append(
+                np.ascontiguousarray(fixed).tobytes()
+            )
     return {name: (kind, b"".join(made)) for (name, kind), made in parts.items()}
 
 
 def introduce(line: socket.socket, index: int) -> MemberConfig | None:
-    """Reports the start of member `index`, and waits for its configuration; None if the launcher goes away first."""
+    """Reports the start of member `index`, and waits for its configuration; None if the launcher
+    goes away first."""
     line.sendall(struct.pack("<II", index, os.getpid()))
     size = int.from_bytes(_read(line, 4), "little")
     data = _read(line, size)
@@ -194,10 +251,17 @@ def _read(line: socket.socket, size: int) -> bytes:
 
 
 def live(line: socket.socket, config: MemberConfig) -> int:
-    """Joins the broker, reports that to the launcher, answers until the run ends or the launcher is gone; the exit code."""
+    """Joins the broker, reports that to the launcher, answers until the run ends or the launcher is
+    gone; the exit code."""
     run, group, envelopes = config.run.run, config.group, config.envelopes()
     last_words = will(run, group, config.member, envelopes)
-    bus = BlockingBus(Address.parse(config.run.broker), f"{run}-{config.member}", filters(run, group), last_words, line)
+    bus = BlockingBus(
+        Address.parse(config.run.broker),
+        f"{run}-{config.member}",
+        filters(run, group),
+        last_words,
+        line,
+    )
 
     async def connected() -> None:
         line.sendall(READY)

@@ -1,6 +1,8 @@
-"""The client, sans I/O: it holds records, a store and randomizers, takes a request and gives replies or refusals.
+"""The client, sans I/O: it holds records, a store and randomizers, takes a request and gives
+replies or refusals.
 
-One role holds the clients start..start + len(records), each with its own record, place in the store and stream of words. A client process holds one.
+One role holds the clients start..start + len(records), each with its own record, place in the store
+and stream of words. A client process holds one.
 """
 
 from collections import OrderedDict
@@ -28,7 +30,21 @@ from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.records import Records, chunks
 from local_dp.verification.audit import is_built_in, verify
 from local_dp.verification.sources import code_digest
-from local_dp.wire import FAILED, MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, known, per_message, reason
+from local_dp.wire import (
+    FAILED,
+    MAX_LINES,
+    Account,
+    Ask,
+    Receipt,
+    Refusal,
+    Reply,
+    Request,
+    Span,
+    encode,
+    known,
+    per_message,
+    reason,
+)
 
 FOR_ONE = 1 << 28  # entries of channels in one request, each some 30 ns at the slowest
 FOR_LIFE = 1 << 32
@@ -63,7 +79,8 @@ def _key(name: str, params: Mapping[str, Parameter]) -> str:
 
 
 class Work:
-    """The queries and randomizers of one client. Their cost in entries of channels is counted before it is spent."""
+    """The queries and randomizers of one client. Their cost in entries of channels is counted
+    before it is spent."""
 
     def __init__(self, evidence: frozenset[Evidence], schema: Records) -> None:
         self.evidence = evidence
@@ -79,9 +96,12 @@ class Work:
         self._end = min(self.done + FOR_ONE, FOR_LIFE)
 
     def expect(self, queries: Iterable[LocalQuery]) -> None:
-        """Counts the work of answering these, from the request and the types of the columns alone."""
+        """Counts the work of answering these, from the request and the types of the columns
+        alone."""
         for query in queries:
-            self._answering += _ASKED + len(query.cohort) * (_CLIENT + query.query.breadth + query.randomizer.words)
+            self._answering += _ASKED + len(query.cohort) * (
+                _CLIENT + query.query.breadth + query.randomizer.words
+            )
 
     @property
     def seconds(self) -> float:
@@ -89,7 +109,8 @@ class Work:
         return _UNIT * (self.done - self._begun + self._answering)
 
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
-        """The query, which fits the names and types of the columns. Raises RefusedError, or InputError if it does not fit."""
+        """The query, which fits the names and types of the columns. Raises RefusedError, or
+        InputError if it does not fit."""
 
         def make() -> Query:
             query = QUERIES.build(name, params)
@@ -108,7 +129,8 @@ class Work:
         return self._randomizers.of(_key(name, params), make)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
-        """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much" before it is tried."""
+        """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much"
+        before it is tried."""
         for each in randomizers:
             key = _key(each.name, each.params())
             before = self._verified.get(key)
@@ -121,15 +143,24 @@ class Work:
 
     def _spend(self, units: int) -> None:
         if self.done + units > self._end:
-            raise RefusedError("too-much", f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} and a life {FOR_LIFE}")
+            raise RefusedError(
+                "too-much",
+                (
+                    f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} "
+                    "and a "
+                    f"life {FOR_LIFE}"
+                ),
+            )
         self.done += units
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a client accepts: the randomizers on its list (None: every installed one), and the evidence of their loss.
+    """What a client accepts: the randomizers on its list (None: every installed one), and the
+    evidence of their loss.
 
-    Its ceilings: the `least` nano-nats for one answer, the `rounds` it answers in its life, and the bytes of reports `kept` for each client.
+    Its ceilings: the `least` nano-nats for one answer, the `rounds` it answers in its life, and the
+    bytes of reports `kept` for each client.
     """
 
     allowed: frozenset[str] | None = None
@@ -145,13 +176,22 @@ DEFAULT_POLICY = Policy()
 class ClientRole:
     """Answers requests for the clients of one member.
 
-    This client's own copy of a randomizer gives its cost, which is checked against the evidence. The costs of a round are added up for each client, and checked
-    before anything is verified or sampled. Replies, charges and the request's digest are committed in one step before anything is sent.
-    A refusal never depends on a record: only on the request, the names and types of the columns, the budget and earlier requests.
+    This client's own copy of a randomizer gives its cost, which is checked against the evidence.
+    The costs of a round are added up for each client, and checked before anything is verified or
+    sampled. Replies, charges and the request's digest are committed in one step before anything is
+    sent. A refusal never depends on a record: only on the request, the names and types of the
+    columns, the budget and earlier requests.
     """
 
     def __init__(
-        self, member: str, start: int, records: Records, noise: Noise | StoreNoise, store: Store, policy: Policy = DEFAULT_POLICY, person: str = ""
+        self,
+        member: str,
+        start: int,
+        records: Records,
+        noise: Noise | StoreNoise,
+        store: Store,
+        policy: Policy = DEFAULT_POLICY,
+        person: str = "",
     ) -> None:
         places = store.places(records, person)
         records = records.without(person) if person else records
@@ -180,7 +220,8 @@ class ClientRole:
         return not isinstance(self.noise, KeyedNoise)
 
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
-        """The replies to a request, the same ones each time it comes; or one refusal. Nothing when no client of this member is asked."""
+        """The replies to a request, the same ones each time it comes; or one refusal. Nothing when
+        no client of this member is asked."""
         spans = [self._overlap(ask) for ask in request.asks]
         if not any(spans):
             return ()
@@ -194,35 +235,75 @@ class ClientRole:
                 commit = self._answer(request, spans, plain, digest)
                 self.store.commit(commit)
             elif commit.request != digest:
-                raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
+                raise RefusedError(
+                    "equivocation",
+                    (
+                        f"round {request.round} of run {request.run} was already asked with "
+                        "another "
+                        "request"
+                    ),
+                )
         except RefusedError as refused:
             return (self._refusal(request, known(refused.code)),)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - no request ends a client
             return (self._refusal(request, FAILED, "" if self.private else f": {error}"),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
-    def _answer(self, request: Request, spans: list[Span | None], plain: bytes, digest: bytes) -> Commit:
+    def _answer(
+        self, request: Request, spans: list[Span | None], plain: bytes, digest: bytes
+    ) -> Commit:
         queries, charges = self._planned(request, spans)
         asks = [query for _, query in queries]
         sessions = dict.fromkeys(query.session for query in asks if query.session)
-        spoken, kept = self.store.spoken.copy(sessions), self.store.kept.copy({query.label for query in asks})
+        spoken, kept = (
+            self.store.spoken.copy(sessions),
+            self.store.kept.copy({query.label for query in asks}),
+        )
         noise, history = self.noise, b""
         if isinstance(noise, StoreNoise):
             noise = noise.bound(*self._inputs(plain, asks))
             history = noise.history
-        replies = [reply for place, query in queries for reply in self._replies(request, place, query, noise, spoken, kept)]
+        replies = [
+            reply
+            for place, query in queries
+            for reply in self._replies(request, place, query, noise, spoken, kept)
+        ]
         told = tuple((session, spoken.bits(session)) for session in sessions)
-        return Commit(request.run, request.round, digest, charges, tuple(replies), told, tuple(kept.added or ()), history or fresh())
+        return Commit(
+            request.run,
+            request.round,
+            digest,
+            charges,
+            tuple(replies),
+            told,
+            tuple(kept.added or ()),
+            history or fresh(),
+        )
 
     def _inputs(self, request: bytes, asks: list[LocalQuery]) -> tuple[bytes, ...]:
-        """All that the reports depend on beside the secret: the code, the records, whose they are, the request, and the earlier rounds under its labels.
+        """All that the reports depend on beside the secret: the code, the records, whose they are,
+        the request, and the earlier rounds under its labels.
 
-        Earlier rounds are known by the inputs of the last one, not by what they left: who has spoken in a session depends on records, and must not show in
-        whether two copies of a store answer alike.
+        Earlier rounds are known by the inputs of the last one, not by what they left: who has
+        spoken in a session depends on records, and must not show in whether two copies of a store
+        answer alike.
         """
-        kinds = {type(part) for ask in asks for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))}
-        histories = [self.store.histories.get(memo, bytes(32)) for memo in dict.fromkeys(ask.memo for ask in asks if ask.memo)]
-        return code_digest(kinds) or fresh(), self._rows(), self._whose, request, b"".join(histories)
+        kinds = {
+            type(part)
+            for ask in asks
+            for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))
+        }
+        histories = [
+            self.store.histories.get(memo, bytes(32))
+            for memo in dict.fromkeys(ask.memo for ask in asks if ask.memo)
+        ]
+        return (
+            code_digest(kinds) or fresh(),
+            self._rows(),
+            self._whose,
+            request,
+            b"".join(histories),
+        )
 
     def _rows(self) -> bytes:
         """A digest of its records, made again for other records."""
@@ -230,11 +311,22 @@ class ClientRole:
             self._digested = self.records, self.records.digest()
         return self._digested[1]
 
-    def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
-        """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
+    def _planned(
+        self, request: Request, spans: list[Span | None]
+    ) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
+        """The queries to its clients, and their cost; it reads no record. Every failure is a
+        RefusedError."""
         try:
-            queries = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
-            charges = tuple(charge for place, query in queries for charge in self._own(query.charge(request.asks[place].coins)))
+            queries = [
+                (place, self._local_query(request.asks[place], span))
+                for place, span in enumerate(spans)
+                if span
+            ]
+            charges = tuple(
+                charge
+                for place, query in queries
+                for charge in self._own(query.charge(request.asks[place].coins))
+            )
             self._check_ceilings([query for _, query in queries], charges)
             self._check_numbers(query for _, query in queries if query.label)
             self.store.ledger.check(request.run, charges)
@@ -247,38 +339,74 @@ class ClientRole:
         return queries, charges
 
     def _own(self, charge: Charge) -> Iterator[Charge]:
-        """The charge by places in the store, since a client keeps its budget under another number in another run."""
-        for first, last, place in self.places.spans(charge.start - self.start, charge.stop - self.start):
+        """The charge by places in the store, since a client keeps its budget under another number
+        in another run."""
+        for first, last, place in self.places.spans(
+            charge.start - self.start, charge.stop - self.start
+        ):
             yield Charge(place, place + last - first, charge.nano, charge.memo, charge.what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
-        """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is kept for life."""
-        size = sum((len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize for query in queries)
+        """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is
+        kept for life."""
+        size = sum(
+            (len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize
+            for query in queries
+        )
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if many or self.store.size + size > policy.kept * self.places.stop or min(charge.nano for charge in charges) < policy.least:
-            raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
+        if (
+            many
+            or self.store.size + size > policy.kept * self.places.stop
+            or min(charge.nano for charge in charges) < policy.least
+        ):
+            raise RefusedError(
+                "ceiling",
+                (
+                    f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} "
+                    "more are asked for"
+                ),
+            )
 
     def _unkept(self, query: LocalQuery) -> int:
         """How many clients have an outcome to keep."""
         return int(np.count_nonzero(self._numbers(query) < 0)) if query.label else 0
 
     def _check_numbers(self, queries: Iterable[LocalQuery]) -> None:
-        """Raises RefusedError where a label cannot be answered from what it keeps: the server would decode outcomes by the coins of other numbers."""
+        """Raises RefusedError where a label cannot be answered from what it keeps: the server would
+        decode outcomes by the coins of other numbers."""
         for query in queries:
             if query.randomizer.has_second_step and not is_built_in(query.randomizer):
                 raise RefusedError(
-                    "evidence", f"the outcomes of {query.randomizer.name} under a label are of another loss than its reports: it is not built in"
+                    "evidence",
+                    (
+                        f"the outcomes of {query.randomizer.name} under a label are of another "
+                        "loss "
+                        "than its reports: it is not built in"
+                    ),
                 )
             then = self._numbers(query)
-            if query.randomizer.uses_coins and bool(((then >= 0) & (then != np.arange(query.cohort.start, query.cohort.stop))).any()):
-                raise RefusedError("equivocation", f"under the label {query.memo!r} a client had another number, and another public coin")
+            if query.randomizer.uses_coins and bool(
+                ((then >= 0) & (then != np.arange(query.cohort.start, query.cohort.stop))).any()
+            ):
+                raise RefusedError(
+                    "equivocation",
+                    (
+                        f"under the label {query.memo!r} a client had another number, and another "
+                        "public coin"
+                    ),
+                )
 
     def _numbers(self, query: LocalQuery) -> Counts:
         """The numbers that its clients had when their outcomes were kept, or -1."""
-        return self.store.kept.numbers(query.label, self.places.of(query.cohort.start - self.start, query.cohort.stop - self.start))
+        return self.store.kept.numbers(
+            query.label,
+            self.places.of(query.cohort.start - self.start, query.cohort.stop - self.start),
+        )
 
     def account(self, run: str) -> Account:
-        return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
+        return Account(
+            run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:]
+        )
 
     def confirm(self, receipt: Receipt) -> None:
         """Notes a round that the server confirms to have stored."""
@@ -298,40 +426,110 @@ class ClientRole:
             raise RefusedError("bad-query", str(error)) from error
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        name = ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner))
+        name = (
+            ask.randomizer
+            if ask.randomizer != WithCoin.name
+            else str(ask.randomizer_params.get("inner", WithCoin.inner))
+        )
         allowed = self.policy.allowed
         if allowed is not None and name not in allowed:
-            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
-        randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
-        if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
-                "evidence", f"{randomizer.name} is defined on real numbers: its floats reveal more than its density says, and this client answers in private"
+                "not-allowed",
+                f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}",
+            )
+        randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
+        if self.private and (
+            randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)
+        ):
+            raise RefusedError(
+                "evidence",
+                (
+                    f"{randomizer.name} is defined on real numbers: its floats reveal more than "
+                    "its "
+                    "density says, and this client answers in private"
+                ),
             )
         return randomizer
 
-    def _replies(self, request: Request, place: int, query: LocalQuery, noise: Noise, spoken: Spoken, kept: Kept) -> list[Reply]:
+    def _replies(
+        self,
+        request: Request,
+        place: int,
+        query: LocalQuery,
+        noise: Noise,
+        spoken: Spoken,
+        kept: Kept,
+    ) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
-        for start, stop in chunks(query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)):
-            low, high, which = start - self.start, stop - self.start, query.draw(request.round, place)
+        for start, stop in chunks(
+            query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)
+        ):
+            low, high, which = (
+                start - self.start,
+                stop - self.start,
+                query.draw(request.round, place),
+            )
             if query.label:
-                parts = [respond_once(query, self.records.take(slice(low, high)), start, noise, which, coins, kept, self.places.of(low, high))]
+                parts = [
+                    respond_once(
+                        query,
+                        self.records.take(slice(low, high)),
+                        start,
+                        noise,
+                        which,
+                        coins,
+                        kept,
+                        self.places.of(low, high),
+                    )
+                ]
             else:  # places are those of a session
                 spans = self.places.spans(low, high) if query.session else [(low, high, 0)]
                 parts = [
-                    respond(query, self.records.take(slice(first, last)), self.start + first, noise, which, coins, spoken, at) for first, last, at in spans
+                    respond(
+                        query,
+                        self.records.take(slice(first, last)),
+                        self.start + first,
+                        noise,
+                        which,
+                        coins,
+                        spoken,
+                        at,
+                    )
+                    for first, last, at in spans
                 ]
-            packed = b"".join(np.ascontiguousarray(reports, dtype=dtype.base).tobytes() for reports in parts)
-            replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
+            packed = b"".join(
+                np.ascontiguousarray(reports, dtype=dtype.base).tobytes() for reports in parts
+            )
+            replies.append(
+                Reply(
+                    run=request.run,
+                    round=request.round,
+                    member=self.member,
+                    ask=place,
+                    start=start,
+                    width=dtype.itemsize,
+                    reports=packed,
+                )
+            )
         return replies
 
     def _refusal(self, request: Request, code: str, cause: str = "") -> Refusal:
         text = reason(code, request) + cause
-        return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
+        return Refusal(
+            run=request.run,
+            round=request.round,
+            member=self.member,
+            start=self.start,
+            stop=self.stop,
+            code=code,
+            text=text[:1000],
+        )
 
 
 def _in_floats(dtype: "np.dtype[np.generic]") -> bool:
-    """Whether reports hold floating-point numbers, whose last bits may show the value (limits 10)."""
+    """Whether reports hold floating-point numbers, whose last bits may show the value (limits
+    10)."""
     parts = [dtype] if dtype.fields is None else [part[0] for part in dtype.fields.values()]
     return any(part.base.kind in "fc" for part in parts)
 

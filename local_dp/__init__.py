@@ -1,7 +1,8 @@
 """A laboratory of the local model of differential privacy.
 
-The Python interface for a table of your own: each function asks one question and returns a `Result`. `run` runs any protocol; `plan` computes
-the number of clients for an accuracy. The functions are defined in `local_dp.api` and imported at first use.
+The Python interface for a table of your own: each function asks one question and returns a
+`Result`. `run` runs any protocol; `plan` computes the number of clients for an accuracy. The
+functions are defined in `local_dp.api` and imported at first use.
 """
 
 from importlib import import_module
@@ -35,16 +36,50 @@ if TYPE_CHECKING:
 _API = {
     "audit": "audit",
     "costs": "best_for budget mix price shuffled",
-    "functions": "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles run statistical_queries survey workload",
+    "functions": (
+        "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles "
+        "run "
+        "statistical_queries survey workload"
+    ),
     "plan": "Plan plan",
     "result": "Result",
     "sweep": "Compared compare sweep",
     "trusted": "Release",
 }
-_HOMES = {name: f"local_dp.api.{module}" for module, names in _API.items() for name in names.split()} | {"InputError": "local_dp.errors"}
+_HOMES = {
+    name: f"local_dp.api.{module}" for module, names in _API.items() for name in names.split()
+} | {"InputError": "local_dp.errors"}
 _MODULES = ("attack", "curate")
-__all__ = ["Compared", "InputError", "Plan", "Release", "Result", "__version__", "attack", "audit", "best_for", "budget", "compare", "crosstab", "curate"]
-__all__ += ["frequency", "heavy_hitters", "histogram", "learn", "marginals", "masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled"]
+__all__ = [
+    "Compared",
+    "InputError",
+    "Plan",
+    "Release",
+    "Result",
+    "__version__",
+    "attack",
+    "audit",
+    "best_for",
+    "budget",
+    "compare",
+    "crosstab",
+    "curate",
+]
+__all__ += [
+    "frequency",
+    "heavy_hitters",
+    "histogram",
+    "learn",
+    "marginals",
+    "masked_parity",
+    "mean",
+    "mix",
+    "plan",
+    "price",
+    "quantiles",
+    "run",
+    "shuffled",
+]
 __all__ += ["statistical_queries", "survey", "sweep", "workload"]
 
 

@@ -12,4 +12,5 @@ Counts: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Column: TypeAlias = NDArray[Any]
 Naturals: TypeAlias = NDArray[Any]
-"""Whole numbers from 0 on, of any size: uint64 where they fit, Python's own otherwise (`multisets.naturals`)."""
+"""Whole numbers from 0 on, of any size: uint64 where they fit, Python's own otherwise
+(`multisets.naturals`)."""

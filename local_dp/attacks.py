@@ -1,4 +1,5 @@
-"""Attacks on accurate answers, each a non-adaptive statistical-query algorithm: reconstruct the table, trace its records, and find the traitors of a word."""
+"""Attacks on accurate answers, each a non-adaptive statistical-query algorithm: reconstruct the
+table, trace its records, and find the traitors of a word."""
 
 import math
 from collections.abc import Callable
@@ -22,17 +23,22 @@ from local_dp.queries.subsets import Subset, encrypted
 from local_dp.records import Records
 
 Decoder: TypeAlias = Callable[[Floats, Floats], Floats]
-"""From the subsets, shape (k, n), and their noisy sums, shape (k,), to a number in about [0, 1] for each row, shape (n,)."""
+"""From the subsets, shape (k, n), and their noisy sums, shape (k,), to a number in about [0, 1] for
+each row, shape (n,)."""
 
 MOST_ROWS = 12  # of a search through all 2^n tables
 _CHUNK = 256
 
 
-def reconstruction(subsets: Bools, tolerance: float, decoder: Decoder) -> Nonadaptive[StatisticalQuery, float, Bools]:
-    """The attack: asks how many secret bits are set in each subset, shape (k, n), and guesses all of them, shape (n,).
+def reconstruction(
+    subsets: Bools, tolerance: float, decoder: Decoder
+) -> Nonadaptive[StatisticalQuery, float, Bools]:
+    """The attack: asks how many secret bits are set in each subset, shape (k, n), and guesses all
+    of them, shape (n,).
 
-    It is an algorithm like any other: `run` applies it to exact, hostile and noisy expectations, `curated_from_sq` to a trusted curator, `from_own_bits` to the
-    clients themselves. On the [-1, 1] scale of a statistical query a tolerance tau is an error of n tau / 2 in the sum.
+    It is an algorithm like any other: `run` applies it to exact, hostile and noisy expectations,
+    `curated_from_sq` to a trusted curator, `from_own_bits` to the clients themselves. On the [-1,
+    1] scale of a statistical query a tolerance tau is an error of n tau / 2 in the sum.
     """
     n = subsets.shape[1]
     check_whole("the number of rows", n, 1, 1 << 20)
@@ -57,18 +63,24 @@ def every_subset(n: int) -> Bools:
 
 
 def exhaustive(matrix: Floats, sums: Floats) -> Floats:
-    """The table with the least largest error over the given sums, among all 2^n: Dinur and Nissim's exponential attack, n <= 12.
+    """The table with the least largest error over the given sums, among all 2^n: Dinur and Nissim's
+    exponential attack, n <= 12.
 
-    Claim: asked `every_subset`, with largest error E it has at most 4 E wrong bits, whatever the answers (lecture notes 4.1.2). Proof: its own errors are at
-    most E too. So no subset sum of the difference is beyond 2 E, and the wrong bits are two subsets of one sign. Cost: 2^n k n.
+    Claim: asked `every_subset`, with largest error E it has at most 4 E wrong bits, whatever the
+    answers (lecture notes 4.1.2). Proof: its own errors are at most E too. So no subset sum of the
+    difference is beyond 2 E, and the wrong bits are two subsets of one sign. Cost: 2^n k n.
     """
     tables = every_subset(matrix.shape[1]).astype(np.float64)
-    worst = [np.abs(part @ matrix.T - sums).max(axis=1) for part in np.array_split(tables, -(-len(tables) // _CHUNK))]
+    worst = [
+        np.abs(part @ matrix.T - sums).max(axis=1)
+        for part in np.array_split(tables, -(-len(tables) // _CHUNK))
+    ]
     return np.asarray(tables[int(np.argmin(np.concatenate(worst)))])
 
 
 def least_squares(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_2. Wrong bits under noise of standard deviation s: `bounds.attacks.wrong_bits`. Cost: k n^2. Raises InputError below rank n."""
+    """argmin |Q x - y|_2. Wrong bits under noise of standard deviation s:
+    `bounds.attacks.wrong_bits`. Cost: k n^2. Raises InputError below rank n."""
     k, n = matrix.shape
     try:
         return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ sums), dtype=np.float64)
@@ -77,12 +89,14 @@ def least_squares(matrix: Floats, sums: Floats) -> Floats:
 
 
 def least_largest(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_inf over [0, 1]^n, a linear program of n + 1 variables: the best of these where the errors are bounded."""
+    """argmin |Q x - y|_inf over [0, 1]^n, a linear program of n + 1 variables: the best of these
+    where the errors are bounded."""
     return _least_slack(matrix, sums, np.ones((len(matrix), 1)))
 
 
 def least_sum(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_1 over [0, 1]^n, a linear program: a few arbitrarily wrong answers cost no bit. Source: Dwork, McSherry, Talwar 2007."""
+    """argmin |Q x - y|_1 over [0, 1]^n, a linear program: a few arbitrarily wrong answers cost no
+    bit. Source: Dwork, McSherry, Talwar 2007."""
     return _least_slack(matrix, sums, np.eye(len(matrix)))
 
 
@@ -92,7 +106,11 @@ def _least_slack(matrix: Floats, sums: Floats, slack: Floats) -> Floats:
     from scipy.sparse import csr_array
 
     n, others = matrix.shape[1], slack.shape[1]
-    costs, limits, bounds = np.r_[np.zeros(n), np.ones(others)], np.r_[sums, -sums], [(0.0, 1.0)] * n + [(0.0, None)] * others
+    costs, limits, bounds = (
+        np.r_[np.zeros(n), np.ones(others)],
+        np.r_[sums, -sums],
+        [(0.0, 1.0)] * n + [(0.0, None)] * others,
+    )
     both = csr_array(np.block([[matrix, -slack], [-matrix, -slack]]))
     solution = linprog(costs, A_ub=both, b_ub=limits, bounds=bounds, method="highs")
     if solution.status != 0:
@@ -101,10 +119,12 @@ def _least_slack(matrix: Floats, sums: Floats, slack: Floats) -> Floats:
 
 
 def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
-    """min |Q z|_inf over z in {0, +1, -1}^n with more than `share` n entries that are not 0; and a z that has it, shape (n,).
+    """min |Q z|_inf over z in {0, +1, -1}^n with more than `share` n entries that are not 0; and a
+    z that has it, shape (n,).
 
-    Claim: with every error below half of it, a table that is consistent with the answers has at most `share` n wrong bits. Cost: an integer program of
-    2 n + 1 variables, n up to about 20. Solved in floats: the witness z is checked in whole numbers; its optimality rests on the solver.
+    Claim: with every error below half of it, a table that is consistent with the answers has at
+    most `share` n wrong bits. Cost: an integer program of 2 n + 1 variables, n up to about 20.
+    Solved in floats: the witness z is checked in whole numbers; its optimality rests on the solver.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -119,10 +139,18 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
         LinearConstraint(np.r_[np.ones(2 * n), 0.0][None, :], lb=least),
     ]
     whole = np.ones(2 * n + 1)
-    solution = milp(np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]), constraints=constraints)
+    solution = milp(
+        np.r_[np.zeros(2 * n), 1.0],
+        integrality=whole,
+        bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]),
+        constraints=constraints,
+    )
     if solution.status != 0:
         raise InputError(f"the integer program of {n} rows was not solved: {solution.message}")
-    ups, downs = np.rint(solution.x[:n]).astype(np.int64), np.rint(solution.x[n : 2 * n]).astype(np.int64)
+    ups, downs = (
+        np.rint(solution.x[:n]).astype(np.int64),
+        np.rint(solution.x[n : 2 * n]).astype(np.int64),
+    )
     z: Counts = ups - downs
     return int(np.abs(subsets.astype(np.int64) @ z).max()), z
 
@@ -133,25 +161,39 @@ _STEPS = np.geomspace(0.01, 40.0, 64)  # where Chernoff's bound is tried, in sta
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The scores of the suspects, shape (m,), in standard deviations of an innocent's, and their `p_values` for being innocent."""
+    """The scores of the suspects, shape (m,), in standard deviations of an innocent's, and their
+    `p_values` for being innocent."""
 
     scores: Floats
     p_values: Floats
 
     def accused(self, failure: float = FAILURE) -> Bools:
-        """The suspects with a p-value below `failure` / m, shape (m,): no innocent is accused with probability 1 - `failure` or more (union bound)."""
+        """The suspects with a p-value below `failure` / m, shape (m,): no innocent is accused with
+        probability 1 - `failure` or more (union bound)."""
         check_share("the probability of a false accusation", failure)
         return self.p_values < failure / len(self.p_values)
 
 
-def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: asks for the mean of each of d bits. It scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
+def tracing(
+    shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False
+) -> Nonadaptive[StatisticalQuery, float, Traced]:
+    """The attack: asks for the mean of each of d bits. It scores the suspects' rows, shape (m, d),
+    against strangers, whose bit j is 1 with `shares`[j].
 
-    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)), q the answers or, with `rounded`, the nearer of 0 and 1; members of n exactly
-    answered rows stand out by sqrt(d / n) deviations. Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2.
+    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)), q the answers or, with
+    `rounded`, the nearer of 0 and 1; members of n exactly answered rows stand out by sqrt(d / n)
+    deviations. Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2.
     """
-    if suspects.ndim != 2 or suspects.shape[1:] != shares.shape or not (np.all(shares > 0) and np.all(shares < 1)):
-        raise InputError(f"suspects of shape {suspects.shape} need as many shares as bits, strictly between 0 and 1; shares have shape {shares.shape}")
+    if (
+        suspects.ndim != 2
+        or suspects.shape[1:] != shares.shape
+        or not (np.all(shares > 0) and np.all(shares < 1))
+    ):
+        raise InputError(
+            f"suspects of shape {suspects.shape} need as many shares as bits, strictly "
+            "between 0 "
+            f"and 1; shares have shape {shares.shape}"
+        )
     queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(shares)))
 
     def decode(answers: tuple[float, ...]) -> Traced:
@@ -171,18 +213,25 @@ def traced(shares: Floats, means: Floats, suspects: Bools) -> Traced:
 
 
 def chernoff_p_values(scores: Floats, weights: Floats, shares: Floats) -> Floats:
-    """A bound on Pr[a stranger scores as much], for each score: min over t of E[e^(t S)] e^(-t s), S = sum of w_j (X_j - p_j), X_j ~ Bernoulli(p_j), at most 1.
+    """A bound on Pr[a stranger scores as much], for each score: min over t of E[e^(t S)] e^(-t s),
+    S = sum of w_j (X_j - p_j), X_j ~ Bernoulli(p_j), at most 1.
 
-    A p-value for the actual p and w: a row that is independent of the weights given the shares has one below a with probability at most a.
-    The weights may depend on the answers: an innocent's row had no part in them. Only the minimum over t is approximate, upwards.
+    A p-value for the actual p and w: a row that is independent of the weights given the shares has
+    one below a with probability at most a. The weights may depend on the answers: an innocent's row
+    had no part in them. Only the minimum over t is approximate, upwards.
     """
     steps = _STEPS[:, None] * weights
-    growth = np.logaddexp(np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)).sum(axis=1)
-    return np.asarray(np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0))))
+    growth = np.logaddexp(
+        np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)
+    ).sum(axis=1)
+    return np.asarray(
+        np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)))
+    )
 
 
 def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
-    """The share of the members who score above all but `rate` of the strangers: the true positive rate at that false positive rate."""
+    """The share of the members who score above all but `rate` of the strangers: the true positive
+    rate at that false positive rate."""
     check_share("the false positive rate", rate)
     return float(np.mean(members > np.quantile(strangers, 1 - rate)))
 
@@ -191,9 +240,11 @@ def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
 class Signer:
     """Messages of `message` bits, each followed by its tag of `tag` bits: keyed BLAKE2b, cut.
 
-    The query "does the row verify?" is 1 for every row of a signed table, and for others with probability 2^-tag. Synthetic rows that answer it well are mostly
-    copied, which a private mechanism hardly does, or forged by 2^tag guesses or the key: hard to make, though the answers are easy. Source: Dwork, Naor,
-    Reingold, Rothblum, Vadhan 2009; Ullman, Vadhan 2011; lecture notes 6.3.
+    The query "does the row verify?" is 1 for every row of a signed table, and for others with
+    probability 2^-tag. Synthetic rows that answer it well are mostly copied, which a private
+    mechanism hardly does, or forged by 2^tag guesses or the key: hard to make, though the answers
+    are easy. Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Ullman, Vadhan 2011; lecture
+    notes 6.3.
     """
 
     key: bytes
@@ -222,28 +273,36 @@ class Signer:
 
     def _tags(self, messages: Words) -> Words:
         kinds, places = np.unique(messages, return_inverse=True)
-        hashes = [blake2b(each.to_bytes(8, "little"), key=self.key, digest_size=8).digest() for each in kinds.tolist()]
-        words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64) & np.uint64((1 << self.tag) - 1)
+        hashes = [
+            blake2b(each.to_bytes(8, "little"), key=self.key, digest_size=8).digest()
+            for each in kinds.tolist()
+        ]
+        words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64) & np.uint64(
+            (1 << self.tag) - 1
+        )
         return words[places]
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """`rows` of d bits, one a user, shape (N, d), of which bit j is 1 with probability `shares`[j], shape (d,), independently; both are secret."""
+    """`rows` of d bits, one a user, shape (N, d), of which bit j is 1 with probability `shares`[j],
+    shape (d,), independently; both are secret."""
 
     shares: Floats
     rows: Bools
 
 
 def tardos(users: int, length: int, cutoff: float, generator: np.random.Generator) -> Code:
-    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]; `tracing` needs 1 / (20 c). Source: Tardos 2008."""
+    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`];
+    `tracing` needs 1 / (20 c). Source: Tardos 2008."""
     angle = math.asin(math.sqrt(cutoff))
     shares = np.sin(generator.uniform(angle, math.pi / 2 - angle, length)) ** 2
     return Code(shares, generator.random((users, length)) < shares)
 
 
 def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> Bools:
-    """His own accusation, shape (N,): a score over the ones of the word above 20 c ln(N / failure), which takes 100 c^2 ln(N / failure) bits to reach."""
+    """His own accusation, shape (N,): a score over the ones of the word above 20 c ln(N / failure),
+    which takes 100 c^2 ln(N / failure) bits to reach."""
     users = len(code.rows)
     high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
@@ -252,9 +311,11 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
 
 @dataclass(frozen=True)
 class BonehShaw:
-    """The code of n users in n + 1 blocks of equal columns: user i, from 1 on, has ones in the blocks from i on; the columns' secret order is drawn by `seed`.
+    """The code of n users in n + 1 blocks of equal columns: user i, from 1 on, has ones in the
+    blocks from i on; the columns' secret order is drawn by `seed`.
 
-    Without user i nobody can distinguish blocks i - 1 and i, of `boneh_shaw_block` columns each. Source: Boneh, Shaw 1998; lecture notes 5.2.
+    Without user i nobody can distinguish blocks i - 1 and i, of `boneh_shaw_block` columns each.
+    Source: Boneh, Shaw 1998; lecture notes 5.2.
     """
 
     users: int
@@ -273,7 +334,9 @@ class BonehShaw:
     @cached_property
     def order(self) -> Counts:
         """The column of the code at each place."""
-        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little")))
+        generator = np.random.Generator(
+            np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little"))
+        )
         return generator.permutation((self.users + 1) * self.block)
 
     @property
@@ -283,13 +346,19 @@ class BonehShaw:
         return blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
 
     def tracing(self, tolerance: float) -> Nonadaptive[StatisticalQuery, float, int]:
-        """The attack: the first user i with a mean of block i at least 1/n above that of block i - 1, counted from 0. A feasible word always accuses one."""
-        queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(self.order)))
+        """The attack: the first user i with a mean of block i at least 1/n above that of block i -
+        1, counted from 0. A feasible word always accuses one."""
+        queries = tuple(
+            StatisticalQuery(Bit(number), tolerance) for number in range(len(self.order))
+        )
         return Nonadaptive(queries, lambda answers: self.accused(np.array(answers) >= 0))
 
     def accused(self, word: Bools) -> int:
-        """The user accused of the word, shape (d,), or -1 for a word that no coalition can make. In whole numbers: n (ones_i - ones_(i - 1)) >= B."""
-        ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(np.int64)
+        """The user accused of the word, shape (d,), or -1 for a word that no coalition can make. In
+        whole numbers: n (ones_i - ones_(i - 1)) >= B."""
+        ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(
+            np.int64
+        )
         guilty = np.flatnonzero(self.users * np.diff(ones) >= self.block)
         return int(guilty[0]) if len(guilty) else -1
 
@@ -299,7 +368,8 @@ Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
 
 
 def marked(rows: Bools, wish: Bools) -> Bools:
-    """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
+    """The word nearest to the wish that the coalition can make: where all of its rows have one bit,
+    that bit (the marking condition)."""
     return np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
 
 
@@ -309,17 +379,23 @@ STRATEGIES: dict[str, Strategy] = {
     "all ones": lambda rows, generator: np.ones(rows.shape[1], dtype=np.bool_),
     "all zeros": lambda rows, generator: np.zeros(rows.shape[1], dtype=np.bool_),
     "coin flips": lambda rows, generator: generator.random(rows.shape[1:]) < 0.5,
-    "interleaved": lambda rows, generator: np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]),
+    "interleaved": lambda rows, generator: np.asarray(
+        rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]
+    ),
     "parity": lambda rows, generator: rows.sum(axis=0) % 2 == 1,
     "one copied": lambda rows, generator: rows[0],
 }
-"""Eight ways to fill the free places. A copied row exposes its owner alone; interleaved rows have the right mean of every bit."""
+"""Eight ways to fill the free places. A copied row exposes its owner alone; interleaved rows have
+the right mean of every bit."""
 
 
 class Pirates:
-    """A coalition as an oracle: it answers statistical queries about its rows by a 0/1 word, as +1 and -1, where an honest oracle would give their means."""
+    """A coalition as an oracle: it answers statistical queries about its rows by a 0/1 word, as +1
+    and -1, where an honest oracle would give their means."""
 
-    def __init__(self, coalition: Records, strategy: Strategy, generator: np.random.Generator) -> None:
+    def __init__(
+        self, coalition: Records, strategy: Strategy, generator: np.random.Generator
+    ) -> None:
         self.coalition = coalition
         self.strategy = strategy
         self.generator = generator
@@ -331,12 +407,17 @@ class Pirates:
         return tuple(np.where(word, 1.0, -1.0).tolist())
 
 
-def traitor_tracing(code: Code, keys: Records, tolerance: float) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the word of the decoder.
+def traitor_tracing(
+    code: Code, keys: Records, tolerance: float
+) -> Nonadaptive[StatisticalQuery, float, Traced]:
+    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the
+    word of the decoder.
 
-    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are the keys. With the coalition's keys alone it reads
-    the coalition's rows alone. So the word is feasible, and `tracing` accuses as by the code. An efficient curator that errs by less than 1/2 on
-    every such query is therefore not private. Accusations rest on the cipher besides the p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
+    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are
+    the keys. With the coalition's keys alone it reads the coalition's rows alone. So the word is
+    feasible, and `tracing` accuses as by the code. An efficient curator that errs by less than 1/2
+    on every such query is therefore not private. Accusations rest on the cipher besides the
+    p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
     """
     queries = tuple(StatisticalQuery(query, tolerance) for query in encrypted(keys, code.rows))
     return replace(tracing(code.shares, code.rows, tolerance, rounded=True), queries=queries)

@@ -1,4 +1,5 @@
-"""One check of each kind of parameter: each raises InputError with what is wrong, the value, and what to give."""
+"""One check of each kind of parameter: each raises InputError with what is wrong, the value, and
+what to give."""
 
 import math
 
@@ -6,7 +7,8 @@ from local_dp.errors import InputError
 
 
 def check_built(*parts: object) -> None:
-    """Accepts everything: computing the arguments is the check, which raises InputError for wrong parameters."""
+    """Accepts everything: computing the arguments is the check, which raises InputError for wrong
+    parameters."""
 
 
 def check_whole(name: str, value: int, least: int, most: int) -> None:
@@ -33,12 +35,15 @@ def whole_number(name: str, text: str) -> int:
 def _held(name: str, value: int) -> int:
     """The number, if it has at most 128 bits. Raises InputError."""
     if value.bit_length() > 128:
-        raise InputError(f"{name} is a number of {value.bit_length()} bits; give one of at most 128")
+        raise InputError(
+            f"{name} is a number of {value.bit_length()} bits; give one of at most 128"
+        )
     return value
 
 
 def real_number(name: str, text: str) -> float:
-    """The number in a text. Raises InputError for another text, nan, and a number too small to compute with."""
+    """The number in a text. Raises InputError for another text, nan, and a number too small to
+    compute with."""
     try:
         value = float(text)
     except ValueError:
@@ -46,7 +51,10 @@ def real_number(name: str, text: str) -> float:
     if math.isnan(value):
         raise InputError(f"{name} is {text!r:.80}; give a number")
     if 0 < abs(value) < SMALLEST:
-        raise InputError(f"{name} is {text!r:.80}, too small to compute with; give a number of at least {SMALLEST:g}")
+        raise InputError(
+            f"{name} is {text!r:.80}, too small to compute with; give a number of at least "
+            f"{SMALLEST:g}"
+        )
     return value
 
 
@@ -55,7 +63,10 @@ def check_dimension(d: int, most: int = 64) -> None:
     check_whole("d", d, 1, most)
 
 
-LARGEST, SMALLEST = 1e150, 1e-150  # of a number in a question: squares, quotients and differences of such numbers are numbers
+LARGEST, SMALLEST = (
+    1e150,
+    1e-150,
+)  # of a number in a question: squares, quotients and differences of such numbers are numbers
 
 
 def _is_number(value: object) -> bool:
@@ -76,11 +87,16 @@ def check_width(name: str, value: float) -> None:
 
 
 def check_range(name: str, low: float, high: float) -> None:
-    """Raises InputError unless low < high are numbers within 1e150 of 0 and 1e-150 apart or more."""
+    """Raises InputError unless low < high are numbers within 1e150 of 0 and 1e-150 apart or
+    more."""
     check_number(f"the lower of the bounds{name}", low)
     check_number(f"the upper of the bounds{name}", high)
     if not high - low >= SMALLEST:
-        raise InputError(f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 apart or more")
+        raise InputError(
+            f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 "
+            "apart or "
+            "more"
+        )
 
 
 def check_positive(name: str, value: float) -> None:
@@ -102,9 +118,14 @@ def check_shares(**shares: float) -> None:
 
 
 def check_success(success: float, least: float) -> None:
-    """Raises InputError unless the probability of success is strictly between `least`, that of a guess, and 1."""
+    """Raises InputError unless the probability of success is strictly between `least`, that of a
+    guess, and 1."""
     if not least < success < 1:
-        raise InputError(f"the probability of success is {success}; give a number strictly between {least:g} and 1")
+        raise InputError(
+            f"the probability of success is {success}; give a number strictly between "
+            f"{least:g} "
+            "and 1"
+        )
 
 
 def check_vector(name: str, value: int, d: int) -> None:

@@ -1,4 +1,5 @@
-"""The algebra of the cube {0,1}^d: parities, characters, Walsh-Hadamard transforms, bent functions."""
+"""The algebra of the cube {0,1}^d: parities, characters, Walsh-Hadamard transforms, bent
+functions."""
 
 from functools import cache
 
@@ -10,7 +11,8 @@ _LONG = 1 << 16  # of a transform
 
 
 def bent_dual(d: int, r: int) -> int:
-    """<u, v> for the halves u, v of r: the bent function's coefficient at r is 2^-floor(d/2) (-1)^(this). The function is its own dual."""
+    """<u, v> for the halves u, v of r: the bent function's coefficient at r is 2^-floor(d/2)
+    (-1)^(this). The function is its own dual."""
     half, low = bent_halves(d)
     return (r & low & r >> half).bit_count() & 1
 
@@ -31,28 +33,36 @@ def places_of(bits: int) -> tuple[int, ...]:
 
 
 def bent_halves(d: int) -> tuple[int, int]:
-    """The half width m and the low-half mask 2^m - 1 of the bent function's variables: the first 2 m = 2 floor(d / 2) of d."""
+    """The half width m and the low-half mask 2^m - 1 of the bent function's variables: the first 2
+    m = 2 floor(d / 2) of d."""
     half = d // 2
     return half, (1 << half) - 1
 
 
 def bent_coset(x: Words, k: int, s: int) -> Ints:
-    """The inner-product bent function of x_0..x_{k-1}, k even, times the parity s of the other variables: +1 or -1 for every x."""
+    """The inner-product bent function of x_0..x_{k-1}, k even, times the parity s of the other
+    variables: +1 or -1 for every x."""
     half, low = bent_halves(k)
-    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(s << k, x)  # bit l is x_l x_{l + k/2}
+    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(
+        s << k, x
+    )  # bit l is x_l x_{l + k/2}
 
 
 def bent_coset_coefficient(r: int, k: int, s: int) -> float:
-    """Its Walsh coefficient E[f(x) (-1)^<r, x>]: +-2^(-k/2) for the 2^k strings r that end in s, and 0 for all others."""
+    """Its Walsh coefficient E[f(x) (-1)^<r, x>]: +-2^(-k/2) for the 2^k strings r that end in s,
+    and 0 for all others."""
     return (1 - 2 * bent_dual(k, r)) / 2.0 ** (k // 2) if r >> k == s else 0.0
 
 
 def walsh_hadamard(values: Floats | Ints) -> Floats:
-    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K).
+    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of
+    (-1)^popcount(l & j) values[l]. O(K log K).
 
     Whole numbers are transformed exactly where the sum of their absolute values is below 2^53.
     """
-    if values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i":  # sums of whole numbers are exact in any order: a third of the time
+    if (
+        values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i"
+    ):  # sums of whole numbers are exact in any order: a third of the time
         rotated = values.astype(np.float64)
         for bits in _factors(len(values).bit_length() - 1):
             rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
@@ -60,7 +70,10 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
     here, half = np.array(values, dtype=np.float64), 1
     spare = np.empty_like(here)
     while half < len(here):
-        pairs, sums = (each.reshape(len(here) // (2 * half), 2, half, *here.shape[1:]) for each in (here, spare))
+        pairs, sums = (
+            each.reshape(len(here) // (2 * half), 2, half, *here.shape[1:])
+            for each in (here, spare)
+        )
         np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
         np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
         here, spare, half = spare, here, 2 * half
@@ -68,7 +81,8 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
 
 
 def _factors(bits: int) -> list[int]:
-    """Parts of about four bits: one step of the transform turns the first bits of an index and moves them to its end, so all steps restore the order."""
+    """Parts of about four bits: one step of the transform turns the first bits of an index and
+    moves them to its end, so all steps restore the order."""
     count = -(-bits // 4)
     return [(bits + place) // count for place in range(count)]
 
@@ -76,7 +90,9 @@ def _factors(bits: int) -> list[int]:
 @cache
 def _hadamard(bits: int) -> Floats:
     """The matrix of (-1)^popcount(l & j)."""
-    return sign(parity(np.bitwise_and.outer(*[np.arange(1 << bits, dtype=np.uint64)] * 2))).astype(np.float64)
+    return sign(parity(np.bitwise_and.outer(*[np.arange(1 << bits, dtype=np.uint64)] * 2))).astype(
+        np.float64
+    )
 
 
 def parity(words: Words) -> Words:

@@ -28,7 +28,8 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Domain:
-    """The values a query may take and a randomizer accepts: every whole number from `low` to `high`; `kind` says what they mean."""
+    """The values a query may take and a randomizer accepts: every whole number from `low` to
+    `high`; `kind` says what they mean."""
 
     kind: str
     low: int
@@ -47,7 +48,11 @@ class Domain:
 
     def some(self, most: int) -> Counts:
         """All values of a small domain; of a large one at most `most`, from end to end."""
-        return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
+        return (
+            self.values()
+            if self.size <= most
+            else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
+        )
 
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)
@@ -57,15 +62,18 @@ class Domain:
         return np.full(n, self.low, dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
-        """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
+        """The values moved to the nearest member: a client's last defence against a record outside
+        the declared domain."""
         return np.asarray(values.clip(self.low, self.high))
 
 
 @dataclass(frozen=True)
 class Vectors(Domain):
-    """Vectors of `d` coordinates: a value is a row of whole numbers from -steps to steps, shape (d,), and stands for row / steps in [-1, 1]^d.
+    """Vectors of `d` coordinates: a value is a row of whole numbers from -steps to steps, shape
+    (d,), and stands for row / steps in [-1, 1]^d.
 
-    `kind` is "cube" for all rows, or "ball" for those of Euclidean norm at most 1. n values have shape (n, d).
+    `kind` is "cube" for all rows, or "ball" for those of Euclidean norm at most 1. n values have
+    shape (n, d).
     """
 
     d: int
@@ -77,16 +85,23 @@ class Vectors(Domain):
 
     def values(self) -> Counts:
         """Every member, for a small d: shape (members, d)."""
-        rows = np.stack(np.meshgrid(*[np.arange(self.low, self.high + 1)] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
+        rows = np.stack(
+            np.meshgrid(*[np.arange(self.low, self.high + 1)] * self.d, indexing="ij"), axis=-1
+        ).reshape(-1, self.d)
         return rows if self.kind == "cube" else rows[(rows**2).sum(axis=1) <= self.high**2]
 
     def some(self, most: int) -> Counts:
-        """All of few; else plus and minus the first unit vector, the diagonal, nothing, and pseudorandom members."""
+        """All of few; else plus and minus the first unit vector, the diagonal, nothing, and
+        pseudorandom members."""
         if self.size <= most:
             return self.values()
         axis = np.eye(1, self.d, dtype=np.int64) * self.high
-        drawn = np.random.default_rng(1).integers(self.low, self.high, (max(4, most) - 4, self.d), endpoint=True)
-        return self.clip(np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])).astype(np.int64)
+        drawn = np.random.default_rng(1).integers(
+            self.low, self.high, (max(4, most) - 4, self.d), endpoint=True
+        )
+        return self.clip(
+            np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])
+        ).astype(np.int64)
 
     def shape(self, n: int) -> tuple[int, ...]:
         return n, self.d
@@ -95,11 +110,14 @@ class Vectors(Domain):
         return np.zeros((n, self.d), dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
-        """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers, alike on every machine."""
+        """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers,
+        alike on every machine."""
         rows: Ints = values.clip(self.low, self.high)
         if self.kind == "cube":
             return rows
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))  # of whole numbers below 2^53: their sum is exact
+        norms = np.sqrt(
+            np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        )  # of whole numbers below 2^53: their sum is exact
         shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
         return np.where((norms <= self.high)[:, None], rows, shrunk.astype(rows.dtype))
 
@@ -122,7 +140,8 @@ def bit_strings(length: int) -> Domain:
 
 
 def signed_symbols(k: int) -> Domain:
-    """Plus or minus one of k symbols, or nothing: +(j+1) and -(j+1) are symbol j with its sign, 0 is null. 1 <= k <= 4096."""
+    """Plus or minus one of k symbols, or nothing: +(j+1) and -(j+1) are symbol j with its sign, 0
+    is null. 1 <= k <= 4096."""
     check_whole("k", k, 1, MAX_SYMBOLS)
     return Domain("signed symbols", -k, k)
 
@@ -138,15 +157,19 @@ MAX_DIMENSION = 1024
 
 
 def vectors(kind: Literal["cube", "ball"], d: int, steps: int) -> Vectors:
-    """Vectors in the cube [-1, 1]^d or in the Euclidean unit ball, on a lattice of `steps`, a power of two, to either side. 1 <= d <= 1024, steps <= 2^14."""
+    """Vectors in the cube [-1, 1]^d or in the Euclidean unit ball, on a lattice of `steps`, a power
+    of two, to either side. 1 <= d <= 1024, steps <= 2^14."""
     check_dimension(d, MAX_DIMENSION)
     if type(steps) is not int or not 1 <= steps <= 1 << 14 or steps & (steps - 1):
-        raise InputError(f"the lattice has {steps!r} steps to either side; give a power of two up to 2^14")
+        raise InputError(
+            f"the lattice has {steps!r} steps to either side; give a power of two up to 2^14"
+        )
     return Vectors(kind, -steps, steps, d)
 
 
 def grouped_levels(steps: int, groups: int) -> Domain:
-    """A number in [0, 1] in one of several groups, or none: value g (steps + 1) + v is v/steps in group g, and the last value is none."""
+    """A number in [0, 1] in one of several groups, or none: value g (steps + 1) + v is v/steps in
+    group g, and the last value is none."""
     if type(groups) is not int or groups < 1:
         raise InputError(f"there are {groups!r} groups; give a whole number of 1 or more")
     return Domain("grouped levels", 0, groups * levels(steps).size)

@@ -1,4 +1,5 @@
-"""The errors that this project raises on purpose: each is one line that says what is wrong, with which value, and what to do."""
+"""The errors that this project raises on purpose: each is one line that says what is wrong, with
+which value, and what to do."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ _COMPARED = 80  # characters of a name that is compared with others
 
 
 class LocalDPError(Exception):
-    """Any error raised on purpose; every other exception is a bug. Its message is one line, however long and whatever the foreign text in it."""
+    """Any error raised on purpose; every other exception is a bug. Its message is one line, however
+    long and whatever the foreign text in it."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(brief(shown(str(message))))
@@ -41,7 +43,8 @@ class BusError(LocalDPError):
 
 
 class WireError(LocalDPError):
-    """A message of another protocol: malformed, oversized, unknown or not canonical. `kind` is the counter of its rejection."""
+    """A message of another protocol: malformed, oversized, unknown or not canonical. `kind` is the
+    counter of its rejection."""
 
     def __init__(self, message: str, kind: str = "unfit") -> None:
         super().__init__(message)
@@ -54,9 +57,11 @@ class ForgedError(WireError):
 
 @contextmanager
 def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
-    """Raises InputError if what is done inside cannot read the file, in any way; it ends with the advice. A `cause` is said in place of the parser's own.
+    """Raises InputError if what is done inside cannot read the file, in any way; it ends with the
+    advice. A `cause` is said in place of the parser's own.
 
-    A reader meets every kind of damage, and no list of exceptions is complete: a parser may even panic, which is no Exception.
+    A reader meets every kind of damage, and no list of exceptions is complete: a parser may even
+    panic, which is no Exception.
     """
     try:
         yield
@@ -65,23 +70,38 @@ def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        cause = cause or getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}") from None
+        cause = (
+            cause
+            or getattr(error, "strerror", None)
+            or (str(error).splitlines() or [type(error).__name__])[0]
+        )
+        raise InputError(
+            f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}"
+        ) from None
 
 
 def interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt caused this error: of one that comes while a class is made, Python makes a RuntimeError."""
+    """Whether an interrupt caused this error: of one that comes while a class is made, Python makes
+    a RuntimeError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
-    """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of more than 40 the first ten and how to list all."""
-    from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
+    """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of
+    more than 40 the first ten and how to list all."""
+    from difflib import (
+        get_close_matches,
+    )  # here: it is needed when something is wrong, and takes time to import
 
     names = list(known)
-    compared = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]  # comparing takes the product of two lengths
+    compared = [
+        each for each in names[: 25 * LISTED] if len(each) <= _COMPARED
+    ]  # comparing takes the product of two lengths
     near = get_close_matches(name[:_COMPARED], compared, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{what} {brief(name, _COMPARED)!r}; {hint}there {'is' if len(names) == 1 else 'are'} {listed(names, listing)}"
+    return (
+        f"{what} {brief(name, _COMPARED)!r}; {hint}there {'is' if len(names) == 1 else 'are'} "
+        f"{listed(names, listing)}"
+    )

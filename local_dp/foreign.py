@@ -1,4 +1,5 @@
-"""Foreign text, of a table, a results folder, a file name, a message or a plug-in: `shown` makes it harmless where it is printed or written."""
+"""Foreign text, of a table, a results folder, a file name, a message or a plug-in: `shown` makes it
+harmless where it is printed or written."""
 
 import re
 import unicodedata
@@ -16,11 +17,20 @@ _FORMULA = tuple("=+-@＝＋－＠")
 
 
 def shown(text: str, place: Place = "line", encoding: str = "utf-8") -> str:
-    """The text in a `place`: no control character, no sign that turns letters around, nothing beyond the encoding; these are written as escapes.
+    """The text in a `place`: no control character, no sign that turns letters around, nothing
+    beyond the encoding; these are written as escapes.
 
-    A "line" is printed on a terminal, or drawn; a "block" keeps its line breaks; on a "page" nothing is markup; a "cell" of a CSV file is no formula.
+    A "line" is printed on a terminal, or drawn; a "block" keeps its line breaks; on a "page"
+    nothing is markup; a "cell" of a CSV file is no formula.
     """
-    text = text if text.isprintable() else "".join(each if _harmless(each, place) else each.encode("unicode_escape").decode() for each in text)
+    text = (
+        text
+        if text.isprintable()
+        else "".join(
+            each if _harmless(each, place) else each.encode("unicode_escape").decode()
+            for each in text
+        )
+    )
     if place == "page":
         return escape(text)
     if place == "cell":
@@ -29,7 +39,12 @@ def shown(text: str, place: Place = "line", encoding: str = "utf-8") -> str:
 
 
 def _harmless(letter: str, place: Place) -> bool:
-    return letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs" or (letter == "\n" and place in ("block", "page"))
+    return (
+        letter.isprintable()
+        or letter in _JOINERS
+        or unicodedata.category(letter) == "Zs"
+        or (letter == "\n" and place in ("block", "page"))
+    )
 
 
 def brief(text: str, most: int = LONGEST) -> str:
@@ -39,5 +54,11 @@ def brief(text: str, most: int = LONGEST) -> str:
 
 def listed(names: Sequence[object], command: str = "") -> str:
     """The names; of more than 40 the first ten, and the command that lists all."""
-    more = [f"and {len(names) - 10:,} more" + f" (`{command}`)" * bool(command)] if len(names) > LISTED else []
-    return ", ".join([*(brief(str(name), _NAME) for name in (names[:10] if more else names)), *more])
+    more = (
+        [f"and {len(names) - 10:,} more" + f" (`{command}`)" * bool(command)]
+        if len(names) > LISTED
+        else []
+    )
+    return ", ".join(
+        [*(brief(str(name), _NAME) for name in (names[:10] if more else names)), *more]
+    )

@@ -1,8 +1,9 @@
 """Algorithms ask oracles, all at once or in rounds, and their type says which.
 
-Q is a query, A an answer, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an interactive one (LI),
-LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and adaptive SQ algorithms
-(NASQ, SQ).
+Q is a query, A an answer, R the result. LocalQuery + Nonadaptive is a non-interactive local
+algorithm (LNI), LocalQuery + Adaptive an interactive one (LI), LocalQuery + Repeated one that asks
+the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and
+adaptive SQ algorithms (NASQ, SQ).
 """
 
 from collections.abc import Callable, Generator
@@ -22,7 +23,8 @@ NewA = TypeVar("NewA")
 
 @dataclass(frozen=True)
 class Nonadaptive(Generic[Q, A, R]):
-    """All queries exist before any answer: KLNRS Definitions 4.2 and 4.4, the non-adaptive and non-interactive case."""
+    """All queries exist before any answer: KLNRS Definitions 4.2 and 4.4, the non-adaptive and
+    non-interactive case."""
 
     queries: tuple[Q, ...]
     decode: Callable[[tuple[A, ...]], R]
@@ -33,14 +35,16 @@ Play: TypeAlias = Generator[tuple[Q, ...], tuple[A, ...], R]
 
 @dataclass(frozen=True)
 class Adaptive(Generic[Q, A, R]):
-    """Queries may depend on earlier answers: `play()` is a generator that yields a tuple of queries a round and is sent as many answers."""
+    """Queries may depend on earlier answers: `play()` is a generator that yields a tuple of queries
+    a round and is sent as many answers."""
 
     play: Callable[[], Play[Q, A, R]]
 
 
 @dataclass(frozen=True)
 class Repeated(Adaptive[Q, A, R]):
-    """Adaptive, and a client may be asked again in a later round: a fully interactive algorithm, which over local queries is FI."""
+    """Adaptive, and a client may be asked again in a later round: a fully interactive algorithm,
+    which over local queries is FI."""
 
 
 Algorithm: TypeAlias = Nonadaptive[Q, A, R] | Adaptive[Q, A, R]
@@ -63,11 +67,16 @@ class Game(Generic[Q, A, R]):
         except StopIteration as finished:
             self.queries, self.result = None, finished.value
         if not isinstance(self.queries, tuple | None):
-            raise InputError(f"a round is a tuple of queries, and this one is a {type(self.queries).__name__}; write (query,) for one query")
+            raise InputError(
+                "a round is a tuple of queries, and this one is a "
+                f"{type(self.queries).__name__}; "
+                "write (query,) for one query"
+            )
 
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:
-    """A play of the algorithm, of one round if it is non-adaptive: another play can `yield from` it."""
+    """A play of the algorithm, of one round if it is non-adaptive: another play can `yield from`
+    it."""
     if isinstance(algorithm, Nonadaptive):
         return algorithm.decode((yield algorithm.queries))
     return (yield from algorithm.play())
@@ -106,13 +115,21 @@ Read: TypeAlias = Callable[[tuple[Q, ...], tuple[NewQ, ...], tuple[NewA, ...]], 
 
 
 @overload
-def translate(algorithm: Nonadaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R]: ...
+def translate(
+    algorithm: Nonadaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]
+) -> Nonadaptive[NewQ, NewA, R]: ...
 @overload
-def translate(algorithm: Adaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Adaptive[NewQ, NewA, R]: ...
-def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R] | Adaptive[NewQ, NewA, R]:
-    """The same algorithm for another kind of oracle, round for round: every "preserves adaptivity" clause of KLNRS Section 4.
+def translate(
+    algorithm: Adaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]
+) -> Adaptive[NewQ, NewA, R]: ...
+def translate(
+    algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]
+) -> Nonadaptive[NewQ, NewA, R] | Adaptive[NewQ, NewA, R]:
+    """The same algorithm for another kind of oracle, round for round: every "preserves adaptivity"
+    clause of KLNRS Section 4.
 
-    `ask(queries, before)` writes a round in the new language, `before` all queries of earlier rounds; `read(queries, translated, answers)` reads its answers.
+    `ask(queries, before)` writes a round in the new language, `before` all queries of earlier
+    rounds; `read(queries, translated, answers)` reads its answers.
     """
     if isinstance(algorithm, Nonadaptive):
         queries, decode = algorithm.queries, algorithm.decode
@@ -133,8 +150,12 @@ def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, Ne
     return expand(algorithm, begin)
 
 
-def expand(algorithm: Adaptive[Q, A, R], begin: Callable[[], Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]]) -> Adaptive[NewQ, NewA, R]:
-    """The same algorithm with each of its rounds played as several: `begin()` starts a play and returns the function that plays one round's queries."""
+def expand(
+    algorithm: Adaptive[Q, A, R],
+    begin: Callable[[], Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]],
+) -> Adaptive[NewQ, NewA, R]:
+    """The same algorithm with each of its rounds played as several: `begin()` starts a play and
+    returns the function that plays one round's queries."""
 
     def play() -> Play[NewQ, NewA, R]:
         play_round, game = begin(), Game(algorithm)
@@ -151,7 +172,8 @@ def _nothing(*_: Any) -> None:
 
 @dataclass(frozen=True)
 class Watched(Generic[Q, A]):
-    """Passes queries and answers on unchanged, and shows every round to `before(queries)` and `after(queries, answers)`, which may raise."""
+    """Passes queries and answers on unchanged, and shows every round to `before(queries)` and
+    `after(queries, answers)`, which may raise."""
 
     oracle: Oracle[Q, A]
     before: Callable[[tuple[Q, ...]], object] = _nothing

@@ -1,6 +1,7 @@
 """The privacy budget: integer nano-nats, charged before sampling, never refunded.
 
-Integers because float ledgers drift: they refuse the last legitimate round of an equal split, and let a charge of 1e-17 through for ever.
+Integers because float ledgers drift: they refuse the last legitimate round of an equal split, and
+let a charge of 1e-17 through for ever.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,7 +13,8 @@ from local_dp.loss import MAX_EPSILON, NANO, nano_epsilon
 
 
 class Steps:
-    """A whole number for each client, 0 at first, that changes by spans of clients: one step for each cohort, not each client."""
+    """A whole number for each client, 0 at first, that changes by spans of clients: one step for
+    each cohort, not each client."""
 
     def __init__(self) -> None:
         self._starts = [0]
@@ -40,18 +42,23 @@ class Steps:
         return position + 1
 
     def within(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The steps of the clients start..stop: (first, one past the last, value) each. Reads without cutting."""
+        """The steps of the clients start..stop: (first, one past the last, value) each. Reads
+        without cutting."""
         for step in range(bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)):
             end = self._starts[step + 1] if step + 1 < len(self._starts) else stop
             yield max(start, self._starts[step]), min(stop, end), self._values[step]
 
     def most(self, start: int, stop: int) -> int:
         """The largest value among the clients start..stop."""
-        return max(self._values[bisect_right(self._starts, start) - 1 : bisect_left(self._starts, stop)])
+        return max(
+            self._values[bisect_right(self._starts, start) - 1 : bisect_left(self._starts, stop)]
+        )
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Every step that is not 0: (first, one past the last, value) each."""
-        for start, stop, value in zip(self._starts, self._starts[1:], self._values, strict=False):  # the last step has no end, and is 0
+        for start, stop, value in zip(
+            self._starts, self._starts[1:], self._values, strict=False
+        ):  # the last step has no end, and is 0
             if value:
                 yield start, stop, value
 
@@ -63,7 +70,8 @@ class Steps:
 
 @dataclass(frozen=True)
 class Charge:
-    """`nano` nano-nats for each client start..stop; under a label in `memo` it is paid once, and `what` is the label's meaning."""
+    """`nano` nano-nats for each client start..stop; under a label in `memo` it is paid once, and
+    `what` is the label's meaning."""
 
     start: int
     stop: int
@@ -73,10 +81,12 @@ class Charge:
 
 
 class Ledger:
-    """The spending of every client of a block, per run and for life: charge() checks first and commits only if no client exceeds a limit.
+    """The spending of every client of a block, per run and for life: charge() checks first and
+    commits only if no client exceeds a limit.
 
-    `limit` and `lifetime` are in nats; without `lifetime`, the run limit also holds for life. The charges of one round are added up before they are checked
-    (KLNRS Definition 4.4): all of them are committed, or none.
+    `limit` and `lifetime` are in nats; without `lifetime`, the run limit also holds for life. The
+    charges of one round are added up before they are checked (KLNRS Definition 4.4): all of them
+    are committed, or none.
     """
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
@@ -84,17 +94,31 @@ class Ledger:
         self.lifetime = self.limit if lifetime is None else nano_epsilon(lifetime)
         self._runs: dict[str, Steps] = {}
         self._life = Steps()
-        self._labels: dict[str, tuple[bytes, Steps]] = {}  # what each label stands for, and who has paid for it
+        self._labels: dict[
+            str, tuple[bytes, Steps]
+        ] = {}  # what each label stands for, and who has paid for it
 
-    def check(self, run: str, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
-        """`_due`. Raises RefusedError("budget", or "equivocation" for a label with another meaning) unless it can be charged; charges nothing."""
+    def check(
+        self, run: str, charges: Sequence[Charge]
+    ) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
+        """`_due`. Raises RefusedError("budget", or "equivocation" for a label with another meaning)
+        unless it can be charged; charges nothing."""
         due, labels = self._due(charges)
         spending = self._runs.get(run, Steps())
         for start, stop, nano in due.spans():
-            for scope, limit, spent in (("run", self.limit, spending), ("lifetime", self.lifetime, self._life)):
+            for scope, limit, spent in (
+                ("run", self.limit, spending),
+                ("lifetime", self.lifetime, self._life),
+            ):
                 most = spent.most(start, stop)
                 if most + nano > limit:
-                    raise RefusedError("budget", f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the {scope} budget of {limit / NANO:g}")
+                    raise RefusedError(
+                        "budget",
+                        (
+                            f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the "
+                            f"{scope} budget of {limit / NANO:g}"
+                        ),
+                    )
         return due, labels
 
     def charge(self, run: str, charges: Sequence[Charge]) -> None:
@@ -120,9 +144,17 @@ class Ledger:
             if not charge.memo:
                 due.add(charge.start, charge.stop, charge.nano)
                 continue
-            what, paid = labels.get(charge.memo) or self._labels.get(charge.memo, (charge.what, Steps()))
+            what, paid = labels.get(charge.memo) or self._labels.get(
+                charge.memo, (charge.what, Steps())
+            )
             if what != charge.what:
-                raise RefusedError("equivocation", f"the label {charge.memo!r} already stands for another question or randomizer; choose another label")
+                raise RefusedError(
+                    "equivocation",
+                    (
+                        f"the label {charge.memo!r} already stands for another question or "
+                        "randomizer; choose another label"
+                    ),
+                )
             paid = paid.copy()
             for start, stop, times in paid.within(charge.start, charge.stop):
                 if not times:
@@ -144,6 +176,15 @@ class Ledger:
 
 def _check(charge: Charge) -> None:
     if type(charge.nano) is not int or not 1 <= charge.nano <= MAX_EPSILON * NANO:
-        raise RefusedError("budget", f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to {MAX_EPSILON * NANO:.0f}")
+        raise RefusedError(
+            "budget",
+            (
+                f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to "
+                f"{MAX_EPSILON * NANO:.0f}"
+            ),
+        )
     if not 0 <= charge.start < charge.stop:
-        raise RefusedError("budget", f"the clients {charge.start}..{charge.stop} are nobody; give 0 <= start < stop")
+        raise RefusedError(
+            "budget",
+            f"the clients {charge.start}..{charge.stop} are nobody; give 0 <= start < stop",
+        )

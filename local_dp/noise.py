@@ -1,6 +1,8 @@
-"""Random words: keyed noise for simulations, operating-system entropy for private runs, public coins for protocols.
+"""Random words: keyed noise for simulations, operating-system entropy for private runs, public
+coins for protocols.
 
-Randomness is an argument everywhere in this library: a randomizer is a deterministic function of a value and of the words drawn here.
+Randomness is an argument everywhere in this library: a randomizer is a deterministic function of a
+value and of the words drawn here.
 """
 
 import os
@@ -24,18 +26,22 @@ _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of derived private words
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
-Keys: TypeAlias = tuple[bytes, Callable[[], bytes]]  # of a stream, and of another one that is seldom needed
+Keys: TypeAlias = tuple[
+    bytes, Callable[[], bytes]
+]  # of a stream, and of another one that is seldom needed
 _LAST = 1 << 56  # the value of the least first byte: multiples of it have no other bytes
 _TIED = 1 << 18  # words of a block in which undecided words are numbered together
 
 
 def stream_key(label: str, seed: int, index: int = 0) -> bytes:
-    """The 128-bit Philox key of one stream: a hash of (label, seed, index), so that no two streams share a key."""
+    """The 128-bit Philox key of one stream: a hash of (label, seed, index), so that no two streams
+    share a key."""
     return blake2b(f"local-dp {label} {seed} {index}".encode(), digest_size=16).digest()
 
 
 class _Key(ISeedSequence):
-    """A key as a seed sequence: with `key=`, numpy would first read entropy for an unused seed, in four times the time."""
+    """A key as a seed sequence: with `key=`, numpy would first read entropy for an unused seed, in
+    four times the time."""
 
     def __init__(self, key: bytes) -> None:
         self.words = np.frombuffer(key, _WIDTHS[64])
@@ -45,11 +51,14 @@ class _Key(ISeedSequence):
 
 
 def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
-    """Words start..stop of the Philox stream of `key`, 8, 16, 32 or 64 bits each; word i depends on (key, i) alone. About 1.7 ns a 64-bit word."""
+    """Words start..stop of the Philox stream of `key`, 8, 16, 32 or 64 bits each; word i depends on
+    (key, i) alone. About 1.7 ns a 64-bit word."""
     per_block = _WORDS_PER_BLOCK * (64 // bits)
     first = start // per_block
     blocks = -(-stop // per_block) - first
-    counter = np.array((first, 0, 0, 0), _WIDTHS[64])  # from one number numpy would make it in four times the time
+    counter = np.array(
+        (first, 0, 0, 0), _WIDTHS[64]
+    )  # from one number numpy would make it in four times the time
     seed: Any = _Key(key)  # numpy's types know only its own kind of seed
     generator = np.random.Philox(seed, counter=counter)
     raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype=_WIDTHS[64])
@@ -60,7 +69,8 @@ def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
 
 @dataclass(frozen=True)
 class Leading:
-    """The first byte or two of uniform 64-bit words, and the whole words at `places`, where the first bytes leave open what the word decides."""
+    """The first byte or two of uniform 64-bit words, and the whole words at `places`, where the
+    first bytes leave open what the word decides."""
 
     first: Words
     places: Ints
@@ -77,21 +87,30 @@ class Leading:
         if cut % _LAST and len(self.places):
             numbers = np.searchsorted(self.places, places)
             whole = np.take(self.whole, numbers, mode="clip")
-            below = np.where(np.take(self.places, numbers, mode="clip") == places, whole < np.uint64(cut), below)
+            below = np.where(
+                np.take(self.places, numbers, mode="clip") == places, whole < np.uint64(cut), below
+            )
         return below
 
 
 def ties(cuts: Collection[int]) -> Callable[[Words], Bools]:
     """Whether a first byte is that of a cut with more than this byte."""
     tops = np.array([cut >> 56 for cut in cuts if cut % _LAST], dtype=np.uint8)
-    return lambda first: reduce(or_, (first == top for top in tops), np.zeros(len(first), dtype=np.bool_))
+    return lambda first: reduce(
+        or_, (first == top for top in tops), np.zeros(len(first), dtype=np.bool_)
+    )
 
 
-def leading_words(keys: Keys, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
-    """The words start..stop of a stream by their first 8 or 16 bits, and whole where these bits are `undecided`.
+def leading_words(
+    keys: Keys, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+) -> Leading:
+    """The words start..stop of a stream by their first 8 or 16 bits, and whole where these bits are
+    `undecided`.
 
-    First bits are of the stream of the first key. The other bits of an undecided word are of the second stream, at its number among the undecided words of
-    its block. They are independent of all first bits. So word i depends on (keys, `undecided`, i) alone, and words are independent and uniform.
+    First bits are of the stream of the first key. The other bits of an undecided word are of the
+    second stream, at its number among the undecided words of its block. They are independent of all
+    first bits. So word i depends on (keys, `undecided`, i) alone, and words are independent and
+    uniform.
     """
     first = philox_words(keys[0], start, stop, bits)
     places = np.flatnonzero(undecided(first))
@@ -102,22 +121,32 @@ def leading_words(keys: Keys, start: int, stop: int, bits: int, undecided: Calla
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
-            number = block + (int(np.count_nonzero(undecided(philox_words(keys[0], block, start, bits)))) if block < start else 0)
+            number = block + (
+                int(np.count_nonzero(undecided(philox_words(keys[0], block, start, bits))))
+                if block < start
+                else 0
+            )
             whole[low:high] |= philox_words(key, number, number + high - low) >> np.uint64(bits)
     return Leading(first, places, whole)
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Which words: those of one ask of one round, or, in a simulation under a label in `memo`, those shared by every ask under that label."""
+    """Which words: those of one ask of one round, or, in a simulation under a label in `memo`,
+    those shared by every ask under that label."""
 
     round: int
     ask: int = 0
     memo: str = ""
 
     def key(self, label: str, seed: int) -> bytes:
-        """The key of this draw's stream under a seed; `COINS` labels the public coins under the server's coin seed."""
-        return stream_key(f"{label} once {self.memo}", seed) if self.memo else stream_key(f"{label} ask {self.ask}", seed, self.round)
+        """The key of this draw's stream under a seed; `COINS` labels the public coins under the
+        server's coin seed."""
+        return (
+            stream_key(f"{label} once {self.memo}", seed)
+            if self.memo
+            else stream_key(f"{label} ask {self.ask}", seed, self.round)
+        )
 
 
 class Noise(Protocol):
@@ -130,26 +159,44 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Simulation noise: word i of a draw is a function of (seed, draw, i) and the width alone. Reproducible, therefore NOT private."""
+    """Simulation noise: word i of a draw is a function of (seed, draw, i) and the width alone.
+    Reproducible, therefore NOT private."""
 
     seed: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 1 << SEED_BITS:
-            raise InputError(f"seed is {self.seed!r:.80}; give a whole number from 0 to 2^{SEED_BITS} - 1")
+        if (
+            isinstance(self.seed, bool)
+            or not isinstance(self.seed, int | np.integer)
+            or not 0 <= self.seed < 1 << SEED_BITS
+        ):
+            raise InputError(
+                f"seed is {self.seed!r:.80}; give a whole number from 0 to 2^{SEED_BITS} - 1"
+            )
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit word of another
+        # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit
+        # word of another
         return philox_words(which.key(f"noise-{bits}", self.seed), start, stop, bits)
 
-    def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
-        """`leading_words` of a draw. For simulations alone: the time that it takes depends on the words."""
+    def leading(
+        self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+    ) -> Leading:
+        """`leading_words` of a draw. For simulations alone: the time that it takes depends on the
+        words."""
         first, rest = {8: ("noise-8", "noise-tied"), 16: ("noise-16", "noise-16-tied")}[bits]
-        return leading_words((which.key(first, self.seed), partial(which.key, rest, self.seed)), start, stop, bits, undecided)
+        return leading_words(
+            (which.key(first, self.seed), partial(which.key, rest, self.seed)),
+            start,
+            stop,
+            bits,
+            undecided,
+        )
 
 
 class SystemNoise:
-    """Private noise: the operating system's entropy, never seeded, never repeated. A label has no words: what is kept of an answer is the answer."""
+    """Private noise: the operating system's entropy, never seeded, never repeated. A label has no
+    words: what is kept of an answer is the answer."""
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         _check_unlabelled(which)
@@ -162,10 +209,12 @@ def fresh() -> bytes:
 
 
 class StoreNoise:
-    """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes and from all that an answer depends on.
+    """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes
+    and from all that an answer depends on.
 
-    It has no words of its own, only those of `bound`. So copies of a store answer the same request by the same bytes where records, code and earlier rounds
-    are the same. Words never meet another value, another question or another code.
+    It has no words of its own, only those of `bound`. So copies of a store answer the same request
+    by the same bytes where records, code and earlier rounds are the same. Words never meet another
+    value, another question or another code.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -194,7 +243,10 @@ class BoundNoise:
         _check_unlabelled(which)
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
         size, name = _SHAKE_WORDS * bits // 8, f"{which.round} {which.ask} {bits}"
-        blocks = b"".join(shake_256(self.secret + f"{name} {block}".encode()).digest(size) for block in range(first, last))
+        blocks = b"".join(
+            shake_256(self.secret + f"{name} {block}".encode()).digest(size)
+            for block in range(first, last)
+        )
         skip = start - first * _SHAKE_WORDS
         return np.frombuffer(blocks, dtype=_WIDTHS[bits])[skip : skip + stop - start]
 
@@ -205,5 +257,6 @@ def _check_unlabelled(which: Draw) -> None:
 
 
 def public_coins(key: bytes, start: int, stop: int) -> Words:
-    """The 64-bit public coin of each client start..stop, known to everyone with the request that contains `key`."""
+    """The 64-bit public coin of each client start..stop, known to everyone with the request that
+    contains `key`."""
     return philox_words(key, start, stop, 64)

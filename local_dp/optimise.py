@@ -1,4 +1,5 @@
-"""Searches in one variable: the least number that is enough, a crossing of the reals, the least of a valley, and the best split."""
+"""Searches in one variable: the least number that is enough, a crossing of the reals, the least of
+a valley, and the best split."""
 
 from collections.abc import Callable
 
@@ -14,15 +15,19 @@ def least_clients(enough: Callable[[int], bool], least: int = 1) -> int:
 
 
 def least_whole(low: int, high: int, enough: Callable[[int], bool]) -> int:
-    """The least whole number above `low` that is enough, for a condition that stays true once it is; `high` if none below it is enough."""
+    """The least whole number above `low` that is enough, for a condition that stays true once it
+    is; `high` if none below it is enough."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
-def crossing(low: float, high: float, is_below: Callable[[float], bool], halvings: int) -> tuple[float, float]:
-    """The ends of the interval around the number up to which `is_below` holds, after so many halvings."""
+def crossing(
+    low: float, high: float, is_below: Callable[[float], bool], halvings: int
+) -> tuple[float, float]:
+    """The ends of the interval around the number up to which `is_below` holds, after so many
+    halvings."""
     for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)
@@ -30,7 +35,8 @@ def crossing(low: float, high: float, is_below: Callable[[float], bool], halving
 
 
 def lowest(low: float, high: float, value: Callable[[float], float], thirds: int) -> float:
-    """Where a function that falls and then rises is least, after so many steps, each of which leaves two thirds of the interval."""
+    """Where a function that falls and then rises is least, after so many steps, each of which
+    leaves two thirds of the interval."""
     for _ in range(thirds):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, right) if value(left) < value(right) else (left, high)
@@ -38,7 +44,8 @@ def lowest(low: float, high: float, value: Callable[[float], float], thirds: int
 
 
 def best_split(success: Callable[[int, int], float], n: int) -> int:
-    """How many of n clients to ask in round one, so that success(first, n - first), of concave logarithm, is largest."""
+    """How many of n clients to ask in round one, so that success(first, n - first), of concave
+    logarithm, is largest."""
     if n < 2:
         raise InputError(f"the protocol has two rounds; {n} client is too few")
     low, high = 1, n - 1

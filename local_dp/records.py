@@ -16,12 +16,14 @@ PART = 1 << 18  # rows
 
 
 class Records:
-    """Columnar records. Columns are numbers (any numpy integer or float type), truth values, dates (`M8[us]`) or text (numpy `U`); nothing else travels.
+    """Columnar records. Columns are numbers (any numpy integer or float type), truth values, dates
+    (`M8[us]`) or text (numpy `U`); nothing else travels.
 
-    A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole numbers and truth values are never missing.
-    `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
-    `odd` has the line that refuses a question, for each column that was left out of the table. `known` are the names that errors list: those of the
-    whole table, where only some of its columns were read.
+    A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole
+    numbers and truth values are never missing. `lengths` are the declared greatest lengths of texts
+    in characters, by column, where they are not `LONGEST`. `odd` has the line that refuses a
+    question, for each column that was left out of the table. `known` are the names that errors
+    list: those of the whole table, where only some of its columns were read.
     """
 
     def __init__(
@@ -38,7 +40,11 @@ class Records:
             raise InputError(f"columns differ in length: {rows}")
         for name, values in columns.items():
             if values.dtype.kind not in "biufU" and values.dtype != DATES:
-                raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values, dates in microseconds or text")
+                raise InputError(
+                    f"column {name!r} has type {values.dtype}; use numbers, truth values, "
+                    "dates "
+                    "in microseconds or text"
+                )
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
         self.odd = dict(odd or {})
@@ -53,9 +59,16 @@ class Records:
             return self.columns[name]
         except KeyError:
             if name in self.known and name not in self.odd:
-                raise InputError(f"column {name!r:.80} was not read, because the protocol does not name it; add it to `reads` of the protocol") from None
+                raise InputError(
+                    f"column {name!r:.80} was not read, because the protocol does not name it; "
+                    "add it to `reads` of the protocol"
+                ) from None
             if all(part.strip() in self.known for part in name.split(",")):
-                raise InputError(f"no column {name!r}; give one column, or where several may stand, separate them by ';'") from None
+                raise InputError(
+                    f"no column {name!r}; give one column, or where several may stand, "
+                    "separate "
+                    "them by ';'"
+                ) from None
             raise InputError(self.odd.get(name) or unknown("no column", name, self.known)) from None
 
     def whole(self, name: str) -> Ints:
@@ -70,8 +83,15 @@ class Records:
         """A column of numbers. Raises InputError if it is text, or dates."""
         values = self[name]
         if values.dtype.kind in "UM":
-            kind, example = ("text", f"{name} == 'text'") if values.dtype.kind == "U" else ("of dates", f"year({name}) == 2020")
-            remedy = f"give a column of numbers or, where one may stand, a yes/no question, such as {example!r}"
+            kind, example = (
+                ("text", f"{name} == 'text'")
+                if values.dtype.kind == "U"
+                else ("of dates", f"year({name}) == 2020")
+            )
+            remedy = (
+                "give a column of numbers or, where one may stand, a yes/no question, such as "
+                f"{example!r}"
+            )
             raise InputError(f"column {name!r} is {kind}; this query needs numbers: {remedy}")
         return values.astype(np.float64)
 
@@ -82,15 +102,29 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd, self.known)
+        return Records(
+            {
+                name: values.astype("U1") if values.dtype.kind == "U" else values
+                for name, values in empty.items()
+            },
+            {},
+            self.odd,
+            self.known,
+        )
 
     def at_length(self) -> "Records":
-        """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
-        texts = {name: values.astype(f"U{self.lengths.get(name, LONGEST)}") for name, values in self.columns.items() if values.dtype.kind == "U"}
+        """The same records with room for the declared length in each text: neither memory nor time
+        shows how long a text is. Longer ones are cut."""
+        texts = {
+            name: values.astype(f"U{self.lengths.get(name, LONGEST)}")
+            for name, values in self.columns.items()
+            if values.dtype.kind == "U"
+        }
         return Records({**self.columns, **texts}, self.lengths, {}, self.known)
 
     def digest(self) -> bytes:
-        """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the room for texts nor, in the work, their length counts."""
+        """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the
+        room for texts nor, in the work, their length counts."""
         digest = blake2b(digest_size=16)
         for name, values in sorted(self.columns.items()):
             of_type = {"U": f"<U{max(MOST, values.dtype.itemsize // 4)}", "b": "u1"}
@@ -98,28 +132,45 @@ class Records:
             head = repr((name, np.dtype(kind).str, len(values))).encode()
             digest.update(len(head).to_bytes(8) + head)
             for first in range(0, len(values), _AT_A_TIME):
-                digest.update(np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes())
+                digest.update(
+                    np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes()
+                )
         return digest.digest()
 
     def marks(self) -> bytes:
-        """A digest of each column, one after another. Equal values have equal ones, whatever type their file gives to whole numbers and texts."""
+        """A digest of each column, one after another. Equal values have equal ones, whatever type
+        their file gives to whole numbers and texts."""
         return b"".join(map(mark, self.columns.values()))
 
     def note(self) -> None:
-        """These rows will not be asked for again soon: a table in files keeps the digests of what was read of them."""
+        """These rows will not be asked for again soon: a table in files keeps the digests of what
+        was read of them."""
 
     def without(self, name: str) -> "Records":
-        """The records without this column. Raises InputError where there is no such column, or no other one."""
+        """The records without this column. Raises InputError where there is no such column, or no
+        other one."""
         self[name]
         known = [each for each in self.known if each != name]
-        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd, known)
+        return Records(
+            {each: values for each, values in self.columns.items() if each != name},
+            self.lengths,
+            self.odd,
+            known,
+        )
 
     def only(self, names: Collection[str] | None) -> "Records":
-        """The records with these of their columns, or with the first where they have none of these. Errors still list all. None: all columns."""
-        return Records({name: self.columns[name] for name in chosen(self.columns, names)}, self.lengths, self.odd, self.known)
+        """The records with these of their columns, or with the first where they have none of these.
+        Errors still list all. None: all columns."""
+        return Records(
+            {name: self.columns[name] for name in chosen(self.columns, names)},
+            self.lengths,
+            self.odd,
+            self.known,
+        )
 
     def parts(self) -> Iterator["Records"]:
-        """All rows in order, some at a time: a function of each row takes memory that does not grow with their number."""
+        """All rows in order, some at a time: a function of each row takes memory that does not grow
+        with their number."""
         for first, last in chunks(0, self._length, PART):
             yield self.take(slice(first, last))
 
@@ -127,21 +178,32 @@ class Records:
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd, self.known)
+        return Records(
+            {name: values[rows] for name, values in self.columns.items()},
+            self.lengths,
+            self.odd,
+            self.known,
+        )
 
 
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
-    """The names of the columns to read: those of `only`, all if it is None, or the first, for a table needs one."""
+    """The names of the columns to read: those of `only`, all if it is None, or the first, for a
+    table needs one."""
     return [name for name in names if only is None or name in only] or list(names)[:1]
 
 
 def mark(values: Column) -> bytes:
-    """A digest of a column. Whole numbers and texts have the room that the largest needs; fractions have 64 bits."""
+    """A digest of a column. Whole numbers and texts have the room that the largest needs; fractions
+    have 64 bits."""
     kind = values.dtype.kind
     of_type = {"f": "<f8", "M": DATES.str}.get(kind, values.dtype.str)
     if kind in "iu" and len(values):
         least, most = int(values.min()), int(values.max())
-        of_type = next(each for each in ("<i1", "<i2", "<i4", "<i8", "<u8") if np.iinfo(each).min <= least and most <= np.iinfo(each).max)
+        of_type = next(
+            each
+            for each in ("<i1", "<i2", "<i4", "<i8", "<u8")
+            if np.iinfo(each).min <= least and most <= np.iinfo(each).max
+        )
     if kind == "U":
         of_type = f"<U{1 + np.flatnonzero(letters(values).any(axis=0)).max(initial=0)}"
     fixed = np.ascontiguousarray(values.astype(of_type, copy=False))
@@ -157,12 +219,20 @@ def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
     if not may_lack(values):
         return np.zeros(len(values), dtype=np.bool_)
-    return np.isnan(values) if values.dtype.kind != "U" else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
+    return (
+        np.isnan(values)
+        if values.dtype.kind != "U"
+        else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
+    )
 
 
 def letters(texts: Column) -> Words:
     """The code points of each text, 0 after its end, shape (n, width)."""
-    return np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("=")).view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
+    return (
+        np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
+        .view(np.uint32)
+        .reshape(len(texts), texts.dtype.itemsize // 4)
+    )
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,8 @@
-"""Signed envelopes: 64 bytes of Ed25519 signature before each message, which is read only if its speaker signed it.
+"""Signed envelopes: 64 bytes of Ed25519 signature before each message, which is read only if its
+speaker signed it.
 
-The signature covers a tag, the digest of the run (its name and its server's key), the topic and the message: it is invalid elsewhere. Keys are 32 bytes.
+The signature covers a tag, the digest of the run (its name and its server's key), the topic and the
+message: it is invalid elsewhere. Keys are 32 bytes.
 """
 
 import os
@@ -21,7 +23,8 @@ Speaker: TypeAlias = Callable[[str], bytes | None]  # topic -> the public key of
 
 
 class Envelopes:
-    """One party's envelopes in a run. These are unsigned: everybody on the broker may speak for anybody."""
+    """One party's envelopes in a run. These are unsigned: everybody on the broker may speak for
+    anybody."""
 
     signed = False
 
@@ -29,7 +32,8 @@ class Envelopes:
         return message
 
     def open(self, topic: str, envelope: bytes) -> bytes:
-        """The message. Raises ForgedError, before anything of it is read, unless the topic's speaker signed it."""
+        """The message. Raises ForgedError, before anything of it is read, unless the topic's
+        speaker signed it."""
         return envelope
 
 
@@ -37,7 +41,8 @@ UNSIGNED = Envelopes()
 
 
 class Party(Envelopes):
-    """Signs with the private key `own` in the run named `run` of the server with the public key `server`; `speaker` gives the signer of each topic."""
+    """Signs with the private key `own` in the run named `run` of the server with the public key
+    `server`; `speaker` gives the signer of each topic."""
 
     signed = True
 
@@ -45,7 +50,9 @@ class Party(Envelopes):
         self._head = TAG + blake2b(server + run.encode(), digest_size=32).digest()
         self._own = crypto_sign_seed_keypair(own)[1]
         self._speaker = speaker
-        self._hellos: dict[str, bytes] = {}  # of each speaker the digest of its key and of the last hello that it signed
+        self._hellos: dict[
+            str, bytes
+        ] = {}  # of each speaker the digest of its key and of the last hello that it signed
 
     @classmethod
     def member(cls, run: str, server: bytes, own: bytes) -> "Party":
@@ -63,7 +70,9 @@ class Party(Envelopes):
 
     def open(self, topic: str, envelope: bytes) -> bytes:
         key = self._speaker(topic)
-        if key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:  # libsodium reads 32 bytes of a key, however long it is
+        if (
+            key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES
+        ):  # libsodium reads 32 bytes of a key, however long it is
             raise ForgedError("no signed message of a speaker of this topic")
         message = envelope[SIGNATURE:]
         known = blake2b(key + envelope, digest_size=16).digest() if "/hello/" in topic else b""
@@ -72,7 +81,9 @@ class Party(Envelopes):
         try:
             crypto_sign_open(envelope[:SIGNATURE] + self._statement(topic, message), key)
         except BadSignatureError:
-            raise ForgedError("a message without its speaker's signature for this run and topic") from None
+            raise ForgedError(
+                "a message without its speaker's signature for this run and topic"
+            ) from None
         if known:
             self._hellos[topic] = known
         return message

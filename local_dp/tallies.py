@@ -10,16 +10,20 @@ from local_dp.checks import check_built
 from local_dp.errors import InputError
 
 Z95 = 1.959963984540054  # the normal quantile of a 95 % interval
-FEW = 36  # of the variance of the number of reports with one value: below it the ends of an interval are half a report further
+# of the variance of the number of reports with one value: below it the ends of an interval are half
+# a report further
+FEW = 36
 GRID, HALVINGS = 32, 30  # places that are looked at, and how often a step between two is halved
 Ends: TypeAlias = tuple[Floats | float, Floats | float]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Whole-number sums over `n` reports, sufficient for the randomizer's estimate. Addition makes it a commutative monoid.
+    """Whole-number sums over `n` reports, sufficient for the randomizer's estimate. Addition makes
+    it a commutative monoid.
 
-    Tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1 to one count.
+    Tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1
+    to one count.
     """
 
     counts: Counts
@@ -31,20 +35,29 @@ class Tally:
 
     @property
     def answered(self) -> int:
-        """The number of reports, for an estimator to divide by. Raises InputError if there is none."""
+        """The number of reports, for an estimator to divide by. Raises InputError if there is
+        none."""
         if self.n == 0:
-            raise InputError("nobody answered: the tally holds 0 reports and there is nothing to estimate; ask at least one client of every cohort")
+            raise InputError(
+                "nobody answered: the tally holds 0 reports and there is nothing to estimate; "
+                "ask "
+                "at least one client of every cohort"
+            )
         return self.n
 
     @property
     def weights(self) -> Floats:
-        """The counts as weights of logarithms. Raises InputError without reports, which favour no hypothesis."""
+        """The counts as weights of logarithms. Raises InputError without reports, which favour no
+        hypothesis."""
         check_built(self.answered)
         return self.counts.astype(np.float64)
 
     def __add__(self, other: "Tally") -> "Tally":
         if self.counts.shape != other.counts.shape:
-            raise InputError(f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from different randomizers; add like to like")
+            raise InputError(
+                f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from "
+                "different randomizers; add like to like"
+            )
         return Tally(self.counts + other.counts, self.n + other.n)
 
 
@@ -52,8 +65,10 @@ class Tally:
 class Estimate:
     """A value (scalar or vector), its standard error and its number of reports.
 
-    The truth is the mean of the distribution of the clients: error and interval include sampling and privacy noise. For a table whose every row answered, the
-    interval covers its own mean more often than stated. `ends` (a, b), where known, are two values of a report with variance (b - f)(f - a) at the truth f.
+    The truth is the mean of the distribution of the clients: error and interval include sampling
+    and privacy noise. For a table whose every row answered, the interval covers its own mean more
+    often than stated. `ends` (a, b), where known, are two values of a report with variance (b -
+    f)(f - a) at the truth f.
     """
 
     value: Floats
@@ -63,9 +78,12 @@ class Estimate:
 
     @classmethod
     def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
-        """An estimate with known variance for each truth from `least` to 1. A value beyond is noise and must not make the error look small."""
+        """An estimate with known variance for each truth from `least` to 1. A value beyond is noise
+        and must not make the error look small."""
         place = np.maximum(value, least)
-        spare = place if isinstance(place, np.ndarray) else None  # in place: of millions of coordinates, every array is paid for page by page
+        spare = (
+            place if isinstance(place, np.ndarray) else None
+        )  # in place: of millions of coordinates, every array is paid for page by page
         place = np.minimum(place, 1.0, out=spare)  # of one number, several times as fast as np.clip
         variance = ends[1] - place
         place -= ends[0]
@@ -75,31 +93,57 @@ class Estimate:
         return cls(np.asarray(value), np.sqrt(variance, out=spare), n, ends)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """A confidence interval for each coordinate, 95 % by default: Wilson's where `ends` are known; else the normal one with Student's correction.
+        """A confidence interval for each coordinate, 95 % by default: Wilson's where `ends` are
+        known; else the normal one with Student's correction.
 
-        With known ends it covers any truth in 94 % of runs or more, whatever n is. Source: Wilson 1927; with few reports Newcombe 1998, method 4.
+        With known ends it covers any truth in 94 % of runs or more, whatever n is. Source: Wilson
+        1927; with few reports Newcombe 1998, method 4.
         """
         if self.ends is not None:
             return score_interval(self.value, self.ends, self.n, z, whole=True)
-        half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error  # Student's quantile to order 1/n: the error was measured from the same reports
+        half = (
+            z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
+        )  # Student's quantile to order 1/n: the error was measured from the same reports
         unknown = np.isnan(self.value)
-        return np.where(unknown, -np.inf, self.value - half), np.where(unknown, np.inf, self.value + half)
+        return np.where(unknown, -np.inf, self.value - half), np.where(
+            unknown, np.inf, self.value + half
+        )
 
     def at(self, place: int) -> "Estimate":
         """One coordinate of a vector."""
-        ends = None if self.ends is None else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
+        ends = (
+            None
+            if self.ends is None
+            else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
+        )
         return Estimate(self.value[place], self.standard_error[place], self.n, ends)
 
     def within(self, least: Floats | float, most: Floats | float) -> "Estimate":
-        """The estimate moved to the nearest possible value, its interval cut there; no longer unbiased."""
+        """The estimate moved to the nearest possible value, its interval cut there; no longer
+        unbiased."""
         if np.all(np.isneginf(least)) and np.all(np.isposinf(most)):
             return self
-        return Within(np.clip(self.value, least, most), self.standard_error, self.n, self.ends, raw=self, least=least, most=most)
+        return Within(
+            np.clip(self.value, least, most),
+            self.standard_error,
+            self.n,
+            self.ends,
+            raw=self,
+            least=least,
+            most=most,
+        )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
-        """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each coordinate."""
-        ends = None if self.ends is None else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
-        return Estimate(low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends)
+        """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each
+        coordinate."""
+        ends = (
+            None
+            if self.ends is None
+            else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
+        )
+        return Estimate(
+            low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends
+        )
 
 
 @dataclass(frozen=True)
@@ -111,19 +155,24 @@ class Within(Estimate):
     most: Floats | float = field(kw_only=True)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """The possible part of the raw interval; where there is none, half of its width beside the nearest possible value."""
+        """The possible part of the raw interval; where there is none, half of its width beside the
+        nearest possible value."""
         low, high = self.raw.interval(z)
         half = (high - low) / 2
-        ends = np.where(low > self.most, self.most - half, low), np.where(high < self.least, self.least + half, high)
+        ends = (
+            np.where(low > self.most, self.most - half, low),
+            np.where(high < self.least, self.least + half, high),
+        )
         return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
 
 
 @dataclass(frozen=True)
 class Steadied(Estimate):
-    """Sums of means of reports whose spread the reports themselves show, with an interval that has width also where all of them agree.
+    """Sums of means of reports whose spread the reports themselves show, with an interval that has
+    width also where all of them agree.
 
-    It is that of four reports more, two at either end of what one can stand for, moved outwards only: `steady` has their mean and its variance, shape (2, m).
-    Source: Agresti, Coull 1998.
+    It is that of four reports more, two at either end of what one can stand for, moved outwards
+    only: `steady` has their mean and its variance, shape (2, m). Source: Agresti, Coull 1998.
     """
 
     steady: Floats = field(kw_only=True)
@@ -142,44 +191,63 @@ class Steadied(Estimate):
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Steadied":
         width = high - low
         steady = np.stack([low + width * self.steady[0], width**2 * self.steady[1]])
-        return replace(self, value=low + width * self.value, standard_error=width * self.standard_error, steady=steady)
+        return replace(
+            self,
+            value=low + width * self.value,
+            standard_error=width * self.standard_error,
+            steady=steady,
+        )
 
 
 def steadied(mean: Floats, square: Floats, ends: Ends, n: Counts | int) -> Floats:
-    """`Steadied.steady` of means of n reports between `ends`, from their mean and mean square; shape (2, m)."""
+    """`Steadied.steady` of means of n reports between `ends`, from their mean and mean square;
+    shape (2, m)."""
     low, high = ends
     centre = (n * mean + 2 * (low + high)) / (n + 4)
     spread = np.maximum((n * square + 2 * (low**2 + high**2)) / (n + 4) - centre**2, 0.0)
     return np.stack([centre, spread / (n + 4)])
 
 
-def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95, *, whole: bool = False) -> tuple[Floats, Floats]:
-    """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard errors of `value`: Wilson's interval if a = 0, b = 1.
+def score_interval(
+    value: Floats | float, ends: Ends, n: int, z: float = Z95, *, whole: bool = False
+) -> tuple[Floats, Floats]:
+    """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard
+    errors of `value`: Wilson's interval if a = 0, b = 1.
 
-    The standard error is that at f, not at the estimate. So the interval is asymmetric, has width at either end, and keeps its level for small n. With
-    `whole`, half a report more is allowed where the variance of the number of reports with one value is below 36: that number is whole.
+    The standard error is that at f, not at the estimate. So the interval is asymmetric, has width
+    at either end, and keeps its level for small n. With `whole`, half a report more is allowed
+    where the variance of the number of reports with one value is below 36: that number is whole.
     """
     centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
     away, shrink = np.asarray(value - centre), 1 + z**2 / n
     few = whole & (n * (reach**2 - away**2) < 4 * FEW * reach**2)
     low, high = (
-        centre + (far + side * z * np.sqrt(np.maximum((shrink * reach**2 - far**2) / n, 0.0))) / shrink
+        centre
+        + (far + side * z * np.sqrt(np.maximum((shrink * reach**2 - far**2) / n, 0.0))) / shrink
         for side, far in ((-1, away - few * reach / n), (1, away + few * reach / n))
     )
     edge = reach * (1 - 0.5 / n)  # beyond it all reports have one value, which no truth excludes
-    return np.where(few & (away < -edge), np.minimum(low, ends[0]), low), np.where(few & (away > edge), np.maximum(high, ends[1]), high)
+    return np.where(few & (away < -edge), np.minimum(low, ends[0]), low), np.where(
+        few & (away > edge), np.maximum(high, ends[1]), high
+    )
 
 
 def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats, Floats]:
-    """Every f for which n two-valued reports of mean f reach `value`, on either side, with more than the probability of a normal variable beyond z.
+    """Every f for which n two-valued reports of mean f reach `value`, on either side, with more
+    than the probability of a normal variable beyond z.
 
-    At most: each side misses no more than Pr[N(0, 1) > z], for every n, f and z, also far out where `score_interval` misses too often. With x a number of
-    reports, Pr[X >= x] <= Pr[N(0, 1) > r] for p below (x - 1) / n, r^2 = 2 n KL((x - 1) / n, p); so for X <= x with x + 1. Source: Zubkov, Serov 2013.
+    At most: each side misses no more than Pr[N(0, 1) > z], for every n, f and z, also far out where
+    `score_interval` misses too often. With x a number of reports, Pr[X >= x] <= Pr[N(0, 1) > r] for
+    p below (x - 1) / n, r^2 = 2 n KL((x - 1) / n, p); so for X <= x with x + 1. Source: Zubkov,
+    Serov 2013.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in ends)
     reports = np.rint(n * (value - low) / (high - low))
     found = []
-    for edge, last in ((np.maximum(reports - 1, 0) / n, 0.0), (np.minimum(reports + 1, n) / n, 1.0)):
+    for edge, last in (
+        (np.maximum(reports - 1, 0) / n, 0.0),
+        (np.minimum(reports + 1, n) / n, 1.0),
+    ):
         beyond, within = np.full(edge.shape, last), edge
         for _ in range(HALVINGS + 20):
             middle = (beyond + within) / 2
@@ -192,56 +260,88 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
 def divergence(p: Floats, q: Floats) -> Floats:
     """KL(p, q) of two coins, for q between p and an end."""
     with np.errstate(all="ignore"):
-        parts = [np.where(part > 0, part * np.log(part / other), 0.0) for part, other in ((p, q), (1 - p, 1 - q))]
+        parts = [
+            np.where(part > 0, part * np.log(part / other), 0.0)
+            for part, other in ((p, q), (1 - p, 1 - q))
+        ]
     return np.where((p == q), 0.0, parts[0] + parts[1])
 
 
 @dataclass(frozen=True)
 class OneReport:
-    """What one report adds to a quotient's numerator and denominator, by the kind of its client: in the part, in the rest of the whole, outside.
+    """What one report adds to a quotient's numerator and denominator, by the kind of its client: in
+    the part, in the rest of the whole, outside.
 
-    `squares` are the mean products of the two, shape (3, 2, 2); `step` is how far apart two reports can be.
+    `squares` are the mean products of the two, shape (3, 2, 2); `step` is how far apart two reports
+    can be.
     """
 
     squares: Floats
     step: float
 
     def variance(self, share: Floats, whole: Floats) -> Floats:
-        """n times the variance of a - share b where `whole` of all clients are in the whole, and `share` of these in the part."""
-        part, rest, outside = (kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares)
+        """n times the variance of a - share b where `whole` of all clients are in the whole, and
+        `share` of these in the part."""
+        part, rest, outside = (
+            kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares
+        )
         inside = np.clip(whole, 0.0, 1.0)
-        return np.asarray(np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0))
+        return np.asarray(
+            np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0)
+        )
 
 
 @dataclass(frozen=True)
 class Ratio(Estimate):
-    """The quotient of two shares of one law, from the same reports, with an interval inside [`least`, `most`].
+    """The quotient of two shares of one law, from the same reports, with an interval inside
+    [`least`, `most`].
 
-    `moments` are numerator a, denominator b, and their variances and covariance (a, b, aa, ab, bb), each of the quotient's shape. The interval contains every
-    t for which a - t b is within z of its standard errors of 0: for part and whole of known reports (`each`) by the law at t, with half a report more, so it
-    has width where all reports agree; else by the moments. It is the whole range where b might be 0; for b <= 0 the value is NaN.
-    Source: Fieller 1954; score interval: Miettinen, Nurminen 1985.
+    `moments` are numerator a, denominator b, and their variances and covariance (a, b, aa, ab, bb),
+    each of the quotient's shape. The interval contains every t for which a - t b is within z of its
+    standard errors of 0: for part and whole of known reports (`each`) by the law at t, with half a
+    report more, so it has width where all reports agree; else by the moments. It is the whole range
+    where b might be 0; for b <= 0 the value is NaN. Source: Fieller 1954; score interval:
+    Miettinen, Nurminen 1985.
     """
 
     moments: tuple[Floats, ...] = ()
     least: Floats | float = -np.inf
     most: Floats | float = np.inf
     each: OneReport | None = None
-    scale: tuple[Floats | float, Floats | float] = (0.0, 1.0)  # the value and the interval are of the quotient times the second plus the first
+    scale: tuple[Floats | float, Floats | float] = (
+        0.0,
+        1.0,
+    )  # the value and the interval are of the quotient times the second plus the first
 
     @classmethod
-    def of(cls, moments: tuple[Floats, ...], n: int, least: Floats | float, most: Floats | float, each: OneReport | None = None) -> Self:
+    def of(
+        cls,
+        moments: tuple[Floats, ...],
+        n: int,
+        least: Floats | float,
+        most: Floats | float,
+        each: OneReport | None = None,
+    ) -> Self:
         """The quotient with its standard error by linear approximation."""
         a, b, aa, ab, bb = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
             value = np.where(b > 0, a / b, np.nan)
-            variance = aa - 2 * value * ab + value**2 * bb if each is None else each.variance(np.clip(value, 0.0, 1.0), b) / n
+            variance = (
+                aa - 2 * value * ab + value**2 * bb
+                if each is None
+                else each.variance(np.clip(value, 0.0, 1.0), b) / n
+            )
             error = np.sqrt(np.maximum(variance, 0.0)) / b
-        return cls(value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most, each)
+        return cls(
+            value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most, each
+        )
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         """The interval, cut to the range."""
-        (low, high), (shift, width) = self._fieller(z) if self.each is None else self._by_law(self.each, z), self.scale
+        (low, high), (shift, width) = (
+            self._fieller(z) if self.each is None else self._by_law(self.each, z),
+            self.scale,
+        )
         return shift + width * low, shift + width * high
 
     def _fieller(self, z: float) -> tuple[Floats, Floats]:
@@ -251,25 +351,40 @@ class Ratio(Estimate):
         with np.errstate(all="ignore"):
             reach = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
             low, high = (half - reach) / square, (half + reach) / square
-        return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(certain, np.clip(high, self.least, self.most), self.most)
+        return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(
+            certain, np.clip(high, self.least, self.most), self.most
+        )
 
     def _by_law(self, each: OneReport, z: float) -> tuple[Floats, Floats]:
-        """From the first to the last share that is not excluded: on a grid and at the estimate, then halved to full precision."""
+        """From the first to the last share that is not excluded: on a grid and at the estimate,
+        then halved to full precision."""
         a, b = self.moments[:2]
 
         def beyond(share: Floats) -> Floats:
             """How many standard errors the reports are from what this share would give."""
-            return np.asarray((np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n))
+            return np.asarray(
+                (np.abs(a - share * b) - each.step / (2 * self.n))
+                / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n)
+            )
 
         grid = np.linspace(0.0, 1.0, GRID + 1).reshape(-1, *[1] * a.ndim)
         shares = np.broadcast_to(grid, (GRID + 1, *a.shape))
         if np.any(b > 0):
             with np.errstate(all="ignore"):
-                shares = np.concatenate([shares, np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)[None]])
+                shares = np.concatenate(
+                    [shares, np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)[None]]
+                )
         away = beyond(shares)
-        reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)  # where every share is excluded, twice as far as the nearest
+        reach = np.where(
+            away.min(axis=0) <= z, z, away.min(axis=0) + z
+        )  # where every share is excluded, twice as far as the nearest
         held = away <= reach
-        within = np.stack([np.where(held, shares, np.inf).min(axis=0), np.where(held, shares, -np.inf).max(axis=0)])
+        within = np.stack(
+            [
+                np.where(held, shares, np.inf).min(axis=0),
+                np.where(held, shares, -np.inf).max(axis=0),
+            ]
+        )
         outside = np.clip(within + np.reshape([-1, 1], (2, *[1] * a.ndim)) / GRID, 0.0, 1.0)
         for _ in range(HALVINGS):
             middle = (within + outside) / 2
@@ -278,18 +393,30 @@ class Ratio(Estimate):
         return within[0], within[1]
 
     def at(self, place: int) -> "Ratio":
-        return replace(self, value=self.value[place], standard_error=self.standard_error[place], moments=tuple(part[place] for part in self.moments))
+        return replace(
+            self,
+            value=self.value[place],
+            standard_error=self.standard_error[place],
+            moments=tuple(part[place] for part in self.moments),
+        )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
         width, (shift, scale) = high - low, self.scale
-        return replace(self, value=low + width * self.value, standard_error=width * self.standard_error, scale=(low + width * shift, width * scale))
+        return replace(
+            self,
+            value=low + width * self.value,
+            standard_error=width * self.standard_error,
+            scale=(low + width * shift, width * scale),
+        )
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Unbiased estimates of several linear functions of one law from the same n reports: values (m,), and their covariance (m, m).
+    """Unbiased estimates of several linear functions of one law from the same n reports: values
+    (m,), and their covariance (m, m).
 
-    `ends` are the least and the greatest value of one report; None where they are not known, and some reports always differ.
+    `ends` are the least and the greatest value of one report; None where they are not known, and
+    some reports always differ.
     """
 
     value: Floats
@@ -303,14 +430,37 @@ class Joint:
 
     @property
     def terms(self) -> tuple[Floats, Floats]:
-        """What adds up over independent reports: values and, as in `Steadied`, centres; variances and steady ones; each of shape (2, m)."""
+        """What adds up over independent reports: values and, as in `Steadied`, centres; variances
+        and steady ones; each of shape (2, m)."""
         own = np.stack([self.value, self.variance])
-        steady = own if self.ends is None else steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
+        steady = (
+            own
+            if self.ends is None
+            else steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
+        )
         return np.stack([own[0], steady[0]]), np.stack([own[1], steady[1]])
 
-    def ratio(self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0, each: OneReport | None = None) -> Ratio:
+    def ratio(
+        self,
+        parts: slice | list[int],
+        wholes: slice | list[int] | int,
+        least: float = 0.0,
+        most: float = 1.0,
+        each: OneReport | None = None,
+    ) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
-        part, whole = np.arange(len(self.value))[parts], np.broadcast_to(np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape)
+        part, whole = (
+            np.arange(len(self.value))[parts],
+            np.broadcast_to(
+                np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape
+            ),
+        )
         spread = self.variance
-        moments = (self.value[part], self.value[whole], spread[part], self.covariance[part, whole], spread[whole])
+        moments = (
+            self.value[part],
+            self.value[whole],
+            spread[part],
+            self.covariance[part, whole],
+            spread[whole],
+        )
         return Ratio.of(moments, self.n, least, most, each)

@@ -11,7 +11,8 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class OneWay(Generic[A, B]):
-    """Alice, who has a, sends a number below `messages`; Bob, who has b, answers a bit. With public coins: one such protocol for each outcome of them."""
+    """Alice, who has a, sends a number below `messages`; Bob, who has b, answers a bit. With public
+    coins: one such protocol for each outcome of them."""
 
     messages: int
     send: Callable[[A], int]
@@ -35,10 +36,17 @@ class Problem(Generic[A, B]):
 
     def error(self, protocol: OneWay[A, B]) -> Fraction:
         """Pr[the answer is not f(a, b)]."""
-        wrong = sum(weight for (a, b), weight in self.joint.items() if protocol.answer(protocol.send(a), b) != self.wanted(a, b))
+        wrong = sum(
+            weight
+            for (a, b), weight in self.joint.items()
+            if protocol.answer(protocol.send(a), b) != self.wanted(a, b)
+        )
         return Fraction(wrong, sum(self.joint.values()))
 
     def misses(self, a: A, predict: Callable[[B], int]) -> Fraction:
         """Pr[predict(b) is not f(a, b)] given a."""
         law = self.given(a)
-        return Fraction(sum(weight for b, weight in law.items() if predict(b) != self.wanted(a, b)), sum(law.values()))
+        return Fraction(
+            sum(weight for b, weight in law.items() if predict(b) != self.wanted(a, b)),
+            sum(law.values()),
+        )

@@ -1,4 +1,5 @@
-"""The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
+"""The messages and their MessagePack form: strict, canonical, bounded; names and parameters only,
+never code."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +9,14 @@ from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import CHUNK, ONCE, LocalQuery
@@ -21,9 +29,13 @@ EVERYBODY = "all"  # the group every member is in
 _NAME = r"\A[A-Za-z0-9_.-]{1,64}\Z"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
-_Texts: TypeAlias = Annotated[tuple[str, ...], Field(fail_fast=True)]  # one error says enough: a list of all of them took gigabytes
+_Texts: TypeAlias = Annotated[
+    tuple[str, ...], Field(fail_fast=True)
+]  # one error says enough: a list of all of them took gigabytes
 _Numbers: TypeAlias = Annotated[tuple[float, ...], Field(fail_fast=True)]
-Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers]
+Parameters: TypeAlias = dict[
+    Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers
+]
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
 MAX_RECEIPTS = 4096
@@ -31,11 +43,16 @@ MAX_MISSING = 4096  # spans in one message
 MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
 Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
-Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]  # a round, its reports, their checksum
+Line: TypeAlias = tuple[
+    Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum
+]  # a round, its reports, their checksum
 
 
-# patterns by Python's own engine: pydantic's makes a state for each place of a name when it first meets it, in each process anew
-_STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, regex_engine="python-re")
+# patterns by Python's own engine: pydantic's makes a state for each place of a name when it first
+# meets it, in each process anew
+_STRICT = ConfigDict(
+    strict=True, extra="forbid", frozen=True, allow_inf_nan=False, regex_engine="python-re"
+)
 
 
 class _Message(BaseModel):
@@ -45,7 +62,8 @@ class _Message(BaseModel):
 
 
 class Ask(BaseModel):
-    """One local query as data: the question and the randomizer for the clients start..stop; the key of its public coins; the label of a memoised one."""
+    """One local query as data: the question and the randomizer for the clients start..stop; the key
+    of its public coins; the label of a memoised one."""
 
     model_config = _STRICT
 
@@ -74,7 +92,8 @@ class Ask(BaseModel):
 
 
 class Request(_Message):
-    """Server to a group: the asks of one round, fixed together. `missing` lists the clients asked once more; empty, everybody is asked."""
+    """Server to a group: the asks of one round, fixed together. `missing` lists the clients asked
+    once more; empty, everybody is asked."""
 
     kind: Literal["request"] = "request"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -83,7 +102,8 @@ class Request(_Message):
 
 
 class Reply(_Message):
-    """A member's reports to one ask of the round, for consecutive clients from `start`, `width` bytes each."""
+    """A member's reports to one ask of the round, for consecutive clients from `start`, `width`
+    bytes each."""
 
     kind: Literal["reply"] = "reply"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -95,7 +115,8 @@ class Reply(_Message):
 
 
 class Refusal(_Message):
-    """A member will not answer for the clients start..stop: a code for machines and a line for people."""
+    """A member will not answer for the clients start..stop: a code for machines and a line for
+    people."""
 
     kind: Literal["refusal"] = "refusal"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -107,7 +128,8 @@ class Refusal(_Message):
 
 
 class Absent(_Message):
-    """A shuffler has no reports for the places start..stop of an ask: as many clients were missing, refused, or were no crowd. Never which."""
+    """A shuffler has no reports for the places start..stop of an ask: as many clients were missing,
+    refused, or were no crowd. Never which."""
 
     kind: Literal["absent"] = "absent"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -116,19 +138,26 @@ class Absent(_Message):
     start: Index
     stop: Index
     why: Literal["missing", "refused", "crowd"]
-    code: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{0,64}\Z")] = ""  # under which the first refused
+    code: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{0,64}\Z")] = (
+        ""  # under which the first refused
+    )
 
 
 class Receipt(_Message):
-    """Server to a group: the reports of a round that are stored, as spans of clients with a checksum of each."""
+    """Server to a group: the reports of a round that are stored, as spans of clients with a
+    checksum of each."""
 
     kind: Literal["receipt"] = "receipt"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
-    accepted: Annotated[tuple[tuple[Index, Index, Checksum], ...], Field(min_length=1, max_length=MAX_RECEIPTS, fail_fast=True)]
+    accepted: Annotated[
+        tuple[tuple[Index, Index, Checksum], ...],
+        Field(min_length=1, max_length=MAX_RECEIPTS, fail_fast=True),
+    ]
 
 
 class Account(_Message):
-    """A member's account when the run is over: for each answered round, the number of charged reports and their checksum."""
+    """A member's account when the run is over: for each answered round, the number of charged
+    reports and their checksum."""
 
     kind: Literal["account"] = "account"
     member: Name
@@ -153,7 +182,8 @@ class Gone(_Message):
 
 
 class Roll(_Message):
-    """Server to everybody: say hello. `missing` lists the clients whose members are called; without it, everybody is."""
+    """Server to everybody: say hello. `missing` lists the clients whose members are called; without
+    it, everybody is."""
 
     kind: Literal["roll"] = "roll"
     missing: Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)] = ()
@@ -174,12 +204,15 @@ class End(_Message):
     kind: Literal["end"] = "end"
 
 
-AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Receipt | Account | Hello | Gone | Roll | End
+AnyMessage: TypeAlias = (
+    Request | Reply | Refusal | Absent | Receipt | Account | Hello | Gone | Roll | End
+)
 
 
 @dataclass(frozen=True)
 class Side:
-    """A receiving side: the kinds of its messages, and their largest shapes, which are checked first."""
+    """A receiving side: the kinds of its messages, and their largest shapes, which are checked
+    first."""
 
     kinds: Mapping[str, type[AnyMessage]]
     containers: int  # maps and arrays in one message
@@ -188,9 +221,30 @@ class Side:
     text: int  # bytes of one text
 
 
-SERVER = Side({"reply": Reply, "refusal": Refusal, "absent": Absent, "account": Account, "hello": Hello, "gone": Gone}, 2 + MAX_LINES, 16, MAX_LINES, 4000)
-CLIENT = Side({"request": Request, "receipt": Receipt, "roll": Roll, "end": End}, 8 * MAX_ASKS, 64, 1 << 16, 4 * MAX_TEXT)
-EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for a reader of both sides
+SERVER = Side(
+    {
+        "reply": Reply,
+        "refusal": Refusal,
+        "absent": Absent,
+        "account": Account,
+        "hello": Hello,
+        "gone": Gone,
+    },
+    2 + MAX_LINES,
+    16,
+    MAX_LINES,
+    4000,
+)
+CLIENT = Side(
+    {"request": Request, "receipt": Receipt, "roll": Roll, "end": End},
+    8 * MAX_ASKS,
+    64,
+    1 << 16,
+    4 * MAX_TEXT,
+)
+EITHER = Side(
+    {**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT
+)  # for a reader of both sides
 
 
 def check_name(name: str, what: str = "the run's name") -> None:
@@ -206,9 +260,11 @@ def encode(message: BaseModel) -> bytes:
 
 
 def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
-    """The message in `payload`, of a kind that `side` may be sent. Raises WireError unless it is one, in canonical form.
+    """The message in `payload`, of a kind that `side` may be sent. Raises WireError unless it is
+    one, in canonical form.
 
-    Size and shape come first, then the kind, then that kind's schema alone, up to its first error: junk costs what reading it costs, at most some megabytes.
+    Size and shape come first, then the kind, then that kind's schema alone, up to its first error:
+    junk costs what reading it costs, at most some megabytes.
     """
     if len(payload) > MAX_BYTES:
         raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most", "oversized")
@@ -220,11 +276,23 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
         message = kind.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        raise WireError(f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}", _mistake(first["type"], first["input"])) from None
-    except (ValueError, TypeError, KeyError, RecursionError, msgpack.exceptions.UnpackException) as error:
+        raise WireError(
+            f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            _mistake(first["type"], first["input"]),
+        ) from None
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        RecursionError,
+        msgpack.exceptions.UnpackException,
+    ) as error:
         raise WireError(f"not MessagePack as we write it: {error}", _misread(error)) from None
     if encode(message) != payload:
-        raise WireError("a message that is not in canonical form", "repeated-key" if _repeats(payload) else "not-canonical")
+        raise WireError(
+            "a message that is not in canonical form",
+            "repeated-key" if _repeats(payload) else "not-canonical",
+        )
     return message
 
 
@@ -238,9 +306,18 @@ def _unpacked(payload: bytes, side: Side) -> Any:
             raise ValueError(f"more than {side.containers} maps and arrays")
         return container
 
-    counted: dict[str, Any] = {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}  # each takes a byte at least
-    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
-    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, **counted, **limits)
+    counted: dict[str, Any] = (
+        {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}
+    )  # each takes a byte at least
+    limits = {
+        "max_str_len": side.text,
+        "max_array_len": side.array_length,
+        "max_map_len": side.map_length,
+        "max_ext_len": 0,
+    }
+    return msgpack.unpackb(
+        payload, use_list=False, raw=False, ext_hook=_no_extension, **counted, **limits
+    )
 
 
 def _repeats(payload: bytes) -> bool:
@@ -261,7 +338,9 @@ def _mistake(kind: str, value: object) -> str:
     """The counter of a message that its kind's schema does not allow."""
     if isinstance(value, float) and not isfinite(value):
         return "not-finite"
-    return {"extra_forbidden": "unknown-field", "missing": "missing-field"}.get(kind, "wrong-type" if kind.endswith("_type") else "wrong-value")
+    return {"extra_forbidden": "unknown-field", "missing": "missing-field"}.get(
+        kind, "wrong-type" if kind.endswith("_type") else "wrong-value"
+    )
 
 
 def _misread(error: Exception) -> str:
@@ -273,11 +352,18 @@ def _misread(error: Exception) -> str:
     if isinstance(error, KeyError):
         return "unknown-kind"
     text = str(error)
-    return "extension" if "ext_len" in text or "extension" in text else "too-long" if "exceeds max" in text or text.startswith("more than") else "malformed"
+    return (
+        "extension"
+        if "ext_len" in text or "extension" in text
+        else "too-long"
+        if "exceeds max" in text or text.startswith("more than")
+        else "malformed"
+    )
 
 
 def checksum(reply: Reply) -> int:
-    """A checksum of a reply: its reports, clients and request; several are joined by exclusive or."""
+    """A checksum of a reply: its reports, clients and request; several are joined by exclusive
+    or."""
     what = f"{reply.round} {reply.ask} {reply.start} {reply.width} ".encode()
     return int.from_bytes(blake2b(what + reply.reports, digest_size=8).digest())
 
@@ -288,7 +374,8 @@ def per_message(width: int) -> int:
 
 
 def behind(run: str) -> str:
-    """The name of a run as its server knows it, where a shuffler stands between it and the clients. Raises InputError for a name that leaves no room."""
+    """The name of a run as its server knows it, where a shuffler stands between it and the clients.
+    Raises InputError for a name that leaves no room."""
     check_name(run + _BEHIND)
     return run + _BEHIND
 
@@ -298,7 +385,8 @@ def _no_extension(code: int, data: bytes) -> Any:
 
 
 def topic(run: str, leaf: str, group: str, member: str = "") -> str:
-    """Where messages of a run go: requests to `req/GROUP`, replies, hellos and wills to `rep|hello|gone/GROUP/MEMBER`."""
+    """Where messages of a run go: requests to `req/GROUP`, replies, hellos and wills to
+    `rep|hello|gone/GROUP/MEMBER`."""
     return f"{VERSION}/{run}/{leaf}/{group}" + (f"/{member}" if member else "")
 
 
@@ -307,16 +395,43 @@ NAMED = 3  # names in a line
 TEXTS = {
     "budget": "round {round} costs more than this client's budget has left for it",
     "store": "this client cannot read or write its store of spent budget; see its own messages",
-    "ceiling": "round {round} exceeds this client's ceiling of rounds or bytes, or asks for less epsilon than its least",
-    "equivocation": "round {round} of run {run}, or a label in it, was asked before with something else; give it a name of its own",
+    "ceiling": (
+        "round {round} exceeds this client's ceiling of rounds or bytes, or asks for less epsilon "
+        "than its least"
+    ),
+    "equivocation": (
+        "round {round} of run {run}, or a label in it, was asked before with something else; give "
+        "it "
+        "a name of its own"
+    ),
     "unknown-query": "this client lacks a query of {queries}; install its package there",
-    "unknown-randomizer": "this client lacks a randomizer of {randomizers}; install its package there",
-    "not-allowed": "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow it there",
-    "bad-parameters": "this client accepts no such parameter of {queries} or {randomizers}; correct it",
-    "bad-query": "{queries} does not fit the columns of this client's table, or the values that {randomizers} takes; correct the question, or its schema",
-    "evidence": "this client does not accept the evidence for the loss of {randomizers}; use a verified randomizer",
-    "too-much": "to build and verify {randomizers} is more work than this client does for one request, or in its life",
-    "unverifiable": "{randomizers} failed the verification; `local-dp audit` on the client's machine shows why",
+    "unknown-randomizer": (
+        "this client lacks a randomizer of {randomizers}; install its package there"
+    ),
+    "not-allowed": (
+        "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow it "
+        "there"
+    ),
+    "bad-parameters": (
+        "this client accepts no such parameter of {queries} or {randomizers}; correct it"
+    ),
+    "bad-query": (
+        "{queries} does not fit the columns of this client's table, or the values that "
+        "{randomizers} "
+        "takes; correct the question, or its schema"
+    ),
+    "evidence": (
+        "this client does not accept the evidence for the loss of {randomizers}; use a verified "
+        "randomizer"
+    ),
+    "too-much": (
+        "to build and verify {randomizers} is more work than this client does for one request, or "
+        "in "
+        "its life"
+    ),
+    "unverifiable": (
+        "{randomizers} failed the verification; `local-dp audit` on the client's machine shows why"
+    ),
     FAILED: "round {round} cannot be answered",
 }
 
@@ -327,9 +442,16 @@ def known(code: str) -> str:
 
 
 def reason(code: str, request: Request) -> str:
-    return TEXTS[code].format(run=request.run, round=request.round, queries=_names(request.asks, "query"), randomizers=_names(request.asks, "randomizer"))
+    return TEXTS[code].format(
+        run=request.run,
+        round=request.round,
+        queries=_names(request.asks, "query"),
+        randomizers=_names(request.asks, "randomizer"),
+    )
 
 
 def _names(asks: Iterable[Ask], what: str) -> str:
     names = list(dict.fromkeys(getattr(ask, what) for ask in asks))
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return ", ".join(names[:NAMED]) + (
+        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    )

@@ -1,4 +1,5 @@
-"""The hook of mkdocs.yml: pages of the files at the top and of the reference, links between them, and formulas as MathML."""
+"""The hook of mkdocs.yml: pages of the files at the top and of the reference, links between them,
+and formulas as MathML."""
 
 import re
 from pathlib import Path
@@ -11,7 +12,12 @@ from markdown.inlinepatterns import InlineProcessor
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff")  # MkDocs makes the first page of README.md
+TOP = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+)  # MkDocs makes the first page of README.md
 FORMULA = r"(?<![\\$\w])(\$\$?)(?![\s$])([^$]+?)(?<![\s\\])\1(?![\w$])"
 AFTER_CODE = 185  # above the escapes (180), below backticks (190)
 
@@ -22,7 +28,11 @@ class Formula(InlineProcessor):
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         kind = "alone" if m[1] == "$$" else "long" if len(m[2]) > 40 else "short"
         drawn = convert(" ".join(m[2].split()), display="block" if kind == "alone" else "inline")
-        return self.md.htmlStash.store(f'<span class="formula {kind}">{drawn}</span>'), m.start(0), m.end(0)
+        return (
+            self.md.htmlStash.store(f'<span class="formula {kind}">{drawn}</span>'),
+            m.start(0),
+            m.end(0),
+        )
 
 
 class Formulas(Extension):
@@ -40,10 +50,20 @@ def on_files(files: Files, config: Any) -> Files:
     """Adds the files at the top, and a page of the reference for each room."""
     for name in TOP:
         files.append(File.generated(config, name, content=(ROOT / name).read_text()))
-    rooms = (path.stem for path in (ROOT / "local_dp").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
-    for room in sorted(room for room in rooms if not room.startswith("_") and room not in ("cli", "experiments", "text")):
+    rooms = (
+        path.stem
+        for path in (ROOT / "local_dp").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    )
+    for room in sorted(
+        room
+        for room in rooms
+        if not room.startswith("_") and room not in ("cli", "experiments", "text")
+    ):
         name = f"local_dp.{room}"
-        files.append(File.generated(config, f"reference/{name}.md", content=f"# {name}\n\n::: {name}\n"))
+        files.append(
+            File.generated(config, f"reference/{name}.md", content=f"# {name}\n\n::: {name}\n")
+        )
     return files
 
 

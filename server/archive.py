@@ -1,4 +1,5 @@
-"""What stays of rounds that are long over, so that a server's memory does not grow by their reports. Sans I/O."""
+"""What stays of rounds that are long over, so that a server's memory does not grow by their
+reports. Sans I/O."""
 
 from array import array
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,8 @@ RECENT = 64  # rounds that are kept whole, so that each late or differing report
 
 @dataclass
 class Sum:
-    """How many of a member's reports to one round were accepted, and the checksum of the replies they came in."""
+    """How many of a member's reports to one round were accepted, and the checksum of the replies
+    they came in."""
 
     reports: int = 0
     checksum: int = 0
@@ -23,7 +25,8 @@ class Sum:
 
 @dataclass(frozen=True)
 class Missed:
-    """The members that had not answered when a round ended, those of them that answered late, and the most replies of all members."""
+    """The members that had not answered when a round ended, those of them that answered late, and
+    the most replies of all members."""
 
     round: int
     end: Unanswered
@@ -43,25 +46,39 @@ class Archive:
         self._sums: dict[int, tuple[tuple[str, ...], array[int]]] = {}
         self._names: tuple[str, ...] = ()  # of the last round, which most rounds share
 
-    def add(self, number: int, counts: Turnout, sums: Mapping[str, Sum], missed: Missed | None) -> None:
+    def add(
+        self, number: int, counts: Turnout, sums: Mapping[str, Sum], missed: Missed | None
+    ) -> None:
         names = tuple(sorted(sums))
         self._names = self._names if self._names == names else names
-        self._sums[number] = self._names, array("Q", (value for name in names for value in (sums[name].reports, sums[name].checksum)))
+        self._sums[number] = (
+            self._names,
+            array(
+                "Q",
+                (value for name in names for value in (sums[name].reports, sums[name].checksum)),
+            ),
+        )
         self.counts += counts
         if missed is not None:
             self.missed[number] = missed
 
     def late(self, number: int, member: str) -> NoReturn:
-        """Notes that a member reports to one of these rounds. Raises WireError, since the report is not compared with what came before."""
+        """Notes that a member reports to one of these rounds. Raises WireError, since the report is
+        not compared with what came before."""
         if number not in self._sums:
             raise WireError("a report for a round that was not asked")
         if number in self.missed:
             self.missed[number].late.update({member}.intersection(self.missed[number].end.owing))
-        raise WireError(f"a report for round {number}, which ended more than {RECENT} rounds ago", "too-late")
+        raise WireError(
+            f"a report for round {number}, which ended more than {RECENT} rounds ago", "too-late"
+        )
 
     def sums(self) -> dict[int, dict[str, Sum]]:
         """What was accepted in each round, by member."""
-        return {number: dict(zip(names, _pairs(values), strict=True)) for number, (names, values) in self._sums.items()}
+        return {
+            number: dict(zip(names, _pairs(values), strict=True))
+            for number, (names, values) in self._sums.items()
+        }
 
 
 def _pairs(values: "array[int]") -> Iterable[Sum]:

@@ -1,4 +1,5 @@
-"""The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
+"""The coordinator of a run, sans I/O: events and the time in, messages to publish and the next
+wake-up out. It touches no bus and no clock."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,14 +23,17 @@ from local_dp.wire import MAX_RECEIPTS, Account, AnyMessage, Gone, Hello, Receip
 
 
 class Coordinator(LocalOracle):
-    """Plays the rounds of a run with the clients 0..clients-1, in phases: it gathers the members, opens and closes rounds, and parts.
+    """Plays the rounds of a run with the clients 0..clients-1, in phases: it gathers the members,
+    opens and closes rounds, and parts.
 
-    Its driver begins a phase by `open`, or sets `phase`. It publishes the messages that are `due` at once and at every `wake`, until the phase is settled, and
-    ends it with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier.
+    Its driver begins a phase by `open`, or sets `phase`. It publishes the messages that are `due`
+    at once and at every `wake`, until the phase is settled, and ends it with `gathered` or `close`.
+    `connected` and `receive` take events from the bus, after which `wake` may be earlier.
 
-    A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new
-    reports are added to `fresh`, if that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler. `share` has it wait for the
-    clients of some groups alone, in rounds that ask others too.
+    A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of
+    any clock that does not run backwards. Replies with new reports are added to `fresh`, if that is
+    a list, for the driver to store. `crowds` accounts for the reports behind a shuffler. `share`
+    has it wait for the clients of some groups alone, in rounds that ask others too.
     """
 
     def __init__(
@@ -48,7 +52,9 @@ class Coordinator(LocalOracle):
         self.terms = terms
         self.crowds = crowds
         self.share = share
-        self.members = Members(share.stop if share else clients, roster, share.start if share else 0)
+        self.members = Members(
+            share.stop if share else clients, roster, share.start if share else 0
+        )
         self.listening = Listening(run, self.members, share.groups if share else ALL)
         self.pace = Pace()
         self.rolls = Rolls(run)
@@ -65,7 +71,9 @@ class Coordinator(LocalOracle):
         self.trouble = ""  # why the bus has no connection
         self.forged = 0  # messages without a signature
         self._before = 0  # messages rejected before the last round that counts was over
-        self.ended: Callable[[str], str] = lambda name: ""  # how a member's process ended, where that is known
+        self.ended: Callable[[str], str] = lambda name: (
+            ""
+        )  # how a member's process ended, where that is known
 
     @property
     def rejected(self) -> int:
@@ -80,27 +88,50 @@ class Coordinator(LocalOracle):
         self.phase = Gathering(self.members, self.rolls, patience, now)
 
     def gathered(self) -> None:
-        """Ends the wait for the members. Raises QuorumError if nobody came; it says why, as far as it is known."""
+        """Ends the wait for the members. Raises QuorumError if nobody came; it says why, as far as
+        it is known."""
         phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
             ended = [lack.name for lack in self._lacks(0) if lack.cause == "gone"]
-            why = [f"{len(ended)} of their processes ended{named(ended)}; start them again"] * bool(ended)
-            advice = "; ".join(filter(None, (self.trouble, *why, self._rejections()))) or "start them, with this run's name and broker"
-            raise QuorumError(f"none of the {self.members.clients} clients joined run {self.run!r} in {phase.patience:g} seconds; {advice}")
+            why = [f"{len(ended)} of their processes ended{named(ended)}; start them again"] * bool(
+                ended
+            )
+            advice = (
+                "; ".join(filter(None, (self.trouble, *why, self._rejections())))
+                or "start them, with this run's name and broker"
+            )
+            raise QuorumError(
+                f"none of the {self.members.clients} clients joined run {self.run!r} in "
+                f"{phase.patience:g} seconds; {advice}"
+            )
 
     def _rejections(self) -> str:
         """The messages that were rejected lately, and what to do."""
         rejected = self.rejected + self.forged
-        why = [f"{self.forged} without a signature of the roster"] * bool(self.forged) + [f"{self.rejected} (the last one: {self._fault})"] * bool(self._fault)
-        return f"messages rejected: {', '.join(why)}; correct their keys and places" if rejected > self._before else ""
+        why = [f"{self.forged} without a signature of the roster"] * bool(self.forged) + [
+            f"{self.rejected} (the last one: {self._fault})"
+        ] * bool(self._fault)
+        return (
+            f"messages rejected: {', '.join(why)}; correct their keys and places"
+            if rejected > self._before
+            else ""
+        )
 
     def _lacks(self, rejoined: int) -> tuple[Lack, ...]:
-        """Who owes reports, or never joined, and why, in a round in which the server's own connection was made again so many times."""
-        lacks = [Lack(self._cause(each, rejoined), each.name, each.start, each.stop) for each in self.members if each.owes]
+        """Who owes reports, or never joined, and why, in a round in which the server's own
+        connection was made again so many times."""
+        lacks = [
+            Lack(self._cause(each, rejoined), each.name, each.start, each.stop)
+            for each in self.members
+            if each.owes
+        ]
         lacks += [Lack("absent", name, start, stop) for name, start, stop in self.members.absent()]
         ends = {lack: self.ended(lack.name) for lack in lacks}
-        return tuple(replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack for lack, how in ends.items())
+        return tuple(
+            replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack
+            for lack, how in ends.items()
+        )
 
     def _cause(self, member: Member, rejoined: int) -> str:
         """Why a member that owes reports may not have answered."""
@@ -110,13 +141,24 @@ class Coordinator(LocalOracle):
             return "cut"
         if member.gone_since is not None:
             return "gone"
-        return "away" if self.trouble else "unasked" if rejoined > 1 else "unheard" if member.reachable else "silent"
+        return (
+            "away"
+            if self.trouble
+            else "unasked"
+            if rejoined > 1
+            else "unheard"
+            if member.reachable
+            else "silent"
+        )
 
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
-        """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
+        """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget")
+        if it may not be asked."""
         highest = max(query.cohort.stop for query in queries)
         if highest > self.members.clients and self.share is None:
-            raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
+            raise InputError(
+                f"the round asks client {highest - 1}, but there are {self.members.clients} clients"
+            )
         if self.crowds is not None:
             self.crowds.check(queries)
         number = self.begin(queries)
@@ -147,7 +189,8 @@ class Coordinator(LocalOracle):
         return self._done(self.open(queries, 0.0, past), past.closing.seconds)
 
     def close(self, now: float) -> tuple[Tally, ...]:
-        """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""
+        """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort
+        has fewer replies than its quorum."""
         assert isinstance(self.phase, Collecting)
         began, round = self.phase.began, self.shut()
         self.terms.judge(round)
@@ -179,26 +222,49 @@ class Coordinator(LocalOracle):
         accepted: dict[str, list[tuple[int, int, int]]] = {}
         for member in self.members:
             if member.name in sums:
-                accepted.setdefault(member.group, []).append((member.start, member.stop, sums[member.name].checksum))
+                accepted.setdefault(member.group, []).append(
+                    (member.start, member.stop, sums[member.name].checksum)
+                )
         for group, all_of in accepted.items():
             for at in range(0, len(all_of), MAX_RECEIPTS):
-                sends.append(Send(group, Receipt(run=self.run, round=len(self.rounds), accepted=tuple(all_of[at : at + MAX_RECEIPTS]))))
+                sends.append(
+                    Send(
+                        group,
+                        Receipt(
+                            run=self.run,
+                            round=len(self.rounds),
+                            accepted=tuple(all_of[at : at + MAX_RECEIPTS]),
+                        ),
+                    )
+                )
         return sends
 
     def reconciliation(self) -> Reconciliation:
         """The accepted reports beside the members' accounts."""
         sums = {number: round.sums for number, round in self._history.items()}
-        return reconcile({**self._archive.sums(), **sums}, self._accounts, (member.name for member in self.members))
+        return reconcile(
+            {**self._archive.sums(), **sums},
+            self._accounts,
+            (member.name for member in self.members),
+        )
 
     def losses(self) -> tuple[Loss, ...]:
-        """The losses of reports that chance does not explain, once the members have given their accounts."""
+        """The losses of reports that chance does not explain, once the members have given their
+        accounts."""
         rounds = (*self._archive.missed.values(), *map(self._missed, self._history.values()))
-        found = [loss for missed in rounds if missed is not None for loss in missed.losses(self._accounts)]
+        found = [
+            loss
+            for missed in rounds
+            if missed is not None
+            for loss in missed.losses(self._accounts)
+        ]
         return unexplained(found, self._opened)
 
     def _missed(self, round: Round) -> Missed | None:
         named, owing = self.members.named, round.unanswered.owing if round.unanswered else ()
-        return round.missed({name: (named[name].start, named[name].stop) for name in owing if name in named})
+        return round.missed(
+            {name: (named[name].start, named[name].stop) for name in owing if name in named}
+        )
 
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
@@ -206,7 +272,11 @@ class Coordinator(LocalOracle):
         phase, self.phase = self.phase, Phase()
         round, unanswered = phase.round, phase.unanswered()
         if round.outstanding:
-            round.lacks, round.trouble, round.rejections = self._lacks(phase.rejoined), self.trouble, self._rejections()
+            round.lacks, round.trouble, round.rejections = (
+                self._lacks(phase.rejoined),
+                self.trouble,
+                self._rejections(),
+            )
         round.unanswered = unanswered
         round.close()
         return round
@@ -218,7 +288,11 @@ class Coordinator(LocalOracle):
     def progress(self, now: float) -> Progress | None:
         """The state of the open round; before the first, who is present."""
         progress = self.phase.progress(now)
-        return replace(progress, spent=self.ledger.max_spent) if isinstance(progress, RoundProgress) else progress
+        return (
+            replace(progress, spent=self.ledger.max_spent)
+            if isinstance(progress, RoundProgress)
+            else progress
+        )
 
     def connected(self) -> None:
         """The bus was joined, or joined again: earlier messages may be lost."""
@@ -234,7 +308,8 @@ class Coordinator(LocalOracle):
         return owner is None or self.members.opened(owner).take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
-        """Whether a message under `topic` is worth decoding: no reply of a stranger, and few messages of one member are. Counts it if not."""
+        """Whether a message under `topic` is worth decoding: no reply of a stranger, and few
+        messages of one member are. Counts it if not."""
         parts = topic.split("/")
         member = self.members.named.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.read.take(now):
@@ -256,7 +331,11 @@ class Coordinator(LocalOracle):
         """A message that came under `topic`."""
         try:
             parts = topic.split("/")
-            if message.run != self.run or len(parts) != 6 or getattr(message, "member", None) != parts[5]:
+            if (
+                message.run != self.run
+                or len(parts) != 6
+                or getattr(message, "member", None) != parts[5]
+            ):
                 raise WireError("a message under another name than its topic's")
             if isinstance(message, Hello):
                 self._hello(parts[4], message, now)
@@ -310,13 +389,24 @@ class Coordinator(LocalOracle):
         round = self._history.get(message.round)
         if round is None:
             self._archive.late(message.round, message.member)
-        stop = message.start + len(message.reports) // message.width if isinstance(message, Reply) else message.stop
-        member, answered = self.members.speaker(message.member, message.start, stop), round.counts.answered
+        stop = (
+            message.start + len(message.reports) // message.width
+            if isinstance(message, Reply)
+            else message.stop
+        )
+        member, answered = (
+            self.members.speaker(message.member, message.start, stop),
+            round.counts.answered,
+        )
         if isinstance(self.phase, Collecting) and round is self.phase.round:
             self.phase.report(member, message, now)
         else:
             count(round, message)
-        if self.fresh is not None and isinstance(message, Reply) and round.counts.answered > answered:
+        if (
+            self.fresh is not None
+            and isinstance(message, Reply)
+            and round.counts.answered > answered
+        ):
             self.fresh.append(message)
         self._back(member)
 
@@ -325,6 +415,7 @@ class Coordinator(LocalOracle):
         return self.phase.due(self.run, rejoined, now)
 
     def wake(self, now: float) -> float:
-        """The time of the next look, if nothing happens before; not after `now` if there is something to do at once."""
+        """The time of the next look, if nothing happens before; not after `now` if there is
+        something to do at once."""
         at_once = self._rejoined or self.phase.is_settled(now)
         return min(now if at_once else self.phase.wake(now), self.listening.wake(now))

@@ -1,4 +1,5 @@
-"""Whether a round lost more reports than chance explains: the rule that marks a result as degraded. Sans I/O."""
+"""Whether a round lost more reports than chance explains: the rule that marks a result as degraded.
+Sans I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +8,11 @@ from local_dp.bounds.tails import mean_tail
 from local_dp.wire import Account, per_message
 
 LOSS = 0.05  # an honest network loses a message with this probability at most, whatever is in it
-LEAVES = 0.05  # an honest member leaves the run or is too slow, with this probability at most: half the share that the default quorum allows
-ALPHA = 1e-6  # an honest run is marked with this probability at most: all its rounds and all tests of each
+# an honest member leaves the run or is too slow, with this probability at most: half the share that
+# the default quorum allows
+LEAVES = 0.05
+# an honest run is marked with this probability at most: all its rounds and all tests of each
+ALPHA = 1e-6
 TESTS = 3  # of a round: two of the members that stayed, one of the others
 GOODBYES = 3  # that every member is sent at least, 0.4 seconds apart
 NAMED = 3  # members in a message
@@ -16,7 +20,8 @@ NAMED = 3  # members in a message
 
 @dataclass(frozen=True)
 class Unanswered:
-    """The end of a round: `owing` of its `members` had not answered all, and each of them had been asked at least `asks` times."""
+    """The end of a round: `owing` of its `members` had not answered all, and each of them had been
+    asked at least `asks` times."""
 
     members: int = 0
     asks: int = 0
@@ -25,9 +30,11 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class Loss:
-    """Members whose reports to a round are missing, and the probability of so many on the honest model, at most.
+    """Members whose reports to a round are missing, and the probability of so many on the honest
+    model, at most.
 
-    `stayed`: they gave their account at the end, and `charged` of them had charged the round. The others gave none, or answered late.
+    `stayed`: they gave their account at the end, and `charged` of them had charged the round. The
+    others gave none, or answered late.
     """
 
     round: int
@@ -40,20 +47,33 @@ class Loss:
 
     def __str__(self) -> str:
         names = ", ".join(self.lost[:NAMED]) + (", ..." if len(self.lost) > NAMED else "")
-        how = f"{self.charged} of them had charged their reports" if self.stayed else "they gave no account, or answered late"
+        how = (
+            f"{self.charged} of them had charged their reports"
+            if self.stayed
+            else "they gave no account, or answered late"
+        )
         return (
-            f"round {self.round}: after {self.asks} requests {len(self.lost)} of {self.members} members are missing ({names}), and {how}; "
+            f"round {self.round}: after {self.asks} requests {len(self.lost)} of {self.members} "
+            f"members are missing ({names}), and {how}; "
             f"chance explains this with probability {self.chance:.1g} at most"
         )
 
 
-def losses_of(number: int, end: Unanswered, late: frozenset[str], accounts: Mapping[str, Account], replies: int) -> list[Loss]:
+def losses_of(
+    number: int,
+    end: Unanswered,
+    late: frozenset[str],
+    accounts: Mapping[str, Account],
+    replies: int,
+) -> list[Loss]:
     """All tests of a round whose members send at most `replies` messages of reports.
 
-    A member that stayed to the end is missing only if the network lost each of `asks` requests or a reply to it: q^asks for one message, q = 1 - (1 - LOSS)^2,
-    and Markov's inequality for x members, since a request is lost for many at once. Those that had charged the round had got a request: the replies to one
-    are lost independently, and Hoeffding's bound holds too. The others may have left on their own; or where nobody gave an account, the network lost all
-    requests and goodbyes.
+    A member that stayed to the end is missing only if the network lost each of `asks` requests or a
+    reply to it: q^asks for one message, q = 1 - (1 - LOSS)^2, and Markov's inequality for x
+    members, since a request is lost for many at once. Those that had charged the round had got a
+    request: the replies to one are lost independently, and Hoeffding's bound holds too. The others
+    may have left on their own; or where nobody gave an account, the network lost all requests and
+    goodbyes.
     """
     if not end.owing:
         return []
@@ -63,10 +83,18 @@ def losses_of(number: int, end: Unanswered, late: frozenset[str], accounts: Mapp
     again, each = 1 - (1 - LOSS) ** 2, min(1.0, LOSS * replies / end.members)
     found = []
     if stayed:
-        chance = min(1.0, replies * again**end.asks / len(stayed), float(mean_tail(charged / end.members, end.members, each)))
+        chance = min(
+            1.0,
+            replies * again**end.asks / len(stayed),
+            float(mean_tail(charged / end.members, end.members, each)),
+        )
         found.append(Loss(number, stayed, end.members, end.asks, True, charged, chance))
     if away:
-        chance = min(1.0, float(mean_tail(len(away) / end.members, end.members, LEAVES)) + (0.0 if accounts else LOSS ** (end.asks + GOODBYES)))
+        chance = min(
+            1.0,
+            float(mean_tail(len(away) / end.members, end.members, LEAVES))
+            + (0.0 if accounts else LOSS ** (end.asks + GOODBYES)),
+        )
         found.append(Loss(number, away, end.members, end.asks, False, 0, chance))
     return found
 

@@ -1,4 +1,5 @@
-"""The members of a run: the client processes and hosts that have said hello, or stand in a roster; and the topics that a server reads."""
+"""The members of a run: the client processes and hosts that have said hello, or stand in a roster;
+and the topics that a server reads."""
 
 import math
 import re
@@ -36,36 +37,58 @@ class Place:
             place = cls(member, group, int(start), int(stop), bytes.fromhex(key))
         except ValueError:
             place = None
-        if place is None or not 0 <= place.start < place.stop or len(place.key) != KEY or str(place) != line:
-            raise InputError(f"a roster has lines of MEMBER GROUP START STOP KEY, not {line!r:.160}")
+        if (
+            place is None
+            or not 0 <= place.start < place.stop
+            or len(place.key) != KEY
+            or str(place) != line
+        ):
+            raise InputError(
+                f"a roster has lines of MEMBER GROUP START STOP KEY, not {line!r:.160}"
+            )
         check_name(place.member, "a member's name")
         check_name(place.group, "a group's name")
         return place
 
 
 class Roster:
-    """The places of a run, to which a poll adds more. Raises InputError if two have a name, a key or a client in common."""
+    """The places of a run, to which a poll adds more. Raises InputError if two have a name, a key
+    or a client in common."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.start)
         self._named = {place.member: place for place in self.places}
         self.size = sum(place.stop - place.start for place in self.places)  # clients
-        for what, values in (("the name", [place.member for place in self.places]), ("the key", [place.key.hex() for place in self.places])):
+        for what, values in (
+            ("the name", [place.member for place in self.places]),
+            ("the key", [place.key.hex() for place in self.places]),
+        ):
             if len(set(values)) < len(values):
                 twice = next(value for value in values if values.count(value) > 1)
-                raise InputError(f"{what} {twice} stands twice in the roster; each member has its own")
+                raise InputError(
+                    f"{what} {twice} stands twice in the roster; each member has its own"
+                )
         for first, second in pairwise(self.places):
             if first.stop > second.start:
-                raise InputError(f"{first.member} and {second.member} both claim client {second.start}; a client has one place in a roster")
+                raise InputError(
+                    f"{first.member} and {second.member} both claim client {second.start}; a "
+                    "client has one place in a roster"
+                )
 
     @classmethod
     def parse(cls, text: str) -> "Roster":
-        """A line for each place; lines that begin with # are notes, one of them the number of places. Raises InputError, also for a cut one."""
-        roster = cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        """A line for each place; lines that begin with # are notes, one of them the number of
+        places. Raises InputError, also for a cut one."""
+        roster = cls(
+            Place.parse(line)
+            for line in text.splitlines()
+            if line.strip() and not line.startswith("#")
+        )
         counted = re.findall(r"^# (\d+) places", text, re.MULTILINE)
         if counted not in ([], [str(len(roster.places))]):
             raise InputError(
-                f"the roster has {len(roster.places)} places and should have {' or '.join(counted)}: it was cut or changed; enrol its members again"
+                f"the roster has {len(roster.places)} places and should have "
+                f"{' or '.join(counted)}: it was cut or changed; enrol its members again"
             )
         if not roster.places:
             raise InputError("the roster has no place; delete it, and enrol its members")
@@ -76,7 +99,9 @@ class Roster:
 
     def add(self, place: Place) -> None:
         """One more, with a name and clients of its own. Raises InputError."""
-        at = bisect_left(self.places, place.stop, key=lambda each: each.start)  # the places before it begin before this one ends
+        at = bisect_left(
+            self.places, place.stop, key=lambda each: each.start
+        )  # the places before it begin before this one ends
         if place.member in self._named or (at > 0 and self.places[at - 1].stop > place.start):
             raise InputError(f"{place.member} claims client {place.start}, which is not free")
         self.places.insert(at, place)
@@ -86,13 +111,21 @@ class Roster:
     def speaker(self, topic: str) -> bytes | None:
         """The key of the member whose group and name end a topic."""
         parts = topic.split("/")
-        place = self._named.get(parts[-1]) if len(parts) == 6 and topic.startswith(f"{VERSION}/") else None
+        place = (
+            self._named.get(parts[-1])
+            if len(parts) == 6 and topic.startswith(f"{VERSION}/")
+            else None
+        )
         return place.key if place is not None and parts[-2] == place.group else None
 
     def holds(self, group: str, hello: Hello) -> bool:
         """Whether this is a claim to the member's own place."""
         place = self._named.get(hello.member)
-        return place is not None and (place.group, place.start, place.stop) == (group, hello.start, hello.stop)
+        return place is not None and (place.group, place.start, place.stop) == (
+            group,
+            hello.start,
+            hello.stop,
+        )
 
 
 @dataclass(frozen=True)
@@ -103,13 +136,21 @@ class Keys:
     roster: Roster
 
 
-RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: a second, at once, and for each report that it owes
-OPENED, OPENED_BURST = 500.0, 500  # messages under its name whose signature is verified: more, as others may have sent them
+RATE, BURST, EACH = (
+    10.0,
+    64,
+    8,
+)  # messages of a member that are read: a second, at once, and for each report that it owes
+OPENED, OPENED_BURST = (
+    500.0,
+    500,
+)  # messages under its name whose signature is verified: more, as others may have sent them
 
 
 @dataclass
 class Allowance:
-    """How many more messages are worth the work: at most `most`, unless raised, and `rate` more a second. It bounds the cost of a flood."""
+    """How many more messages are worth the work: at most `most`, unless raised, and `rate` more a
+    second. It bounds the cost of a flood."""
 
     rate: float
     most: float
@@ -139,7 +180,8 @@ class Allowance:
 
 @dataclass
 class Member:
-    """A client process or a host with the clients start..stop. It may be gone; it owes reports in the open round."""
+    """A client process or a host with the clients start..stop. It may be gone; it owes reports in
+    the open round."""
 
     name: str
     group: str
@@ -154,7 +196,8 @@ class Member:
 
 
 class Members:
-    """The members of a run, with its clients first..stop. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only.
+    """The members of a run, with its clients first..stop. Their spans are disjoint and kept in
+    order, so that a newcomer is compared with two neighbours only.
 
     A `roster` fixes them; without one, the first member to claim a client has it.
     """
@@ -176,8 +219,13 @@ class Members:
         return len(self._ordered)
 
     def names(self) -> list[tuple[str, str]]:
-        """The group and the name of everybody who may speak: who is in the roster, or without one who has said hello."""
-        return [(each.group, each.name) for each in self._ordered] if self.roster is None else [(each.group, each.member) for each in self.roster.places]
+        """The group and the name of everybody who may speak: who is in the roster, or without one
+        who has said hello."""
+        return (
+            [(each.group, each.name) for each in self._ordered]
+            if self.roster is None
+            else [(each.group, each.member) for each in self.roster.places]
+        )
 
     def owner(self, topic: str) -> str | None:
         """The name of the member that owns this topic, if there is one."""
@@ -195,18 +243,33 @@ class Members:
     def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:
         """The member that says hello, and whether it is new.
 
-        Raises WireError if it claims clients that are not its own, by the roster, or are not free, or were others last time.
+        Raises WireError if it claims clients that are not its own, by the roster, or are not free,
+        or were others last time.
         """
         if self.roster is not None and not self.roster.holds(group, hello):
-            raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the roster does not give it")
+            raise WireError(
+                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which "
+                "the "
+                "roster does not give it"
+            )
         member = self.named.get(hello.member)
-        if member is not None and (member.group, member.start, member.stop) == (group, hello.start, hello.stop):
+        if member is not None and (member.group, member.start, member.stop) == (
+            group,
+            hello.start,
+            hello.stop,
+        ):
             member.private &= hello.private
             return member, False
-        place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
+        place = bisect_left(
+            self._ordered, hello.stop, key=lambda member: member.start
+        )  # the members before it begin before this one ends
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
         if member is not None or clash or not self.first <= hello.start < hello.stop <= self.stop:
-            raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
+            raise WireError(
+                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which "
+                "are "
+                "not free"
+            )
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
         self.named[member.name] = member
         self._ordered.insert(place, member)
@@ -216,20 +279,35 @@ class Members:
     def missing(self) -> list[Span]:
         """The clients whose member has not said hello, as spans."""
         if self._missing[0] != self.present:
-            self._missing = self.present, gaps(((member.start, member.stop) for member in self._ordered), self.first, self.stop)
+            self._missing = (
+                self.present,
+                gaps(
+                    ((member.start, member.stop) for member in self._ordered), self.first, self.stop
+                ),
+            )
         return self._missing[1]
 
     def absent(self) -> list[tuple[str, int, int]]:
-        """Who has not said hello: the name in the roster, or the number of the client, and the clients."""
+        """Who has not said hello: the name in the roster, or the number of the client, and the
+        clients."""
         if self.roster is not None:
-            return [(each.member, each.start, each.stop) for each in self.roster.places if each.member not in self.named]
-        return [(f"client {low}" if high == low + 1 else f"clients {low} to {high - 1}", low, high) for low, high in self.missing()]
+            return [
+                (each.member, each.start, each.stop)
+                for each in self.roster.places
+                if each.member not in self.named
+            ]
+        return [
+            (f"client {low}" if high == low + 1 else f"clients {low} to {high - 1}", low, high)
+            for low, high in self.missing()
+        ]
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
         member = self.named.get(name)
         if member is None or not member.start <= start <= stop <= member.stop:
-            raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
+            raise WireError(
+                f"member {name} speaks for the clients {start}..{stop}, which are not its own"
+            )
         return member
 
     def opened(self, name: str) -> Allowance:
@@ -244,10 +322,14 @@ class Members:
             self.named[name].read.rest(until)
 
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
-        """Sets how many reports each of these members owes in a round with `asks` queries to each client."""
+        """Sets how many reports each of these members owes in a round with `asks` queries to each
+        client."""
         for member in members:
             member.returned, member.reachable = 0, False
-            member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
+            member.owes = sum(
+                (stop - start) * count
+                for start, stop, count in asks.within(member.start, member.stop)
+            )
             member.read.allow(EACH * member.owes)
             self.opened(member.name).allow(EACH * member.owes)
 
@@ -276,7 +358,8 @@ class Share:
 class Listening:
     """The topics to read now. A member that floods again is silenced for four times as long.
 
-    Without a roster, and while a client is missing, the server reads every hello: a newcomer may come under any name.
+    Without a roster, and while a client is missing, the server reads every hello: a newcomer may
+    come under any name.
     """
 
     def __init__(self, run: str, members: Members, groups: Sequence[str] = ALL) -> None:
@@ -292,7 +375,8 @@ class Listening:
         self._changing = False
 
     def unread(self, topic: str, now: float) -> str | None:
-        """Counts a message under `topic` that was not worth reading; the name of the member that is silenced for it, if one is."""
+        """Counts a message under `topic` that was not worth reading; the name of the member that is
+        silenced for it, if one is."""
         name = self.members.owner(topic) or STRANGERS
         if name in self._until or (name == STRANGERS and self.narrow):
             return None  # it was on its way before they were shut out
@@ -328,8 +412,17 @@ class Listening:
         self._known, self._changing = state, True
         newcomers = self._newcomers
         leaves = [leaf for leaf in LEAVES if leaf != "hello" or not newcomers]
-        exact = [topic(self.run, leaf, group, name) for group, name in self.members.names() if name not in self._until for leaf in leaves]
-        return exact + [topic(self.run, "hello", group, "+") for group in self.groups] if newcomers else exact
+        exact = [
+            topic(self.run, leaf, group, name)
+            for group, name in self.members.names()
+            if name not in self._until
+            for leaf in leaves
+        ]
+        return (
+            exact + [topic(self.run, "hello", group, "+") for group in self.groups]
+            if newcomers
+            else exact
+        )
 
     def stands(self, now: float) -> None:
         """All messages from before the last change have arrived."""
@@ -341,4 +434,8 @@ class Listening:
         return self.members.roster is None and self.members.present < self.members.clients
 
     def _state(self) -> object:
-        return self.narrow and (len(self.members.roster.places if self.members.roster else self.members), self._newcomers, *self._until)
+        return self.narrow and (
+            len(self.members.roster.places if self.members.roster else self.members),
+            self._newcomers,
+            *self._until,
+        )

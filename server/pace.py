@@ -1,10 +1,14 @@
-"""How fast a run is asked: the round trip that was measured, the members that may owe replies at once, and how long a round may take by default."""
+"""How fast a run is asked: the round trip that was measured, the members that may owe replies at
+once, and how long a round may take by default."""
 
 import math
 
-WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
+# members whose replies may be outstanding: what every broker survives in its default configuration
+WINDOW = 750
 MOST = 20_000  # the same, however long the round trip is
-RATE = 7_500  # replies a second that a server reads with ease: on a long way more are outstanding, and no more wait in the broker
+# replies a second that a server reads with ease: on a long way more are outstanding, and no more
+# wait in the broker
+RATE = 7_500
 ASK_AGAIN, LATEST = 1.0, 5.0  # seconds without anything new, or two round trips
 LEAST_DEADLINE = 30.0  # seconds
 _WORK = 0.001  # seconds that a server works for one member in a round
@@ -13,7 +17,8 @@ _TRIES = 6  # times that a member is asked within the deadline, as some messages
 
 
 class Pace:
-    """Follows from the round trip: the least time from a request to a reply in this run. A busy server does not lengthen it."""
+    """Follows from the round trip: the least time from a request to a reply in this run. A busy
+    server does not lengthen it."""
 
     def __init__(self) -> None:
         self.trip = 0.0  # seconds; 0 before a reply came
@@ -35,5 +40,8 @@ class Pace:
 
     def deadline(self, members: int) -> float:
         """Seconds that a round of so many members may take, if nobody says otherwise."""
-        tries, asked = _TRIES * (self.again + self.trip), members * (_WORK + self.trip / self.window)
+        tries, asked = (
+            _TRIES * (self.again + self.trip),
+            members * (_WORK + self.trip / self.window),
+        )
         return max(LEAST_DEADLINE, tries + _SLACK * asked)

@@ -1,4 +1,5 @@
-"""What a run waits for: the members, a round's reports, the members' accounts. Sans I/O: who is asked when and again, when the wait is over."""
+"""What a run waits for: the members, a round's reports, the members' accounts. Sans I/O: who is
+asked when and again, when the wait is over."""
 
 import math
 from collections.abc import Iterable
@@ -35,7 +36,8 @@ class Wave:
 class Waves:
     """The members of a round: who waits to be asked, and who was asked and owes.
 
-    No more members than the pace's window, asked in the last STALE seconds, owe at any time, unless a single group is larger: it is then asked alone.
+    No more members than the pace's window, asked in the last STALE seconds, owe at any time, unless
+    a single group is larger: it is then asked alone.
     """
 
     def __init__(self, members: Iterable[Member], terms: Terms, pace: Pace, began: float) -> None:
@@ -48,13 +50,16 @@ class Waves:
         self.everyone: set[str] = set()  # who was asked
         self._here: set[str] = set()  # who was asked, owes and is not gone
         self._groups: set[str] = set()  # those that were asked as a whole
-        self._went: list[tuple[float, str]] = []  # a heap of who was asked, owed and went, the last one first
+        self._went: list[
+            tuple[float, str]
+        ] = []  # a heap of who was asked, owed and went, the last one first
         for member in members:
             self.add(member)
         self._waiting = dict(sorted(self._waiting.items()))
 
     def add(self, member: Member) -> None:
-        """One more member that owes replies, to be asked with those of its group that still wait."""
+        """One more member that owes replies, to be asked with those of its group that still
+        wait."""
         self._waiting.setdefault(member.group, Wave(member.group, {})).owing[member.name] = member
 
     def has_room(self, now: float) -> bool:
@@ -62,7 +67,10 @@ class Waves:
         if not self._waiting:
             return False
         outstanding = sum(len(wave.owing) for wave in self.asked if wave.asked + STALE > now)
-        return outstanding == 0 or outstanding + len(next(iter(self._waiting.values())).owing) <= self._pace.window
+        return (
+            outstanding == 0
+            or outstanding + len(next(iter(self._waiting.values())).owing) <= self._pace.window
+        )
 
     def ask(self, now: float) -> Wave | None:
         """The wave to be asked now, if there is room for one."""
@@ -80,7 +88,8 @@ class Waves:
         return wave
 
     def heard(self, member: Member, now: float) -> None:
-        """This member has answered for some of its clients: if it is the first of its wave, that took a round trip."""
+        """This member has answered for some of its clients: if it is the first of its wave, that
+        took a round trip."""
         wave = self._wave_of.get(member.name)
         if wave is not None and not wave.answered:
             wave.answered = True
@@ -89,7 +98,9 @@ class Waves:
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
         self._here.discard(member.name)
-        wave = self._wave_of.pop(member.name, None) or self._waiting.get(member.group)  # it may have answered what its group was asked before it joined
+        wave = self._wave_of.pop(member.name, None) or self._waiting.get(
+            member.group
+        )  # it may have answered what its group was asked before it joined
         if wave is not None:
             wave.owing.pop(member.name, None)
 
@@ -109,16 +120,23 @@ class Waves:
         """Who was asked and owes replies; `others` have answered too."""
         open_ones = [wave for wave in self.asked if wave.owing]
         owing = tuple(name for wave in open_ones for name in wave.owing)
-        return Unanswered(len(self.everyone.union(others)), min((wave.times for wave in open_ones), default=0), owing)
+        return Unanswered(
+            len(self.everyone.union(others)),
+            min((wave.times for wave in open_ones), default=0),
+            owing,
+        )
 
     def lost(self) -> int:
         """How many reports are owed by members that were asked and are gone."""
         if len(self._wave_of) == len(self._here):
             return 0
-        return sum(self._wave_of[name].owing[name].owes for name in self._wave_of.keys() - self._here)
+        return sum(
+            self._wave_of[name].owing[name].owes for name in self._wave_of.keys() - self._here
+        )
 
     def idle_from(self) -> float:
-        """When the wait ends: all were asked, and each member that owes has been gone for the grace. Infinite while one is present."""
+        """When the wait ends: all were asked, and each member that owes has been gone for the
+        grace. Infinite while one is present."""
         if self._waiting or self._here:
             return math.inf
         while self._went:
@@ -133,7 +151,11 @@ class Waves:
         """When there may be room, or the wait may end, without a message."""
         if self.has_room(now):
             return now
-        times = [stale for wave in self.asked if (stale := wave.asked + STALE) > now] if self._waiting else []
+        times = (
+            [stale for wave in self.asked if (stale := wave.asked + STALE) > now]
+            if self._waiting
+            else []
+        )
         return min([*times, self.idle_from()])
 
 
@@ -184,11 +206,16 @@ class Phase:
 
 def called(rolls: Rolls, members: Members, now: float) -> list[Send]:
     """The roll, if it is due for the members that are missing."""
-    return [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)] if rolls.wake() <= now else []
+    return (
+        [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
+        if rolls.wake() <= now
+        else []
+    )
 
 
 class Gathering(Phase):
-    """Waits until every client is present, for `patience` seconds at most. Absent clients then count as missing in each round."""
+    """Waits until every client is present, for `patience` seconds at most. Absent clients then
+    count as missing in each round."""
 
     def __init__(self, members: Members, rolls: Rolls, patience: float, now: float) -> None:
         self.members = members
@@ -214,12 +241,14 @@ class Gathering(Phase):
 
 
 def parting(members: int) -> float:
-    """Seconds to wait for the accounts of so many when the run is over, while somebody's is missing."""
+    """Seconds to wait for the accounts of so many when the run is over, while somebody's is
+    missing."""
     return 1 + members / 600
 
 
 class Parting(Phase):
-    """Waits for the accounts of the members that are present when the run is over, for `patience` seconds at most."""
+    """Waits for the accounts of the members that are present when the run is over, for `patience`
+    seconds at most."""
 
     def __init__(self, members: Members, patience: float, now: float) -> None:
         self.owing = {name for name, member in members.named.items() if member.gone_since is None}
@@ -243,9 +272,12 @@ class Parting(Phase):
 
 
 class Collecting(Phase):
-    """Asks the members for a round's reports, and again for missing ones, until all have answered, refused or gone, until its deadline at most."""
+    """Asks the members for a round's reports, and again for missing ones, until all have answered,
+    refused or gone, until its deadline at most."""
 
-    def __init__(self, round: Round, members: Members, terms: Terms, pace: Pace, rolls: Rolls, now: float) -> None:
+    def __init__(
+        self, round: Round, members: Members, terms: Terms, pace: Pace, rolls: Rolls, now: float
+    ) -> None:
         self.members = members
         self.round = round
         self.began = now
@@ -261,7 +293,8 @@ class Collecting(Phase):
             self._asks.add(start, stop, -1)
         self.rejoined = 0  # times that the server's own connection was made again
         self._called = False  # the roll, of those that owe
-        self._news = now  # when a report last came that was not there before, or the missing ones were asked for
+        # when a report last came that was not there before, or the missing ones were asked for
+        self._news = now
         members.assign(members, self._asks)
         self._waves = Waves((member for member in members if member.owes), terms, pace, now)
 
@@ -273,7 +306,8 @@ class Collecting(Phase):
             self._waves.add(member)
 
     def returned(self, member: Member) -> None:
-        """A member does one thing after the other: what it was asked before the roll it has answered, or has not heard."""
+        """A member does one thing after the other: what it was asked before the roll it has
+        answered, or has not heard."""
         member.reachable = self._called
 
     def back(self, member: Member) -> None:
@@ -283,7 +317,8 @@ class Collecting(Phase):
         self._waves.gone(member)
 
     def report(self, member: Member, message: Answer, now: float) -> None:
-        """Counts a member's reports, its refusal or its lack of them. Raises WireError if they do not fit the round."""
+        """Counts a member's reports, its refusal or its lack of them. Raises WireError if they do
+        not fit the round."""
         before = self.round.outstanding
         count(self.round, message)
         new = before - self.round.outstanding
@@ -297,17 +332,31 @@ class Collecting(Phase):
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
         self.rejoined += rejoined
-        if rejoined or self._news + self._pace.again <= now:  # while replies flow, what is missing is on its way
+        if (
+            rejoined or self._news + self._pace.again <= now
+        ):  # while replies flow, what is missing is on its way
             self._news = now
             for asked in self._waves.asked:
                 asked.times += 1
                 sends += self._again(asked)
         while (wave := self._waves.ask(now)) is not None:
-            sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
+            sends += (
+                [Send(wave.group, self.round.request())]
+                if wave.whole and not self.round.restored
+                else self._again(wave)
+            )
         if self._half <= now:
             self._called = True
-            spans = [(member.start, member.stop) for wave in self._waves.asked for member in wave.owing.values()]
-            sends += [Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH])))] if spans else []
+            spans = [
+                (member.start, member.stop)
+                for wave in self._waves.asked
+                for member in wave.owing.values()
+            ]
+            sends += (
+                [Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH])))]
+                if spans
+                else []
+            )
         return sends
 
     @property
@@ -317,8 +366,17 @@ class Collecting(Phase):
 
     def _again(self, wave: Wave) -> list[Send]:
         """The request, addressed to the clients that a group still owes."""
-        spans = joined([span for member in wave.owing.values() for span in self.round.awaited(member.start, member.stop)])
-        return [Send(wave.group, self.round.request(tuple(spans[at : at + BATCH]))) for at in range(0, len(spans), BATCH)]
+        spans = joined(
+            [
+                span
+                for member in wave.owing.values()
+                for span in self.round.awaited(member.start, member.stop)
+            ]
+        )
+        return [
+            Send(wave.group, self.round.request(tuple(spans[at : at + BATCH])))
+            for at in range(0, len(spans), BATCH)
+        ]
 
     def unanswered(self) -> Unanswered:
         """Who was asked in this round and has not answered."""
@@ -329,11 +387,14 @@ class Collecting(Phase):
 
     def wake(self, now: float) -> float:
         rolls = self._rolls.wake() if self.members.present < self.members.clients else math.inf
-        return min(self._news + self._pace.again, rolls, self.end, self._half, self._waves.wake(now))
+        return min(
+            self._news + self._pace.again, rolls, self.end, self._half, self._waves.wake(now)
+        )
 
     @property
     def end(self) -> float:
-        """When it is over, however few have answered: later, if no deadline was given and the round trip turns out to be long."""
+        """When it is over, however few have answered: later, if no deadline was given and the round
+        trip turns out to be long."""
         given = self._terms.deadline
         return self.began + (self._pace.deadline(len(self.members)) if given is None else given)
 
@@ -342,11 +403,21 @@ class Collecting(Phase):
         answered, size = round.counts.answered, round.counts.asked
         interim = Interim(self._queries, round.tallies)
         refused = size - answered - round.outstanding
-        return RoundProgress(round.number, answered, size, self._epsilon, left, refused, self._waves.lost(), interim=interim)
+        return RoundProgress(
+            round.number,
+            answered,
+            size,
+            self._epsilon,
+            left,
+            refused,
+            self._waves.lost(),
+            interim=interim,
+        )
 
 
 def count(round: Round, message: Answer) -> None:
-    """Counts reports, a refusal or the lack of them in their round, open or closed. Raises WireError if they do not fit."""
+    """Counts reports, a refusal or the lack of them in their round, open or closed. Raises
+    WireError if they do not fit."""
     if isinstance(message, Refusal):
         round.refuse(message)
     elif isinstance(message, Absent):

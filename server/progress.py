@@ -17,15 +17,20 @@ class Attendance:
     missing: tuple[tuple[int, int], ...]
 
     def gaps(self, most: int, to: str) -> str:
-        """The first `most` spans of missing clients, and how many more there are; empty if nobody is missing."""
-        spans = [str(start) if stop == start + 1 else f"{start}{to}{stop - 1}" for start, stop in self.missing]
+        """The first `most` spans of missing clients, and how many more there are; empty if nobody
+        is missing."""
+        spans = [
+            str(start) if stop == start + 1 else f"{start}{to}{stop - 1}"
+            for start, stop in self.missing
+        ]
         more = f" and {len(spans) - most:,} more gaps" if len(spans) > most else ""
         return f"{', '.join(spans[:most])}{more}"
 
 
 @dataclass(frozen=True)
 class Interim:
-    """A round that is not over: its queries, and the tallies of the reports so far, which are added up each time they are asked for."""
+    """A round that is not over: its queries, and the tallies of the reports so far, which are added
+    up each time they are asked for."""
 
     queries: tuple[LocalQuery, ...]
     tallies: Callable[[], tuple[Tally, ...]]
@@ -33,10 +38,12 @@ class Interim:
 
 @dataclass(frozen=True)
 class RoundProgress:
-    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends.
+    """How far a round is: the reports that came of those asked for, the most epsilon that any one
+    client pays, and the seconds that are left, if it ends.
 
-    `refused` and `lost` count reports too: those that will not come, and those that members owe whose connection has broken. `spent` is the most epsilon
-    that any one client has paid in all rounds.
+    `refused` and `lost` count reports too: those that will not come, and those that members owe
+    whose connection has broken. `spent` is the most epsilon that any one client has paid in all
+    rounds.
     """
 
     round: int
@@ -57,7 +64,8 @@ Progress: TypeAlias = Attendance | RoundProgress
 class Turnout:
     """The counts of the reports of a run or a round; a client owes one for each query.
 
-    A late report came after its round had closed, and is not in the estimate. A held-back one reached a shuffler in too small a crowd.
+    A late report came after its round had closed, and is not in the estimate. A held-back one
+    reached a shuffler in too small a crowd.
     """
 
     asked: int = 0

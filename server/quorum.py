@@ -13,10 +13,14 @@ if TYPE_CHECKING:  # runs in memory do not import the wire
     from local_dp.server.round import Part, Round
 
 
-GRACE = 2.0  # seconds that a member on this machine must have been gone before a round stops waiting for it
+# seconds that a member on this machine must have been gone before a round stops waiting for it
+GRACE = 2.0
 _NAMED, _TEXT = 3, 500  # members in a message, and characters of a client's text
-_SIZE = "read the broker's log, and raise its max_packet_size and message_size_limit to more than 1 MiB"
-CAUSES = {  # of clients without an answer: what so many did, and what to do; in the order of a message
+_SIZE = (
+    "read the broker's log, and raise its max_packet_size and message_size_limit to more than 1 MiB"
+)
+# of clients without an answer: what so many did, and what to do; in the order of a message
+CAUSES = {
     "absent": ("never joined", "start them, or read their messages"),
     "gone": ("left", "start them again"),
     "silenced": ("sent a flood of messages", "correct their program"),
@@ -31,7 +35,8 @@ CAUSES = {  # of clients without an answer: what so many did, and what to do; in
 
 @dataclass(frozen=True)
 class Lack:
-    """The clients start..stop may owe reports at the end of a round: the cause, and the name of their member."""
+    """The clients start..stop may owe reports at the end of a round: the cause, and the name of
+    their member."""
 
     cause: str
     name: str
@@ -41,11 +46,13 @@ class Lack:
 
 @dataclass(frozen=True)
 class Terms:
-    """A round ends after `deadline` seconds at the latest, and counts if at least the share `quorum` of each cohort has answered.
+    """A round ends after `deadline` seconds at the latest, and counts if at least the share
+    `quorum` of each cohort has answered.
 
-    Without a deadline, it follows from the number of members and the round trip. A member whose connection fell is waited for `grace` seconds; if that is
-    infinite, until the end of the round in which it fell. Each cohort counts by itself, since a cohort without a reply has no estimate. Raises InputError for
-    terms on which no round can end.
+    Without a deadline, it follows from the number of members and the round trip. A member whose
+    connection fell is waited for `grace` seconds; if that is infinite, until the end of the round
+    in which it fell. Each cohort counts by itself, since a cohort without a reply has no estimate.
+    Raises InputError for terms on which no round can end.
     """
 
     deadline: float | None = None
@@ -56,37 +63,60 @@ class Terms:
         if not 0 < self.quorum <= 1:
             raise InputError(f"the quorum is {self.quorum}; give a fraction above 0 and at most 1")
         if self.deadline is not None and not 0 < self.deadline <= 86_400:
-            raise InputError(f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400")
+            raise InputError(
+                f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400"
+            )
         if not self.grace >= 0:
             raise InputError(f"the grace is {self.grace} seconds; give a number from 0 on")
 
     def idle_from(self, gone_since: float, began: float) -> float:
         """When a round that `began` then stops waiting for a member that is gone."""
-        return gone_since + (GRACE if math.isinf(self.grace) and gone_since + GRACE <= began else self.grace)
+        return gone_since + (
+            GRACE if math.isinf(self.grace) and gone_since + GRACE <= began else self.grace
+        )
 
     def judge(self, round: "Round") -> None:
-        """Raises RefusedError or QuorumError for the first cohort of a closed round without its quorum."""
+        """Raises RefusedError or QuorumError for the first cohort of a closed round without its
+        quorum."""
         parts = round.parts
-        short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
+        short = [
+            ask
+            for ask, part in enumerate(parts)
+            if _answered(part) < self.quorum * len(part.query.cohort)
+        ]
         if not short:
             return
         for ask in short:
             if parts[ask].held_back:
                 raise QuorumError(
-                    f"round {round.number}: the shuffler holds back the reports of {parts[ask].held_back} of {len(parts[ask].query.cohort)} clients"
-                    f"{_which(ask, round)}, fewer than its minimum crowd; ask more clients, or allow a smaller --crowd"
+                    f"round {round.number}: the shuffler holds back the reports of "
+                    f"{parts[ask].held_back} of {len(parts[ask].query.cohort)} clients"
+                    f"{_which(ask, round)}, fewer than its minimum crowd; ask more clients, or "
+                    "allow a smaller --crowd"
                 )
         refused = next((ask for ask in short if _refused(parts[ask])), None)
         ask = short[0] if refused is None else refused
-        size, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
+        size, others = (
+            len(parts[ask].query.cohort),
+            f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else "",
+        )
         why = _why(parts[ask], round)
         if refused is not None:
             code, text = next(iter(parts[ask].refusals.items()))
-            text = brief(text if text.strip() else round.reason(code), _TEXT) + (f"; and {why}" if why else "")
-            raise RefusedError(code, f"{_refused(parts[ask])} of {size} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
+            text = brief(text if text.strip() else round.reason(code), _TEXT) + (
+                f"; and {why}" if why else ""
+            )
+            raise RefusedError(
+                code,
+                (
+                    f"{_refused(parts[ask])} of {size} clients refused round "
+                    f"{round.number}{_which(ask, round)}{others}: {text}"
+                ),
+            )
         lower = ", or lower --quorum" if _answered(parts[ask]) else ""
         raise QuorumError(
-            f"round {round.number} closed with {_answered(parts[ask])} of {size} replies{_which(ask, round)}, "
+            f"round {round.number} closed with {_answered(parts[ask])} of {size} "
+            f"replies{_which(ask, round)}, "
             f"below the quorum of {self.quorum:g}{others}: {why}{lower}"
         )
 
@@ -96,14 +126,19 @@ def _answered(part: "Part") -> int:
 
 
 def _why(part: "Part", round: "Round") -> str:
-    """How many clients of a cohort gave no answer, by cause, with their first members; and what to do."""
+    """How many clients of a cohort gave no answer, by cause, with their first members; and what to
+    do."""
     counts, names = Counter(part.elsewhere), dict[str, list[str]]()
     for lack, owing in round.lacking(part):
         counts[lack.cause] += owing
         names.setdefault(lack.cause, []).append(lack.name)
     causes = [cause for cause in CAUSES if counts[cause]]
-    numbers = [f"{counts[cause]:,} {CAUSES[cause][0]}{named(names.get(cause, ()))}" for cause in causes]
-    advice = dict.fromkeys((cause == "away" and round.trouble) or CAUSES[cause][1] for cause in causes)
+    numbers = [
+        f"{counts[cause]:,} {CAUSES[cause][0]}{named(names.get(cause, ()))}" for cause in causes
+    ]
+    advice = dict.fromkeys(
+        (cause == "away" and round.trouble) or CAUSES[cause][1] for cause in causes
+    )
     return "; ".join(filter(None, (", ".join(numbers), round.rejections, "; ".join(advice))))
 
 

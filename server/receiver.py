@@ -1,6 +1,8 @@
-"""A receiver, a process beside the server: it asks the clients of its share as a server does, stores their reports, and passes them on packed.
+"""A receiver, a process beside the server: it asks the clients of its share as a server does,
+stores their reports, and passes them on packed.
 
-The server hears some receivers as it hears hosts. Their shares are apart, so that each report is in one of them, and a report that comes twice counts once.
+The server hears some receivers as it hears hosts. Their shares are apart, so that each report is in
+one of them, and a report that comes twice counts once.
 """
 
 import asyncio
@@ -29,14 +31,39 @@ from local_dp.server.members import Keys, Roster, Share
 from local_dp.server.members import filters as server_filters
 from local_dp.server.phases import Collecting, parting
 from local_dp.server.quorum import CAUSES, Terms
-from local_dp.server.relay import BROKER, LOST, Relay, RelayProcess, Said, filters, live, query_of, will
+from local_dp.server.relay import (
+    BROKER,
+    LOST,
+    Relay,
+    RelayProcess,
+    Said,
+    filters,
+    live,
+    query_of,
+    will,
+)
 from local_dp.server.remote import Journal, RemoteOracle, path_of
 from local_dp.server.round import Balance, Closing, Part, Reconciliation, Round, runs
-from local_dp.wire import CLIENT, Absent, Account, Refusal, Reply, Request, behind, decode, encode, per_message, topic
+from local_dp.wire import (
+    CLIENT,
+    Absent,
+    Account,
+    Refusal,
+    Reply,
+    Request,
+    behind,
+    decode,
+    encode,
+    per_message,
+    topic,
+)
 
 GROUP = "receivers"
 AFTER = 2.0  # seconds to wait for the members that are still there after the run
-ATTEMPTS, STEADY = 10, 1.0  # to start it again in a row, where it lived for less than so many seconds
+ATTEMPTS, STEADY = (
+    10,
+    1.0,
+)  # to start it again in a row, where it lived for less than so many seconds
 
 
 class Shared(Terms):
@@ -47,13 +74,16 @@ class Shared(Terms):
 
 
 class ShareJournal(Journal):
-    """A receiver's journal. A round is closed for good once the server asks the next one: until then a server that missed its quorum may ask it again."""
+    """A receiver's journal. A round is closed for good once the server asks the next one: until
+    then a server that missed its quorum may ask it again."""
 
     _closing: tuple[int, Closing] | None = None
 
     @classmethod
     def of(cls, folder: Path, run: str) -> Self:
-        return cls.open(folder, run) if path_of(folder, run).exists() else cls.begin(folder, run, {})
+        return (
+            cls.open(folder, run) if path_of(folder, run).exists() else cls.begin(folder, run, {})
+        )
 
     def closed(self, number: int, closing: Closing) -> None:
         self._closing = number, closing
@@ -76,7 +106,10 @@ class ShareJournal(Journal):
         return {message.round: message for message in messages if isinstance(message, Request)}
 
 
-_ASKED, _PRESENT = "request ", "present"  # the names of notes: of what the server asked in a round, of how many clients there were
+_ASKED, _PRESENT = (
+    "request ",
+    "present",
+)  # the names of notes: of what the server asked in a round, of how many clients there were
 
 
 class Receiver(Relay):
@@ -85,7 +118,9 @@ class Receiver(Relay):
     resumes = True
     private = True
 
-    def __init__(self, front: RemoteOracle, bus: Bus, name: str, journal: ShareJournal, again: bool = False) -> None:
+    def __init__(
+        self, front: RemoteOracle, bus: Bus, name: str, journal: ShareJournal, again: bool = False
+    ) -> None:
         share = front.coordinator.share
         assert share is not None
         super().__init__(front, bus, GROUP, name, (share.start, share.stop))
@@ -93,7 +128,8 @@ class Receiver(Relay):
         self.again = again  # the run goes on, and this one was started again
 
     async def gathered(self, joining: float) -> None:
-        """Nobody is too few: the server judges all shares together. One that is started again waits for as many as were there before."""
+        """Nobody is too few: the server judges all shares together. One that is started again waits
+        for as many as were there before."""
         members, before = self.front.coordinator.members, self.journal.notes(_PRESENT)
         members.enough = int(before[0]) if self.again and before else members.clients
         with suppress(QuorumError):
@@ -108,15 +144,22 @@ class Receiver(Relay):
         self.journal.settle()
         self.journal.began_round(request)
         await self.front.answer(tuple(map(query_of, request.asks)))
-        return [message for ask, part in enumerate(coordinator.last.parts) for message in self._of_ask(request.round, ask, part)]
+        return [
+            message
+            for ask, part in enumerate(coordinator.last.parts)
+            for message in self._of_ask(request.round, ask, part)
+        ]
 
     def _repeat(self, last: int) -> None:
-        """The rounds up to this one, which the server has closed, as far as an earlier process has played them."""
+        """The rounds up to this one, which the server has closed, as far as an earlier process has
+        played them."""
         coordinator = self.front.coordinator
         requests = self.journal.requests() if len(coordinator.rounds) < last else {}
         for number in range(len(coordinator.rounds) + 1, last + 1):
             past = self.journal.past(number)
-            if number not in requests:  # nobody of its share was asked, or it was away for all of that round
+            if (
+                number not in requests
+            ):  # nobody of its share was asked, or it was away for all of that round
                 coordinator.skip()
                 continue
             queries = tuple(map(query_of, requests[number].asks))
@@ -131,7 +174,8 @@ class Receiver(Relay):
             self.journal.settle()
 
     async def leave(self) -> None:
-        """The run was over before this process began: it sends home who is still there. Accounts that came before are lost, and their members silent."""
+        """The run was over before this process began: it sends home who is still there. Accounts
+        that came before are lost, and their members silent."""
         serving = asyncio.create_task(self.front.serve(BROKER))
         with suppress(QuorumError):
             await self.front.ready(AFTER)
@@ -144,27 +188,60 @@ class Receiver(Relay):
         window, run, name = part.window(*self.span), self.run, self.name
         if window is None:
             return
-        first, answered, reports = part.query.cohort.start + window.start, part.answered[window], part.reports[window]
+        first, answered, reports = (
+            part.query.cohort.start + window.start,
+            part.answered[window],
+            part.reports[window],
+        )
         refused, width = part.refused[window] & ~answered, reports.shape[1]
         for start, stop in runs(answered):
             for low, high in chunks(start, stop, per_message(width)):
-                yield Reply(run=run, round=round, member=name, ask=ask, start=first + low, width=width, reports=reports[low:high].tobytes())
+                yield Reply(
+                    run=run,
+                    round=round,
+                    member=name,
+                    ask=ask,
+                    start=first + low,
+                    width=width,
+                    reports=reports[low:high].tobytes(),
+                )
         for low, high in runs(refused):
             code, text = next(iter(part.refusals.items()))
-            yield Refusal(run=run, round=round, member=name, start=first + low, stop=first + high, code=code, text=text)
+            yield Refusal(
+                run=run,
+                round=round,
+                member=name,
+                start=first + low,
+                stop=first + high,
+                code=code,
+                text=text,
+            )
         causes = np.full(len(answered), "", dtype="U8")
         for lack in self.front.coordinator.last.lacks:
             causes[max(0, lack.start - first) : max(0, lack.stop - first)] = lack.cause
         for code in CAUSES:
             for low, high in runs(~(answered | refused) & (causes == code)):
-                yield Absent(run=run, round=round, member=name, ask=ask, start=first + low, stop=first + high, why="missing", code=code)
+                yield Absent(
+                    run=run,
+                    round=round,
+                    member=name,
+                    ask=ask,
+                    start=first + low,
+                    stop=first + high,
+                    why="missing",
+                    code=code,
+                )
 
     async def part(self, over: bool) -> None:
-        """Where the run goes on, its members wait. One that was started again and has answered nothing since has its share's rounds from the journal."""
+        """Where the run goes on, its members wait. One that was started again and has answered
+        nothing since has its share's rounds from the journal."""
         if over:
             if not isinstance(self.front.coordinator.phase, Collecting):
                 self._repeat(max(self.journal.requests(), default=0))
-            await self.bus.publish(topic(self.run, "rep", GROUP, self.name), encode(Account(run=self.run, member=self.name, rounds=())))
+            await self.bus.publish(
+                topic(self.run, "rep", GROUP, self.name),
+                encode(Account(run=self.run, member=self.name, rounds=())),
+            )
             await self.front.end(parting(len(self.front.coordinator.members)))
 
     def record(self) -> dict[str, Any]:
@@ -181,10 +258,12 @@ class Receiver(Relay):
 
 
 class ReceiverConfig(BaseModel):
-    """One receiver of a run: its name, the clients start..stop and their groups, the seed of the public coins, the terms in seconds, and its journal's folder.
+    """One receiver of a run: its name, the clients start..stop and their groups, the seed of the
+    public coins, the terms in seconds, and its journal's folder.
 
-    It joins the clients' `broker`, and the server's. `server_key` is the server's own and private, `roster` has the members of the share, and `key` is the
-    receiver's own; without them nothing is signed.
+    It joins the clients' `broker`, and the server's. `server_key` is the server's own and private,
+    `roster` has the members of the share, and `key` is the receiver's own; without them nothing is
+    signed.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -208,30 +287,64 @@ class ReceiverConfig(BaseModel):
     roster: str = ""
 
     async def serve(self) -> None:
-        """Receives until the run is over, and prints the record. Raises BusError, and InputError where the journal is of another run."""
+        """Receives until the run is over, and prints the record. Raises BusError, and InputError
+        where the journal is of another run."""
         keys = Keys(bytes.fromhex(self.server_key), Roster.parse(self.roster)) if self.key else None
-        before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
-        after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), public(keys.own), bytes.fromhex(self.key))
+        before: Envelopes = (
+            UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
+        )
+        after: Envelopes = (
+            UNSIGNED
+            if keys is None
+            else Party.member(behind(self.run), public(keys.own), bytes.fromhex(self.key))
+        )
         share = Share(self.start, self.stop, tuple(self.groups))
         terms = Shared(self.deadline, grace=math.inf if self.grace is None else self.grace)
-        coordinator = Coordinator(self.run, self.stop, self.coin_seed, MAX_EPSILON, terms, keys.roster if keys else None, share=share)
-        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{self.name}", server_filters(self.run, share.groups))
-        server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{self.name}", filters(self.run, GROUP), will(self.run, GROUP, self.name, after))
+        coordinator = Coordinator(
+            self.run,
+            self.stop,
+            self.coin_seed,
+            MAX_EPSILON,
+            terms,
+            keys.roster if keys else None,
+            share=share,
+        )
+        clients = MqttBus(
+            Address.parse(self.broker),
+            f"{self.run}-{self.name}",
+            server_filters(self.run, share.groups),
+        )
+        server = MqttBus(
+            Address.parse(self.server_broker),
+            f"{self.run}-{self.name}",
+            filters(self.run, GROUP),
+            will(self.run, GROUP, self.name, after),
+        )
         journal = ShareJournal.of(Path(self.folder), self.run)
-        receiver = Receiver(RemoteOracle(clients, coordinator, journal=journal, envelopes=before), SealedBus(server, after), self.name, journal, self.again)
+        receiver = Receiver(
+            RemoteOracle(clients, coordinator, journal=journal, envelopes=before),
+            SealedBus(server, after),
+            self.name,
+            journal,
+            self.again,
+        )
         await (receiver.leave() if self.over else receiver.serve(self.joining))
         print(json.dumps(receiver.record()), flush=True)
 
 
 class ReceiverProcess(RelayProcess):
-    """A receiver beside the server, started again where it dies: nothing that it has accepted is lost."""
+    """A receiver beside the server, started again where it dies: nothing that it has accepted is
+    lost."""
 
     def __init__(self, config: ReceiverConfig) -> None:
-        super().__init__("local_dp.server.receiver", config, f"{config.name} ended before the run did")
+        super().__init__(
+            "local_dp.server.receiver", config, f"{config.name} ended before the run did"
+        )
         self.over = False  # the run
 
     async def record(self) -> dict[str, Any]:
-        """Its record, once the run is over. Raises BusError if it says why it ends, or ends again and again as soon as it was started."""
+        """Its record, once the run is over. Raises BusError if it says why it ends, or ends again
+        and again as soon as it was started."""
         failed = 0
         while True:
             began = time.monotonic()
@@ -252,7 +365,11 @@ def reconciled(records: Sequence[Mapping[str, Any]]) -> Reconciliation:
     for balance in (Balance(**each) for one in found for each in one["rounds"]):
         before = balances.get(balance.round)
         balances[balance.round] = balance if before is None else before + balance
-    return Reconciliation(sum(one["members"] for one in found), sum(one["silent"] for one in found), tuple(balances[number] for number in sorted(balances)))
+    return Reconciliation(
+        sum(one["members"] for one in found),
+        sum(one["silent"] for one in found),
+        tuple(balances[number] for number in sorted(balances)),
+    )
 
 
 def main() -> None:

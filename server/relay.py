@@ -1,4 +1,5 @@
-"""A role between the clients and the server of a run: it asks the clients as a server does, and is a member of the server's run behind it."""
+"""A role between the clients and the server of a run: it asks the clients as a server does, and is
+a member of the server's run behind it."""
 
 import asyncio
 import os
@@ -18,7 +19,24 @@ from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.sealing import Envelopes
 from local_dp.server.remote import RemoteOracle
-from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, Span, behind, decode, encode, topic
+from local_dp.wire import (
+    CLIENT,
+    EVERYBODY,
+    Absent,
+    Ask,
+    End,
+    Gone,
+    Hello,
+    Refusal,
+    Reply,
+    Request,
+    Roll,
+    Span,
+    behind,
+    decode,
+    encode,
+    topic,
+)
 
 BROKER = 30.0  # seconds to wait for the brokers
 Said: TypeAlias = Reply | Refusal | Absent
@@ -36,22 +54,35 @@ def will(run: str, group: str, name: str, envelopes: Envelopes) -> tuple[str, by
 
 
 def query_of(ask: Ask) -> LocalQuery:
-    """The ask, as the clients will read it. Raises InputError or RefusedError for a query that is unknown."""
+    """The ask, as the clients will read it. Raises InputError or RefusedError for a query that is
+    unknown."""
     return LocalQuery(
-        QUERIES.build(ask.query, ask.query_params), RANDOMIZERS.build(ask.randomizer, ask.randomizer_params), Cohort(ask.start, ask.stop), ask.once
+        QUERIES.build(ask.query, ask.query_params),
+        RANDOMIZERS.build(ask.randomizer, ask.randomizer_params),
+        Cohort(ask.start, ask.stop),
+        ask.once,
     )
 
 
 class Relay(ABC):
-    """Plays a run between the clients, whom `front` asks, and the server on `bus`, where it is `name`, the member for the clients of `span`.
+    """Plays a run between the clients, whom `front` asks, and the server on `bus`, where it is
+    `name`, the member for the clients of `span`.
 
-    The server's rounds have the numbers of the clients' rounds. The messages of a round are kept, to be sent again, until the next. `passing` is called once,
-    before anything is passed on.
+    The server's rounds have the numbers of the clients' rounds. The messages of a round are kept,
+    to be sent again, until the next. `passing` is called once, before anything is passed on.
     """
 
     resumes = False  # whether it may begin with a later round than the first
 
-    def __init__(self, front: RemoteOracle, bus: Bus, group: str, name: str, span: Span, passing: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        front: RemoteOracle,
+        bus: Bus,
+        group: str,
+        name: str,
+        span: Span,
+        passing: Callable[[], None] = lambda: None,
+    ) -> None:
         self.front = front
         self.bus = bus
         self.group = group
@@ -81,12 +112,20 @@ class Relay(ABC):
         """Leaves the clients: the run is over, or else it failed."""
 
     async def serve(self, joining: float) -> None:
-        """Plays until the server ends the run, and passes that on. It waits `joining` seconds for the clients.
+        """Plays until the server ends the run, and passes that on. It waits `joining` seconds for
+        the clients.
 
         Raises BusError or QuorumError if brokers or clients cannot be joined at first.
         """
         requests: asyncio.Queue[Request] = asyncio.Queue()
-        tasks = [asyncio.create_task(each) for each in (self._listen(requests), self.front.serve(BROKER), self._play(requests, joining))]
+        tasks = [
+            asyncio.create_task(each)
+            for each in (
+                self._listen(requests),
+                self.front.serve(BROKER),
+                self._play(requests, joining),
+            )
+        ]
         over = False
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -111,12 +150,17 @@ class Relay(ABC):
                     return
                 if isinstance(message, Request):
                     await self._heard(message, requests)
-                elif message is not None and self._ready and not (self._works and isinstance(message, Roll) and message.missing):
+                elif (
+                    message is not None
+                    and self._ready
+                    and not (self._works and isinstance(message, Roll) and message.missing)
+                ):
                     await self._hello()
 
     @property
     def _works(self) -> bool:
-        """Whether it plays a round. It then answers no roll that names it: a server would take a hello for the sign that an answer was lost."""
+        """Whether it plays a round. It then answers no roll that names it: a server would take a
+        hello for the sign that an answer was lost."""
         return self._asked > 0 and self._asked not in self._said
 
     def _read(self, delivery: Delivery) -> Request | Roll | End | None:
@@ -124,12 +168,19 @@ class Relay(ABC):
             message = decode(delivery.payload, CLIENT)
         except WireError:
             return None  # not ours to answer
-        return message if message.run == self.run and isinstance(message, Request | Roll | End) else None
+        return (
+            message
+            if message.run == self.run and isinstance(message, Request | Roll | End)
+            else None
+        )
 
     async def _hello(self) -> None:
         start, stop = self.span
         private = self.private and self.front.coordinator.members.attested
-        await self._publish("hello", encode(Hello(run=self.run, member=self.name, start=start, stop=stop, private=private)))
+        await self._publish(
+            "hello",
+            encode(Hello(run=self.run, member=self.name, start=start, stop=stop, private=private)),
+        )
 
     async def _publish(self, leaf: str, payload: bytes) -> None:
         await self.bus.publish(topic(self.run, leaf, self.group, self.name), payload)
@@ -162,7 +213,8 @@ LOST = 5  # the exit code, as on the command line
 
 
 class RelayProcess:
-    """A relay beside the run that starts it, for as long as that holds its standard input open: the module that plays it, and its configuration."""
+    """A relay beside the run that starts it, for as long as that holds its standard input open: the
+    module that plays it, and its configuration."""
 
     def __init__(self, module: str, config: BaseModel, lost: str) -> None:
         self.module = module
@@ -173,7 +225,11 @@ class RelayProcess:
     async def start(self) -> None:
         """Starts the process; it joins the run by itself."""
         self._process = await asyncio.create_subprocess_exec(
-            *python(self.module), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(), start_new_session=True
+            *python(self.module),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
         )
         assert self._process.stdin is not None
         self._process.stdin.write(self.config.model_dump_json().encode() + b"\n")
@@ -194,7 +250,10 @@ class RelayProcess:
         """Waits until it ends. Raises BusError if that was before the run did."""
         code, message = await self.ended()
         if code:
-            raise BusError(message or f"{self.lost} ({ending(code)}); its reports are lost, start the run again")
+            raise BusError(
+                message
+                or f"{self.lost} ({ending(code)}); its reports are lost, start the run again"
+            )
 
     async def stop(self) -> None:
         if self._process is not None and self._process.returncode is None:
@@ -210,7 +269,9 @@ def live(serve: Callable[[str], Awaitable[None]]) -> None:
 
 async def _live(serve: Callable[[str], Awaitable[None]]) -> int:
     config = sys.stdin.readline()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)  # its starter is gone: there is nothing to save
+    asyncio.get_running_loop().add_reader(
+        sys.stdin.fileno(), os._exit, 0
+    )  # its starter is gone: there is nothing to save
     try:
         await serve(config)
     except LocalDPError as error:

@@ -1,4 +1,5 @@
-"""The LR oracle over a message bus: real clients answer. It owns the bus, the clock and the journal of a run in a file; the coordinator decides."""
+"""The LR oracle over a message bus: real clients answer. It owns the bus, the clock and the journal
+of a run in a file; the coordinator decides."""
 
 import asyncio
 import json
@@ -27,7 +28,8 @@ SUFFIX = ".run"
 
 
 class Journal:
-    """The journal of one run. A report is in it before its receipt is sent, and a round before the next one begins. Methods raise InputError."""
+    """The journal of one run. A report is in it before its receipt is sent, and a round before the
+    next one begins. Methods raise InputError."""
 
     def __init__(self, log: Log, run: str) -> None:
         self._log = log
@@ -37,13 +39,18 @@ class Journal:
 
     @classmethod
     def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> Self:
-        """A new one. Raises InputError for a run that has one: clients answer a round of a name once."""
+        """A new one. Raises InputError for a run that has one: clients answer a round of a name
+        once."""
         path = path_of(folder, run)
         if path.exists():
             over, where = False, f"{run} --journal {quote(str(folder))}"
             with suppress(InputError), closing(cls.open(folder, run)) as begun:
                 over = begun.result is not None
-            advice = f"`local-dp show {where}` prints its outcome" if over else f"`local-dp resume {where}` resumes it"
+            advice = (
+                f"`local-dp show {where}` prints its outcome"
+                if over
+                else f"`local-dp resume {where}` resumes it"
+            )
             raise InputError(f"run {run!r} was begun before: {advice}; a new run takes a new name")
         return cls(Log.create(path, KIND, Entry(run, 0, "began", json.dumps(how).encode())), run)
 
@@ -53,7 +60,9 @@ class Journal:
         path = path_of(folder, run)
         if not path.exists():
             raise InputError(
-                f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs --journal {quote(str(folder))}` lists those that there are"
+                f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs "
+                "--journal "
+                f"{quote(str(folder))}` lists those that there are"
             )
         return cls(Log(path, KIND), run)
 
@@ -73,7 +82,9 @@ class Journal:
             return Past(request, replies, None)
         missing = data.get("unanswered", {})  # older servers stored none
         unanswered = Unanswered(**{**missing, "owing": tuple(missing.get("owing", ()))})
-        return Past(request, replies, Closing(Turnout(**data["counts"]), data["seconds"], unanswered))
+        return Past(
+            request, replies, Closing(Turnout(**data["counts"]), data["seconds"], unanswered)
+        )
 
     def asked(self, number: int, request: bytes) -> None:
         """A round that is about to be asked, by the digest of its request."""
@@ -81,11 +92,25 @@ class Journal:
 
     def keep(self, replies: Iterable[Reply]) -> None:
         """Accepted reports, all in one step."""
-        self._log.append([Entry(self.run, reply.round, f"{reply.ask} {reply.start} {len(reply.reports) // reply.width}", encode(reply)) for reply in replies])
+        self._log.append(
+            [
+                Entry(
+                    self.run,
+                    reply.round,
+                    f"{reply.ask} {reply.start} {len(reply.reports) // reply.width}",
+                    encode(reply),
+                )
+                for reply in replies
+            ]
+        )
 
     def closed(self, number: int, closing: Closing) -> None:
         """A round that counts, and to which nothing is added any more."""
-        data = {"counts": vars(closing.counts), "seconds": closing.seconds, "unanswered": vars(closing.unanswered)}
+        data = {
+            "counts": vars(closing.counts),
+            "seconds": closing.seconds,
+            "unanswered": vars(closing.unanswered),
+        }
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
     def note(self, name: str, data: bytes) -> None:
@@ -94,7 +119,9 @@ class Journal:
 
     def notes(self, start: str) -> list[bytes]:
         """The notes whose names begin so, in their order."""
-        return [entry.data for entry in self._log.entries(self.run, 0) if entry.part.startswith(start)]
+        return [
+            entry.data for entry in self._log.entries(self.run, 0) if entry.part.startswith(start)
+        ]
 
     def end(self, result: Mapping[str, Any]) -> None:
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
@@ -106,13 +133,15 @@ class Journal:
         return None if data is None else json.loads(data)
 
     def standing(self) -> tuple[int, int, int]:
-        """How many rounds were closed, how many were asked, and how many messages of reports are kept."""
+        """How many rounds were closed, how many were asked, and how many messages of reports are
+        kept."""
         parts = [entry.part for entry in self._log.entries() if entry.round]
         closed, rounds = parts.count("closed"), parts.count("asked")
         return closed, rounds, len(parts) - closed - rounds
 
     def leave(self) -> None:
-        """Ends the server's work. The journal of a run without a question is deleted: it can begin again."""
+        """Ends the server's work. The journal of a run without a question is deleted: it can begin
+        again."""
         unused = False
         with suppress(InputError):  # of a file that is hurt all is kept
             unused = self.standing()[1] == 0
@@ -137,8 +166,9 @@ SHOWN = 0.25  # seconds between two looks at how far a round is
 class RemoteOracle:
     """Asks the clients that have said hello on the bus.
 
-    `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal, an accepted report is stored there before its receipt is
-    sent, and is not asked again. An envelope is opened only if the coordinator finds that worth the work.
+    `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal,
+    an accepted report is stored there before its receipt is sent, and is not asked again. An
+    envelope is opened only if the coordinator finds that worth the work.
     """
 
     def __init__(
@@ -163,7 +193,8 @@ class RemoteOracle:
             coordinator.fresh = []
 
     async def serve(self, patience: float) -> None:
-        """Reads the bus until cancelled. Raises BusError if the broker cannot be joined within `patience` seconds."""
+        """Reads the bus until cancelled. Raises BusError if the broker cannot be joined within
+        `patience` seconds."""
         async with aclosing(self.bus.messages(patience)) as events:
             async for event in events:
                 if isinstance(event, Connected):
@@ -190,7 +221,8 @@ class RemoteOracle:
         return True
 
     async def ready(self, patience: float) -> None:
-        """Waits until every expected client is present, or `patience` seconds. Raises QuorumError if nobody came.
+        """Waits until every expected client is present, or `patience` seconds. Raises QuorumError
+        if nobody came.
 
         Where the journal answers the first round, that is put off until somebody must be asked.
         """
@@ -208,7 +240,8 @@ class RemoteOracle:
             self.coordinator.gathered()
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
+        """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort
+        than its quorum."""
         journal, number = self._journal, len(self.coordinator.rounds) + 1
         past = None if journal is None else journal.past(number)
         if past is not None and past.closing is not None:
@@ -241,15 +274,19 @@ class RemoteOracle:
         return self.coordinator.shut()
 
     async def end(self, patience: float = 0.0) -> None:
-        """Ends the run for every client, and waits for their accounts for `patience` seconds at most."""
-        if self._patience is not None and patience:  # nobody was asked, and who is there is not known
+        """Ends the run for every client, and waits for their accounts for `patience` seconds at
+        most."""
+        if (
+            self._patience is not None and patience
+        ):  # nobody was asked, and who is there is not known
             self.coordinator.gather(patience, _now())
             await self._settle()
         self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
         await self._settle()
 
     async def _settle(self) -> float:
-        """Publishes the due messages until the phase is settled, and stores accepted reports; the time when it was settled."""
+        """Publishes the due messages until the phase is settled, and stores accepted reports; the
+        time when it was settled."""
         while not self.coordinator.phase.is_settled(now := _now()):
             self._stirred.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
@@ -265,7 +302,8 @@ class RemoteOracle:
         return now
 
     async def _listen(self, filters: list[str]) -> None:
-        """Changes the topics; does not wait long for the answer, which comes after all messages on their way."""
+        """Changes the topics; does not wait long for the answer, which comes after all messages on
+        their way."""
         self._listening = asyncio.create_task(self.bus.listen(filters))
         self._listening.add_done_callback(self._stands)
         await asyncio.wait([self._listening], timeout=LINGER)
@@ -275,7 +313,8 @@ class RemoteOracle:
         self._stirred.set()
 
     async def _sleep(self) -> None:
-        """Sleeps until the coordinator wakes, an event makes it wake earlier, or progress is due."""
+        """Sleeps until the coordinator wakes, an event makes it wake earlier, or progress is
+        due."""
         self._until = self.coordinator.wake(_now())
         try:
             async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):

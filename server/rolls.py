@@ -1,4 +1,5 @@
-"""When the server calls the roll again, and for whom: sans I/O, a pure function of the run's name, the time and the missing clients."""
+"""When the server calls the roll again, and for whom: sans I/O, a pure function of the run's name,
+the time and the missing clients."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -6,9 +7,17 @@ from itertools import pairwise
 
 from local_dp.wire import MAX_MISSING, Roll, Span
 
-SOON, SELDOM = 2.0, 16.0  # seconds without a newcomer until the roll is called: at first, and at most, as each pause is twice the last one
-EVERYBODY_AGAIN = 4  # the 4th, 16th, 64th .. call names nobody: members of older versions answer no other
-SPREAD = 0.25  # the share by which a pause is longer or shorter, so that runs on one broker do not call together
+SOON, SELDOM = (
+    2.0,
+    16.0,
+    # seconds without a newcomer until the roll is called: at first, and at most, as each pause is
+    # twice the last one
+)
+EVERYBODY_AGAIN = (
+    4  # the 4th, 16th, 64th .. call names nobody: members of older versions answer no other
+)
+# the share by which a pause is longer or shorter, so that runs on one broker do not call together
+SPREAD = 0.25
 
 
 def pause(run: str, calls: int) -> float:
@@ -57,4 +66,7 @@ class Rolls:
         self._pause = pause(self.run, self.calls)
         if for_everybody(self.calls):
             return [Roll(run=self.run)]
-        return [Roll(run=self.run, missing=tuple(missing[at : at + MAX_MISSING])) for at in range(0, len(missing), MAX_MISSING)]
+        return [
+            Roll(run=self.run, missing=tuple(missing[at : at + MAX_MISSING]))
+            for at in range(0, len(missing), MAX_MISSING)
+        ]

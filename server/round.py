@@ -1,4 +1,5 @@
-"""One round, sans I/O: its queries, the answers, the missing ones; and at the end the accepted reports beside the members' own accounts."""
+"""One round, sans I/O: its queries, the answers, the missing ones; and at the end the accepted
+reports beside the members' own accounts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +21,26 @@ from local_dp.server.losses import Unanswered, replies_of
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import CAUSES, Lack
 from local_dp.tallies import Tally
-from local_dp.wire import TEXTS, Absent, Account, Ask, Line, Refusal, Reply, Request, Span, checksum, encode, reason
+from local_dp.wire import (
+    TEXTS,
+    Absent,
+    Account,
+    Ask,
+    Line,
+    Refusal,
+    Reply,
+    Request,
+    Span,
+    checksum,
+    encode,
+    reason,
+)
 
 
 @dataclass(frozen=True)
 class Balance:
-    """One round over the members that gave their account: reports accepted and charged, the joint checksum of those accepted, whether all of it agrees."""
+    """One round over the members that gave their account: reports accepted and charged, the joint
+    checksum of those accepted, whether all of it agrees."""
 
     round: int
     accepted: int
@@ -38,12 +53,18 @@ class Balance:
     def __add__(self, other: "Balance") -> "Balance":
         """The same round over these and other members."""
         sums = {name: value + getattr(other, name) for name, value in vars(self).items()}
-        return replace(Balance(**sums), round=self.round, checksum=self.checksum ^ other.checksum, agree=self.agree and other.agree)
+        return replace(
+            Balance(**sums),
+            round=self.round,
+            checksum=self.checksum ^ other.checksum,
+            agree=self.agree and other.agree,
+        )
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The balance of each round. A member without an account is silent: its accepted reports are not reconciled."""
+    """The balance of each round. A member without an account is silent: its accepted reports are
+    not reconciled."""
 
     members: int
     silent: int
@@ -51,7 +72,8 @@ class Reconciliation:
 
     @property
     def accepted_not_charged(self) -> int:
-        """Counted reports that their member did not charge, or did not send in this form: 0 if nobody lies."""
+        """Counted reports that their member did not charge, or did not send in this form: 0 if
+        nobody lies."""
         return sum(map(attrgetter("accepted_not_charged"), self.rounds))
 
     @property
@@ -60,7 +82,11 @@ class Reconciliation:
         return sum(map(attrgetter("charged_not_accepted"), self.rounds))
 
 
-def reconcile(accepted: Mapping[int, Mapping[str, Sum]], accounts: Mapping[str, Account], members: Iterable[str]) -> Reconciliation:
+def reconcile(
+    accepted: Mapping[int, Mapping[str, Sum]],
+    accounts: Mapping[str, Account],
+    members: Iterable[str],
+) -> Reconciliation:
     """The accepted reports of each round by member, beside the members' own accounts."""
     names = {*members, *(name for sums in accepted.values() for name in sums)}
     charged: dict[int, dict[str, Line]] = {}
@@ -68,11 +94,16 @@ def reconcile(accepted: Mapping[int, Mapping[str, Sum]], accounts: Mapping[str, 
         for line in account.rounds:
             charged.setdefault(line[0], {})[name] = line
     rounds = sorted({*accepted, *charged})
-    balances = (_balance(number, accepted.get(number, {}), charged.get(number, {}), accounts.keys()) for number in rounds)
+    balances = (
+        _balance(number, accepted.get(number, {}), charged.get(number, {}), accounts.keys())
+        for number in rounds
+    )
     return Reconciliation(len(names), len(names - accounts.keys()), tuple(balances))
 
 
-def _balance(number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], names: Iterable[str]) -> Balance:
+def _balance(
+    number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], names: Iterable[str]
+) -> Balance:
     reports, paid, joint, too_many, too_few = 0, 0, 0, 0, 0
     for name in names:
         took, (_, reported, checksum) = accepted.get(name, Sum()), charged.get(name, (number, 0, 0))
@@ -96,7 +127,8 @@ class Closing:
 
 @dataclass(frozen=True)
 class Past:
-    """The stored part of a round: the digest of its request, the accepted replies in order, and its closing, if it was closed."""
+    """The stored part of a round: the digest of its request, the accepted replies in order, and its
+    closing, if it was closed."""
 
     request: bytes
     replies: tuple[Reply, ...]
@@ -119,7 +151,9 @@ class Part:
     late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
-    elsewhere: Counter[str] = field(init=False, default_factory=Counter)  # without an answer behind a relay, by the cause that it gives
+    elsewhere: Counter[str] = field(
+        init=False, default_factory=Counter
+    )  # without an answer behind a relay, by the cause that it gives
 
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
@@ -141,30 +175,44 @@ class Part:
         return waiting
 
     def decoded(self, window: slice) -> Words:
-        reports: Words = np.frombuffer(self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype)
+        reports: Words = np.frombuffer(
+            self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype
+        )
         return reports
 
     def chunks(self) -> list[tuple[int, int, slice]]:
-        """The cohort in the chunks that digests are made of: first client, one past the last, positions."""
+        """The cohort in the chunks that digests are made of: first client, one past the last,
+        positions."""
         first = self.query.cohort.start
-        return [(start, stop, slice(start - first, stop - first)) for start, stop in chunks(first, self.query.cohort.stop, CHUNK)]
+        return [
+            (start, stop, slice(start - first, stop - first))
+            for start, stop in chunks(first, self.query.cohort.stop, CHUNK)
+        ]
 
     def tally(self) -> Tally:
         randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
         for start, stop, window in self.chunks():
             answered = self.answered[window]
             cells = cells_of(randomizer, self.coins, start, stop)
-            tally += randomizer.tally(self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells)
+            tally += randomizer.tally(
+                self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells
+            )
         return tally
 
 
 class Round:
-    """Collects the replies of one round until everybody has answered, refused or gone, or the deadline passes."""
+    """Collects the replies of one round until everybody has answered, refused or gone, or the
+    deadline passes."""
 
-    def __init__(self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int) -> None:
+    def __init__(
+        self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int
+    ) -> None:
         self.run = run
         self.number = number
-        self.parts = [Part(query, query.draw(number, ask).key(COINS, coin_seed)) for ask, query in enumerate(queries)]
+        self.parts = [
+            Part(query, query.draw(number, ask).key(COINS, coin_seed))
+            for ask, query in enumerate(queries)
+        ]
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
@@ -181,11 +229,19 @@ class Round:
             first = part.query.cohort.start
             part.absent[: max(0, start - first)] = True
             part.absent[max(0, stop - first) :] = True
-        self.counts.asked = self.outstanding = sum(int(np.count_nonzero(~part.absent)) for part in self.parts)
+        self.counts.asked = self.outstanding = sum(
+            int(np.count_nonzero(~part.absent)) for part in self.parts
+        )
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
-        """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
-        return Request(run=self.run, round=self.number, asks=tuple(Ask.of(part.query, part.coins) for part in self.parts), missing=missing)
+        """The round's one request, as data; with `missing`, addressed once more to the clients that
+        have not answered."""
+        return Request(
+            run=self.run,
+            round=self.number,
+            asks=tuple(Ask.of(part.query, part.coins) for part in self.parts),
+            missing=missing,
+        )
 
     def request_digest(self) -> bytes:
         """The digest that every request of this round must have: clients answer only one."""
@@ -194,7 +250,11 @@ class Round:
     def restore(self, past: Past) -> None:
         """Accepts what was accepted before. Raises InputError where the round is another now."""
         if past.request != self.request_digest():
-            raise InputError(f"round {self.number} of run {self.run!r} is not what it was when it was asked; resume it with the version that began it")
+            raise InputError(
+                f"round {self.number} of run {self.run!r} is not what it was when it was "
+                "asked; "
+                "resume it with the version that began it"
+            )
         for reply in past.replies:
             self.accept(reply)
             self.restored.append((reply.start, reply.start + len(reply.reports) // reply.width))
@@ -204,19 +264,38 @@ class Round:
             self.unanswered, self.resumed = past.closing.unanswered, True
 
     def accept(self, reply: Reply) -> None:
-        """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises WireError if it does not fit the round."""
+        """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises
+        WireError if it does not fit the round."""
         part = self.parts[reply.ask] if reply.ask < len(self.parts) else None
         count, rest = divmod(len(reply.reports), reply.width)
         start, stop = reply.start, reply.start + count
-        if part is None or rest or not part.query.cohort.start <= start < stop <= part.query.cohort.stop:
-            raise WireError(f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} by the clients {start}..{stop}, who owe none")
+        if (
+            part is None
+            or rest
+            or not part.query.cohort.start <= start < stop <= part.query.cohort.stop
+        ):
+            raise WireError(
+                f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} "
+                "by "
+                f"the clients {start}..{stop}, who owe none"
+            )
         randomizer = part.query.randomizer
         if reply.width != randomizer.report_dtype.itemsize:
-            raise WireError(f"reports of {reply.width} bytes where {randomizer.name} makes {randomizer.report_dtype.itemsize}")
-        if not bool(randomizer.possible(np.frombuffer(reply.reports, dtype=randomizer.report_dtype)).all()):
+            raise WireError(
+                f"reports of {reply.width} bytes where {randomizer.name} makes "
+                f"{randomizer.report_dtype.itemsize}"
+            )
+        if not bool(
+            randomizer.possible(np.frombuffer(reply.reports, dtype=randomizer.report_dtype)).all()
+        ):
             raise WireError(f"a report that no client of {randomizer.name} could have made")
         before = self.counts.answered
-        self._count(part, start, stop, np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width))
+        self._count(
+            part,
+            start,
+            stop,
+            np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width),
+        )
         if self.counts.answered > before:
             accepted = self.sums.setdefault(reply.member, Sum())
             accepted.reports += self.counts.answered - before
@@ -229,7 +308,9 @@ class Round:
         again = int(np.count_nonzero(answered))
         if again:
             self.counts.duplicate += again
-            self.counts.conflicting += int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())
+            self.counts.conflicting += int(
+                (part.reports[window][answered] != reports[answered]).any(axis=1).sum()
+            )
         if self.closed:
             late = ~answered & ~part.late[window]
             self.counts.late += int(np.count_nonzero(late))
@@ -238,7 +319,9 @@ class Round:
             return
         some = again or part.refusals or bool(part.absent[window].any())
         self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)
-        part.reports[window] = np.where(answered[:, None], part.reports[window], reports) if again else reports
+        part.reports[window] = (
+            np.where(answered[:, None], part.reports[window], reports) if again else reports
+        )
         self.counts.answered += len(reports) - again
         part.answered[window] = True
 
@@ -256,10 +339,18 @@ class Round:
                     part.refusals.setdefault(refusal.code, refusal.text)
 
     def miss(self, absent: Absent) -> None:
-        """Counts the places of an ask without a report from the shuffler. Raises WireError if they are not the ask's."""
+        """Counts the places of an ask without a report from the shuffler. Raises WireError if they
+        are not the ask's."""
         part = self.parts[absent.ask] if absent.ask < len(self.parts) else None
-        if part is None or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop:
-            raise WireError(f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not its places")
+        if (
+            part is None
+            or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop
+        ):
+            raise WireError(
+                f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are "
+                "not "
+                "its places"
+            )
         if self.closed:
             return
         window = part.window(absent.start, absent.stop)
@@ -282,7 +373,13 @@ class Round:
 
     def reason(self, code: str) -> str:
         """Our own text of a refusal's code."""
-        return f"{code}: {reason(code, self.request())}" if code in TEXTS else f"code {code}" if code else "they gave no reason"
+        return (
+            f"{code}: {reason(code, self.request())}"
+            if code in TEXTS
+            else f"code {code}"
+            if code
+            else "they gave no reason"
+        )
 
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""
@@ -297,21 +394,37 @@ class Round:
     def close(self) -> None:
         """No report counts any more."""
         self.closed = True
-        self.counts.refused = sum(int(np.count_nonzero(part.refused & ~part.answered)) for part in self.parts if part.refusals)
+        self.counts.refused = sum(
+            int(np.count_nonzero(part.refused & ~part.answered))
+            for part in self.parts
+            if part.refusals
+        )
         self.counts.held_back = sum(part.held_back for part in self.parts)
-        self.counts.missing = self.counts.asked - self.counts.answered - self.counts.refused - self.counts.held_back
+        self.counts.missing = (
+            self.counts.asked - self.counts.answered - self.counts.refused - self.counts.held_back
+        )
 
     def tallies(self) -> tuple[Tally, ...]:
         """The tally of each ask over the reports that came."""
         return tuple(part.tally() for part in self.parts)
 
     def missed(self, spans: Mapping[str, Span]) -> Missed | None:
-        """The members that have not answered, if there are any. Of a resumed server's earlier rounds nobody knows who was late."""
+        """The members that have not answered, if there are any. Of a resumed server's earlier
+        rounds nobody knows who was late."""
         if self.unanswered is None or not self.unanswered.owing:
             return None
-        late = {name for name in self.unanswered.owing if self.resumed or name not in spans or self._late(*spans[name])}
-        widths = [(len(part.query.cohort), part.query.randomizer.report_dtype.itemsize) for part in self.parts]
-        replies = sum(replies_of(clients, width, self.unanswered.members) for clients, width in widths)
+        late = {
+            name
+            for name in self.unanswered.owing
+            if self.resumed or name not in spans or self._late(*spans[name])
+        }
+        widths = [
+            (len(part.query.cohort), part.query.randomizer.report_dtype.itemsize)
+            for part in self.parts
+        ]
+        replies = sum(
+            replies_of(clients, width, self.unanswered.members) for clients, width in widths
+        )
         return Missed(self.number, self.unanswered, late, replies)
 
     def _late(self, start: int, stop: int) -> bool:
@@ -319,19 +432,29 @@ class Round:
         return any(bool(part.late[window].any()) for part, window in windows if window is not None)
 
     def irregularity(self) -> float | None:
-        """The least p-value of its asks whose honest reports have a law that no record changes, times the number of these asks."""
+        """The least p-value of its asks whose honest reports have a law that no record changes,
+        times the number of these asks."""
         found = []
         for part in self.parts:
             if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
-                seen = [ones_seen(randomizer, part.decoded(window)[part.answered[window]]) for _, _, window in part.chunks()]
+                seen = [
+                    ones_seen(randomizer, part.decoded(window)[part.answered[window]])
+                    for _, _, window in part.chunks()
+                ]
                 found.append(irregularity(randomizer, np.sum(seen, axis=0)))
         values = [value for value in found if value is not None]
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
-        """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""
+        """The digest of the round's reports, equal to the population tier's when all came and every
+        report agrees."""
         windows = ((part, window) for part in self.parts for _, _, window in part.chunks())
-        return round_digest([chunk_digest(part.query.randomizer, part.decoded(window), part.answered[window]) for part, window in windows])
+        return round_digest(
+            [
+                chunk_digest(part.query.randomizer, part.decoded(window), part.answered[window])
+                for part, window in windows
+            ]
+        )
 
 
 def joined(spans: list[Span]) -> list[Span]:

@@ -1,4 +1,5 @@
-"""The shuffler of a run, a process beside the server: it asks the clients as a server does, and answers the server as its only member, without the senders."""
+"""The shuffler of a run, a process beside the server: it asks the clients as a server does, and
+answers the server as its only member, without the senders."""
 
 import os
 from collections import Counter
@@ -33,7 +34,8 @@ PASSED = ".passed"  # the name of a run's file, after that of the run
 
 @dataclass(frozen=True)
 class Passed:
-    """A file that stands for a run whose reports were passed on. Two shufflers would pass on two batches: their difference reveals the clients between them."""
+    """A file that stands for a run whose reports were passed on. Two shufflers would pass on two
+    batches: their difference reveals the clients between them."""
 
     path: Path
 
@@ -41,7 +43,11 @@ class Passed:
         """Raises InputError where it stands."""
         if self.path.exists():
             run = self.path.name.removesuffix(PASSED)
-            raise InputError(f"reports of run {run!r} were passed on before, and a second batch would reveal clients; begin a run of a new name")
+            raise InputError(
+                f"reports of run {run!r} were passed on before, and a second batch would "
+                "reveal "
+                "clients; begin a run of a new name"
+            )
 
     def note(self) -> None:
         """Puts it on the disk. Raises InputError where it stands, or cannot be written."""
@@ -56,9 +62,16 @@ class Passed:
 
 
 class Mixer(Relay):
-    """Is all clients to the server; `shuffler` keeps the crowd and draws the order. The senders of a round are dropped with it."""
+    """Is all clients to the server; `shuffler` keeps the crowd and draws the order. The senders of
+    a round are dropped with it."""
 
-    def __init__(self, front: RemoteOracle, bus: Bus, shuffler: Shuffler, passing: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        front: RemoteOracle,
+        bus: Bus,
+        shuffler: Shuffler,
+        passing: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(front, bus, NAME, NAME, (0, front.coordinator.members.clients), passing)
         self.shuffler = shuffler
 
@@ -78,42 +91,86 @@ class Mixer(Relay):
         except LocalDPError as error:
             code = error.code if isinstance(error, RefusedError) else "not-shuffled"
             clients = self.front.coordinator.members.clients
-            return [Refusal(run=self.run, round=request.round, member=NAME, start=0, stop=clients, code=code, text=str(error)[:1000])]
+            return [
+                Refusal(
+                    run=self.run,
+                    round=request.round,
+                    member=NAME,
+                    start=0,
+                    stop=clients,
+                    code=code,
+                    text=str(error)[:1000],
+                )
+            ]
         self.front.coordinator.forget(round)
-        return [messages for ask in range(len(round.parts)) for messages in self._of_ask(round, ask)]
+        return [
+            messages for ask in range(len(round.parts)) for messages in self._of_ask(round, ask)
+        ]
 
     def _of_ask(self, round: Round, ask: int) -> list[Said]:
-        """The reports to one ask, and the number of missing ones; the places are counted from the cohort's first and identify nobody."""
+        """The reports to one ask, and the number of missing ones; the places are counted from the
+        cohort's first and identify nobody."""
         part = round.parts[ask]
         passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
         count, width = passed.shape
         messages: list[Said] = [
-            Reply(run=self.run, round=round.number, member=NAME, ask=ask, start=start + low, width=width, reports=passed[low:high].tobytes())
+            Reply(
+                run=self.run,
+                round=round.number,
+                member=NAME,
+                ask=ask,
+                start=start + low,
+                width=width,
+                reports=passed[low:high].tobytes(),
+            )
             for low, high in chunks(0, count, per_message(width))
         ]
         at = start + count
         for why, code, many in _lacking(round, part, count):
             if many > 0:
-                messages.append(Absent(run=self.run, round=round.number, member=NAME, ask=ask, start=at, stop=at + many, why=why, code=code))
+                messages.append(
+                    Absent(
+                        run=self.run,
+                        round=round.number,
+                        member=NAME,
+                        ask=ask,
+                        start=at,
+                        stop=at + many,
+                        why=why,
+                        code=code,
+                    )
+                )
                 at += many
         return messages
 
 
-def _lacking(round: Round, part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
+def _lacking(
+    round: Round, part: Part, passed: int
+) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
     """The number of reports that are not passed on, by reason and code."""
-    withheld, refused, causes = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum()), Counter[str]()
+    withheld, refused, causes = (
+        int(part.answered.sum()) - passed,
+        int((part.refused & ~part.answered).sum()),
+        Counter[str](),
+    )
     for lack, owing in round.lacking(part):
         causes[lack.cause] += owing
     causes[""] = len(part.query.cohort) - passed - withheld - refused - causes.total()
-    return [("crowd", "", withheld), ("refused", next(iter(part.refusals), ""), refused), *(("missing", code, many) for code, many in causes.items())]
+    return [
+        ("crowd", "", withheld),
+        ("refused", next(iter(part.refusals), ""), refused),
+        *(("missing", code, many) for code, many in causes.items()),
+    ]
 
 
 class ShufflerConfig(BaseModel):
-    """One shuffler: its run, the brokers of the clients and of the server, how many clients there are, its crowd, and its seed, or None for entropy.
+    """One shuffler: its run, the brokers of the clients and of the server, how many clients there
+    are, its crowd, and its seed, or None for entropy.
 
-    `joining`, `deadline` and `grace` are in seconds: the longest wait for the clients, for the reports of a round, and for a client that went. `key`, its own
-    and private, `server_key` and `roster` come together; without them nothing is signed. `folder` is for the file of a run that is passed on once; without it,
-    nobody starts this one again.
+    `joining`, `deadline` and `grace` are in seconds: the longest wait for the clients, for the
+    reports of a round, and for a client that went. `key`, its own and private, `server_key` and
+    `roster` come together; without them nothing is signed. `folder` is for the file of a run that
+    is passed on once; without it, nobody starts this one again.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -133,18 +190,44 @@ class ShufflerConfig(BaseModel):
     folder: str = ""
 
     async def serve(self) -> None:
-        """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run was passed on before."""
+        """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run
+        was passed on before."""
         passed = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
         if passed is not None:
             passed.check()
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
-        before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
-        after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
-        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline, grace=self.grace), keys.roster if keys else None)
-        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", server_filters(self.run))
-        server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run, NAME), will(self.run, NAME, NAME, after))
+        before: Envelopes = (
+            UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
+        )
+        after: Envelopes = (
+            UNSIGNED
+            if keys is None
+            else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
+        )
+        coordinator = Coordinator(
+            self.run,
+            self.clients,
+            0,
+            MAX_EPSILON,
+            Terms(self.deadline, grace=self.grace),
+            keys.roster if keys else None,
+        )
+        clients = MqttBus(
+            Address.parse(self.broker), f"{self.run}-{NAME}-front", server_filters(self.run)
+        )
+        server = MqttBus(
+            Address.parse(self.server_broker),
+            f"{self.run}-{NAME}",
+            filters(self.run, NAME),
+            will(self.run, NAME, NAME, after),
+        )
         front = RemoteOracle(clients, coordinator, envelopes=before)
-        mixer = Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd), passed.note if passed else lambda: None)
+        mixer = Mixer(
+            front,
+            SealedBus(server, after),
+            Shuffler.of(self.seed, self.crowd),
+            passed.note if passed else lambda: None,
+        )
         await mixer.serve(self.joining)
 
 

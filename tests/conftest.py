@@ -12,7 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.runs.shared import Once
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: two workers with two threads each would wait for one another
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy is imported: two workers with two threads each would wait for one another
 
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a machine may be busy
@@ -20,32 +22,47 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compiled modules are kept where pytest keeps its cache: or every interpreter that a test starts compiles the same files again."""
-    if config.pluginmanager.has_plugin("cacheprovider"):  # which the mutation run turns off: its twins must not be mistaken for one another
+    """Compiled modules are kept where pytest keeps its cache: or every interpreter that a test
+    starts compiles the same files again."""
+    if config.pluginmanager.has_plugin(
+        "cacheprovider"
+    ):  # which the mutation run turns off: its twins must not be mistaken for one another
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite. `@pytest.mark.slow(only=("id", ...))`: these parameters are slow.
+    """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite.
+    `@pytest.mark.slow(only=("id", ...))`: these parameters are slow.
 
     What is slow runs only where it is asked for, even if it is long as well.
     """
     for item in items:
         for mark in list(item.own_markers):
-            name = item.callspec.id if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+            name = (
+                item.callspec.id
+                if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+                else None
+            )
             kept = mark.name == "long" and mark.kwargs.get("keep", "") == name
             if kept or (mark.name == "slow" and name not in mark.kwargs.get("only", (name,))):
                 item.own_markers.remove(mark)
     if config.option.markexpr and "slow" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        config.hook.pytest_deselected(
+            items=[item for item in items if item.get_closest_marker("slow")]
+        )
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """What a test's servers and clients keep is the test's, and not the user's; its runs start amqtt, whether there is a Mosquitto or not."""
+def _own_state(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    """What a test's servers and clients keep is the test's, and not the user's; its runs start
+    amqtt, whether there is a Mosquitto or not."""
     name = f"state-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / name))
     monkeypatch.setenv("LOCAL_DP_BROKER", "amqtt")

@@ -1,4 +1,5 @@
-"""What the documents say is so: every command runs, every Python block runs and prints its table, every name, file and citation is there."""
+"""What the documents say is so: every command runs, every Python block runs and prints its table,
+every name, file and citation is there."""
 
 import contextlib
 import importlib
@@ -25,7 +26,10 @@ from tests.support.runs.certificates import deployed
 from tests.support.runs.command import local_dp
 
 PACKAGES = ("local_dp", "clients", "server", "experiments")
-LIMITS = "\n".join(path.read_text() for path in (ROOT / "docs" / "limits.md", *sorted((ROOT / "docs" / "theory").glob("*.md"))))
+LIMITS = "\n".join(
+    path.read_text()
+    for path in (ROOT / "docs" / "limits.md", *sorted((ROOT / "docs" / "theory").glob("*.md")))
+)
 
 SKIPPED = {  # every command of the documents that no test here runs, and why
     "python3 -m venv .venv": "makes an environment; CI does it on a clean checkout",
@@ -34,7 +38,9 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -q '.[poll]'": "installs; the test extra holds the same packages",
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     "pip install uv": "installs, for an environment of the oldest versions",
-    "uv pip compile --resolution lowest-direct --extra test pyproject.toml -o oldest.txt": "needs uv",
+    (
+        "uv pip compile --resolution lowest-direct --extra test pyproject.toml -o oldest.txt"
+    ): "needs uv",
     "uv pip install -r oldest.txt": "needs uv",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
@@ -49,29 +55,47 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "python -m pytest -q -m long": "some minutes; CI runs them",
     "python -m pytest -q -m slow": "the long acceptance runs",
 }
-LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # run as written by the slow suite, and at one experiment by the normal one
+LONG = {
+    ".venv/bin/local-dp experiment all --quick --seed 1 --out results"
+}  # run as written by the slow suite, and at one experiment by the normal one
 
-ENDLESS = {".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1": " --demo 20 --until 4s"}  # commands that wait for people, and what ends them
+ENDLESS = {
+    ".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1": " --demo 20 --until 4s"
+}  # commands that wait for people, and what ends them
 
 
 def test_nothing_is_skipped_by_accident() -> None:
-    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents; OpenSSL's lines are run."""
+    """The commands that are not run are exactly those that are listed with a reason, and the long
+    ones are in the documents; OpenSSL's lines are run."""
     commands = {each.command for document in DOCUMENTS for each in typed(document)}
-    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp |openssl |cat ", command)} == SKIPPED.keys()
+    assert {
+        command
+        for command in commands
+        if not re.match(r"(\.venv/bin/)?local-dp |openssl |cat ", command)
+    } == SKIPPED.keys()
     assert commands >= LONG | ENDLESS.keys()
 
 
 @pytest.mark.long
 def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every local-dp command of the README ends well, in order and in one folder: the first by itself, the others here; the report is that of a toy."""
+    """Every local-dp command of the README ends well, in order and in one folder: the first by
+    itself, the others here; the report is that of a toy."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT)  # worker processes inherit it
-    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
-    first, *others = (each.command for each in typed(ROOT / "README.md") if each.command not in SKIPPED.keys() | LONG)
+    run_experiments(
+        ["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1
+    )
+    first, *others = (
+        each.command
+        for each in typed(ROOT / "README.md")
+        if each.command not in SKIPPED.keys() | LONG
+    )
     done = perform(first, tmp_path)
     assert done.returncode == 0, f"{first}: {done.stderr}"
     for command in others:
-        here = local_dp(*shlex.split(command.removeprefix(".venv/bin/local-dp ") + ENDLESS.get(command, "")))
+        here = local_dp(
+            *shlex.split(command.removeprefix(".venv/bin/local-dp ") + ENDLESS.get(command, ""))
+        )
         assert here.returncode == 0, f"{command}: {here.stderr}"
     assert len(others) >= 5
     assert {"fair.csv", "occupation.png", "results"} <= {path.name for path in tmp_path.iterdir()}
@@ -94,35 +118,56 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The class on docs/plugins.md is that of the example package, word for word, and the page's conformance test passes."""
+def test_the_plugin_pages_python_is_the_packages(
+    plugins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The class on docs/plugins.md is that of the example package, word for word, and the page's
+    conformance test passes."""
     example, test = blocks(ROOT / "docs" / "plugins.md", "python")
     assert example in (plugins / "coin_rr.py").read_text()
     monkeypatch.syspath_prepend(str(plugins))
     names: dict[str, object] = {}
     exec(compile(test, "docs/plugins.md", "exec"), names)
-    checks = [value for name, value in names.items() if name.startswith("test_") and callable(value)]
+    checks = [
+        value for name, value in names.items() if name.startswith("test_") and callable(value)
+    ]
     assert len(checks) == 1
     for check in checks:
         check()
 
 
-PAGES = {"plugins": 4, "learning": 3, "curator": 15, "longitudinal": 3, "price": 4, "shuffle": 3}  # pages and how many commands they have at least
+PAGES = {
+    "plugins": 4,
+    "learning": 3,
+    "curator": 15,
+    "longitudinal": 3,
+    "price": 4,
+    "shuffle": 3,
+}  # pages and how many commands they have at least
 
 
 @pytest.mark.parametrize("page", short(list(PAGES), lambda page: page == "price"))
-def test_a_page_works_as_written(page: str, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of a page, in order and in one folder, ends well or in the refusal shown, and prints the lines shown."""
+def test_a_page_works_as_written(
+    page: str, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command of a page, in order and in one folder, ends well or in the refusal shown, and
+    prints the lines shown."""
     monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / f"{page}.md"))
     assert len(commands) >= PAGES[page]
     for each in commands:
         with plugged_in(plugins) if page == "plugins" else contextlib.nullcontext():
             done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), f"{each.command}: {done.stderr}"
+        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), (
+            f"{each.command}: {done.stderr}"
+        )
         printed = " ".join((done.stdout + done.stderr).split())
-        assert all(" ".join(line.split()) in printed for line in each.shown), f"{each.command}: {printed}"
-        assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, each.command
+        assert all(" ".join(line.split()) in printed for line in each.shown), (
+            f"{each.command}: {printed}"
+        )
+        assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, (
+            each.command
+        )
 
 
 @pytest.mark.long
@@ -139,15 +184,22 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
-    """Its keys, roster, broker and certificates, and its server, host and client as three commands over TLS: all answer in private."""
+    """Its keys, roster, broker and certificates, and its server, host and client as three commands
+    over TLS: all answer in private."""
     page, port = ROOT / "docs" / "deployment.md", free_port()
     *first, server, host, client = (
-        each.command.replace("broker.example:8883?ca=ca.crt&cert=", f"localhost:{port}?ca=broker/ca.crt&cert=broker/")
+        each.command.replace(
+            "broker.example:8883?ca=ca.crt&cert=", f"localhost:{port}?ca=broker/ca.crt&cert=broker/"
+        )
         for each in typed(page)
         if each.command.startswith("local-dp ")
     )
     assert {command.split()[1] for command in first} == {"keys"}
-    assert [command.split()[1] for command in (server, host, client)] == ["server", "host", "client"]
+    assert [command.split()[1] for command in (server, host, client)] == [
+        "server",
+        "host",
+        "client",
+    ]
     config = deployed(tmp_path / "broker", port, ["host-0", "client-500"])
     for command in first:
         done = perform(command, tmp_path)
@@ -180,22 +232,44 @@ def _options(command: str) -> set[str]:
     ctx = click.Context(APP)
     entry = APP.get_command(ctx, command)
     assert entry is not None, f"there is no command {command!r}"
-    each = [entry.get_command(ctx, name) for name in entry.list_commands(ctx)] if isinstance(entry, click.Group) else [entry]
-    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "--help-all"}
+    each = (
+        [entry.get_command(ctx, name) for name in entry.list_commands(ctx)]
+        if isinstance(entry, click.Group)
+        else [entry]
+    )
+    return {
+        option
+        for one in each
+        if one
+        for parameter in one.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    } | {"--help", "--help-all"}
 
 
 def test_commands_in_the_text_exist() -> None:
-    """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has; so does every `--option`."""
-    seen, every = 0, {option for parameter in APP.params for option in parameter.opts}.union(*(_options(command) for command in COMMANDS))
+    """Every `local-dp ...` and every `experiment ...` in running text names a command that there
+    is, with options that it has; so does every `--option`."""
+    seen, every = (
+        0,
+        {option for parameter in APP.params for option in parameter.opts}.union(
+            *(_options(command) for command in COMMANDS)
+        ),
+    )
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
             match = re.fullmatch(r"(local-dp )?([a-z]+)((?:\s\S+)*)", span)
             if match and (match[1] or (match[2] == "experiment" and match[3])):
-                assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), f"{document.name}: {span}"
+                assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), (
+                    f"{document.name}: {span}"
+                )
                 seen += 1
-            elif not span.startswith(("ruff", "mkdocs", "mypy", "scripts", ".venv", "apt-get", "pip")):
-                assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, f"{document.name}: {span}"
+            elif not span.startswith(
+                ("ruff", "mkdocs", "mypy", "scripts", ".venv", "apt-get", "pip")
+            ):
+                assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, (
+                    f"{document.name}: {span}"
+                )
     assert seen > 10
 
 
@@ -207,26 +281,50 @@ def printed_by(block: str, document: Path) -> str:
     return printed.getvalue()
 
 
-RUN_HERE = [document for document in DOCUMENTS if "```python" in document.read_text() and document.name != "plugins.md" and document not in TUTORIALS]
+RUN_HERE = [
+    document
+    for document in DOCUMENTS
+    if "```python" in document.read_text()
+    and document.name != "plugins.md"
+    and document not in TUTORIALS
+]
 FEW = ("README.md", "curator.md", "price.md", "scaling.md")  # in the normal suite
 
 
-@pytest.mark.parametrize("document", short(RUN_HERE, lambda document: document.name in FEW), ids=[document.stem for document in RUN_HERE])
-def test_python_blocks_print_the_tables_above_them(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every Python block runs by itself and prints the block of text below it, or the rows of the table right above it, and nothing else."""
+@pytest.mark.parametrize(
+    "document",
+    short(RUN_HERE, lambda document: document.name in FEW),
+    ids=[document.stem for document in RUN_HERE],
+)
+def test_python_blocks_print_the_tables_above_them(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every Python block runs by itself and prints the block of text below it, or the rows of the
+    table right above it, and nothing else."""
     monkeypatch.chdir(tmp_path)
     blocks_run, fence = 0, r"((?:(?!```).*\n)*)```"
-    for before, block, below in re.findall(rf"((?:^.*\n){{0,30}})^```python\n{fence}(?:\n\n```text\n{fence})?", document.read_text(), re.MULTILINE):
+    for before, block, below in re.findall(
+        rf"((?:^.*\n){{0,30}})^```python\n{fence}(?:\n\n```text\n{fence})?",
+        document.read_text(),
+        re.MULTILINE,
+    ):
         table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
-        assert printed_by(block, document) == (below or (table[1] if table else "")), f"{document.name}: print again what stands beside {block[:80]!r}"
+        assert printed_by(block, document) == (below or (table[1] if table else "")), (
+            f"{document.name}: print again what stands beside {block[:80]!r}"
+        )
         blocks_run += 1
-    assert blocks_run == document.read_text().count("```python"), f"{document.name}: a block was not found"
+    assert blocks_run == document.read_text().count("```python"), (
+        f"{document.name}: a block was not found"
+    )
 
 
 def sections() -> dict[str, str]:
-    """The sections of docs/limits.md and docs/theory by number; a chapter holds its own sections."""
+    """The sections of docs/limits.md and docs/theory by number; a chapter holds its own
+    sections."""
     texts: dict[str, str] = {}
-    for match in re.finditer(r"^##+ (\d+(?:\.\d+)?)\.? .*?(?=^##+ |\Z)", LIMITS, re.DOTALL | re.MULTILINE):
+    for match in re.finditer(
+        r"^##+ (\d+(?:\.\d+)?)\.? .*?(?=^##+ |\Z)", LIMITS, re.DOTALL | re.MULTILINE
+    ):
         texts[match[1]] = match[0]
         if "." in match[1]:
             chapter = match[1].split(".")[0]
@@ -235,11 +333,20 @@ def sections() -> dict[str, str]:
 
 
 def citations() -> Iterator[tuple[Path, str, list[str]]]:
-    """Every "limits 3.1, E5" of code and documents: the file, the section, the labels that are looked for in it."""
+    """Every "limits 3.1, E5" of code and documents: the file, the section, the labels that are
+    looked for in it."""
     number, label = r"\d+(?:\.\d+)?", r"[EPL]\d|I_det|Theorem \d|item \d"
-    files = [path for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
+    files = [
+        path
+        for folder in (*PACKAGES, "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        if path != Path(__file__)
+    ]
     for file in (*files, *DOCUMENTS):
-        for cited in re.findall(rf"\blimits ({number}(?:(?:, and |, | and | to )(?:{label}|{number})\b)*)", file.read_text()):
+        for cited in re.findall(
+            rf"\blimits ({number}(?:(?:, and |, | and | to )(?:{label}|{number})\b)*)",
+            file.read_text(),
+        ):
             section, labels = "", list[str]()
             for word in re.findall(rf"{label}|{number}", cited):
                 if re.fullmatch(label, word):
@@ -252,7 +359,8 @@ def citations() -> Iterator[tuple[Path, str, list[str]]]:
 
 
 def test_every_citation_of_limits_resolves() -> None:
-    """Every section and label that a docstring or a document cites is in docs/limits.md or docs/theory, under that number."""
+    """Every section and label that a docstring or a document cites is in docs/limits.md or
+    docs/theory, under that number."""
     there = sections()
     cited = list(citations())
     assert len(cited) > 80
@@ -260,57 +368,106 @@ def test_every_citation_of_limits_resolves() -> None:
         message = f"{file.relative_to(ROOT)} cites limits {section}, which is not there"
         assert section in there, message
         for label in labels:
-            mark = rf"^{label.split()[1]}\. " if label.startswith("item") else rf"\*\*[^*]*\b{label}\b"
-            assert re.search(mark, there[section].replace("I\\*", "I"), re.MULTILINE), f"{message}: {label}"
+            mark = (
+                rf"^{label.split()[1]}\. " if label.startswith("item") else rf"\*\*[^*]*\b{label}\b"
+            )
+            assert re.search(mark, there[section].replace("I\\*", "I"), re.MULTILINE), (
+                f"{message}: {label}"
+            )
 
 
 def test_files_and_names_in_the_documents_exist() -> None:
-    """Every source file in a document exists and contains the names given with it; every dotted name can be imported."""
+    """Every source file in a document exists and contains the names given with it; every dotted
+    name can be imported."""
     placeholders = {"claim.py", "server.py", "experiments/claims/local/name_with_underscores.py"}
     for document in DOCUMENTS:
         text = document.read_text()
         files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)
         assert len(files) > {"paper-map.md": 80, "lectures-map.md": 70}.get(document.name, -1)
         for file, names in files:
-            places = [path for folder in ("", *PACKAGES, "tests") if (path := ROOT / folder / file).exists()]
-            assert places or file in placeholders, f"{document.name} names {file}, which is not there"
+            places = [
+                path
+                for folder in ("", *PACKAGES, "tests")
+                if (path := ROOT / folder / file).exists()
+            ]
+            assert places or file in placeholders, (
+                f"{document.name} names {file}, which is not there"
+            )
             for name in filter(None, re.split(r", |\.", names)):
-                assert re.search(rf"\b{name}\b", places[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
+                assert re.search(rf"\b{name}\b", places[0].read_text()), (
+                    f"{document.name} names {name} in {file}, which is not there"
+                )
         for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
             if dotted in placeholders:
                 continue
             module, _, name = dotted.rpartition(".")
-            assert _importable(dotted) or hasattr(importlib.import_module(module), name), f"{document.name} names {dotted}, which is not there"
-        for folder in re.findall(r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text):
-            assert (ROOT / folder).exists() or (ROOT / f"{folder}.py").exists(), f"{document.name} names {folder}, which is not there"
+            assert _importable(dotted) or hasattr(importlib.import_module(module), name), (
+                f"{document.name} names {dotted}, which is not there"
+            )
+        for folder in re.findall(
+            r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text
+        ):
+            assert (ROOT / folder).exists() or (ROOT / f"{folder}.py").exists(), (
+                f"{document.name} names {folder}, which is not there"
+            )
 
 
-FOREIGN = {"YourClass", "mosquitto_passwd", "password_file"}  # names of others, and one to be chosen
+FOREIGN = {
+    "YourClass",
+    "mosquitto_passwd",
+    "password_file",
+}  # names of others, and one to be chosen
 
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
-    """Every word in backticks that looks like a name of Python code, with an underscore or capitals inside, occurs in the source."""
-    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests", "examples") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
-    there = set(re.findall(r"\w+", source + "\n".join(blocks(ROOT / "docs" / "deployment.md", "text"))))
+    """Every word in backticks that looks like a name of Python code, with an underscore or capitals
+    inside, occurs in the source."""
+    source = "\n".join(
+        path.read_text()
+        for folder in (*PACKAGES, "tests", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        if path != Path(__file__)
+    )
+    there = set(
+        re.findall(r"\w+", source + "\n".join(blocks(ROOT / "docs" / "deployment.md", "text")))
+    )
     for document in DOCUMENTS:
-        for name in re.findall(r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`", document.read_text()):
-            assert name in there | FOREIGN, f"{document.name} speaks of {name}, which is nowhere in the code"
+        for name in re.findall(
+            r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`",
+            document.read_text(),
+        ):
+            assert name in there | FOREIGN, (
+                f"{document.name} speaks of {name}, which is nowhere in the code"
+            )
 
 
 def test_dotted_names_in_docstrings_exist() -> None:
-    """Every dotted name in backticks in the code, as `bounds.response.rr_clients`, ends in what a module, a package or a class of that name holds."""
+    """Every dotted name in backticks in the code, as `bounds.response.rr_clients`, ends in what a
+    module, a package or a class of that name holds."""
     files = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
     contents: dict[str, str] = {}
     for path in files:
         text = re.sub(r"`[^`]*`", "", path.read_text())
         for home in (path.stem, path.parent.name, *re.findall(r"^class (\w+)", text, re.MULTILINE)):
             contents[home] = f"{contents.get(home, '')}{text} {path.stem} "
-    contents |= {package: f"{contents.get(package, '')} {' '.join(room.name for room in (ROOT / package).iterdir())}" for package in PACKAGES}
+    contents |= {
+        package: (
+            f"{contents.get(package, '')} "
+            f"{' '.join(room.name for room in (ROOT / package).iterdir())}"
+        )
+        for package in PACKAGES
+    }
     seen = 0
     for path in files:
-        for home, name in re.findall(r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()):
-            if home[0].isupper() or "_" in home or home in contents:  # what else is dotted is an attribute of a parameter
-                assert re.search(rf"\b{name}\b", contents.get(home, "")), f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
+        for home, name in re.findall(
+            r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()
+        ):
+            if (
+                home[0].isupper() or "_" in home or home in contents
+            ):  # what else is dotted is an attribute of a parameter
+                assert re.search(rf"\b{name}\b", contents.get(home, "")), (
+                    f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
+                )
                 seen += 1
     assert seen > 10
 
@@ -323,11 +480,26 @@ def _importable(name: str) -> bool:
 
 
 def test_every_room_is_named() -> None:
-    """CONTRIBUTING gives each room, a package or a module of the ground floor, a line of its table; deeper rooms may have one."""
-    cells = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    """CONTRIBUTING gives each room, a package or a module of the ground floor, a line of its table;
+    deeper rooms may have one."""
+    cells = re.findall(
+        r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
     named = [name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
-    rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")} - {"local_dp"}
-    modules = {path.relative_to(ROOT).with_suffix("").as_posix() for room in ("local_dp", "experiments") for path in (ROOT / room).glob("*.py")}
+    rooms = {
+        path.parent.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    } - {"local_dp"}
+    modules = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for room in ("local_dp", "experiments")
+        for path in (ROOT / room).glob("*.py")
+    }
     modules -= {"local_dp/__init__", "experiments/__init__"}
     assert len(named) == len(set(named))
-    assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp", "clients/web"}
+    assert (
+        {room for room in rooms if room.count("/") < 2} | modules
+        <= set(named)
+        <= rooms | modules | {"local_dp", "clients/web"}
+    )

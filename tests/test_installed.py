@@ -16,7 +16,14 @@ PATIENCE = 1200.0  # seconds for an installation, on a machine that has much els
 
 def _typed(command: str, folder: Path) -> str:
     """What a command prints that is typed into a shell. Raises AssertionError where it fails."""
-    done = subprocess.run(["/bin/sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
 
@@ -24,7 +31,12 @@ def _typed(command: str, folder: Path) -> str:
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
@@ -32,27 +44,65 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_runs_in_an_empty_environment(unpacked: Path, tmp_path: Path) -> None:
-    """A wheel made of the source distribution, in an environment with nothing else: version, and a mean in a line of Python."""
-    make = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(unpacked)]
+    """A wheel made of the source distribution, in an environment with nothing else: version, and a
+    mean in a line of Python."""
+    make = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        str(unpacked),
+    ]
     subprocess.run(make, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     _typed(f"{sys.executable} -m venv empty && empty/bin/pip install -q '{wheel}'", tmp_path)
-    version = _typed("empty/bin/python -c 'import local_dp; print(local_dp.__version__)'", tmp_path).strip()
+    version = _typed(
+        "empty/bin/python -c 'import local_dp; print(local_dp.__version__)'", tmp_path
+    ).strip()
     assert _typed("empty/bin/local-dp --version", tmp_path).split() == ["local-dp", version]
-    line = "import local_dp as ldp; print(ldp.mean({'age': [20, 30, 40] * 2000}, 'age', bounds=(0, 50), epsilon=4, seed=1).estimate)"
+    line = (
+        "import local_dp as ldp; print(ldp.mean({'age': [20, 30, 40] * 2000}, 'age', bounds=(0, "
+        "50), "
+        "epsilon=4, seed=1).estimate)"
+    )
     assert abs(float(_typed(f'empty/bin/python -c "{line}"', tmp_path)) - 30) < 3
 
 
 def test_a_newcomers_first_hour(unpacked: Path) -> None:
-    """The README's first commands print what stands there, those of the tests for one room; then a CSV file of one's own, asked in shell and in Python."""
-    first, test = (next(each for each in blocks(ROOT / "README.md", "sh") if word in each) for word in ("run survey", "pytest -q"))
+    """The README's first commands print what stands there, those of the tests for one room; then a
+    CSV file of one's own, asked in shell and in Python."""
+    first, test = (
+        next(each for each in blocks(ROOT / "README.md", "sh") if word in each)
+        for word in ("run survey", "pytest -q")
+    )
     printed = " ".join(_typed(first.strip(), unpacked).split())
-    assert all(" ".join(line.split()) in printed for line in blocks(ROOT / "README.md", "text")[0].splitlines())
+    assert all(
+        " ".join(line.split()) in printed
+        for line in blocks(ROOT / "README.md", "text")[0].splitlines()
+    )
     assert re.search(r"\d+ passed", _typed(f"{test.strip()} -n 0 tests/text", unpacked))
     rows = [f"{'Bern' if place % 3 else 'Basel'},{18 + place % 50}" for place in range(3000)]
     (unpacked / "own.csv").write_text("\n".join(("town,age", *rows)) + "\n")
     question = "town == 'Bern'"
-    assert question in _typed(f'.venv/bin/local-dp run survey --records own.csv --question "{question}" --epsilon 2 --seed 1', unpacked)
-    assert "Basel" in _typed(".venv/bin/local-dp run frequency --records own.csv --column town --labels 'Basel;Bern' --seed 1", unpacked)
+    assert question in _typed(
+        (
+            f'.venv/bin/local-dp run survey --records own.csv --question "{question}" --epsilon 2 '
+            "--seed 1"
+        ),
+        unpacked,
+    )
+    assert "Basel" in _typed(
+        (
+            ".venv/bin/local-dp run frequency --records own.csv --column town --labels "
+            "'Basel;Bern' "
+            "--seed 1"
+        ),
+        unpacked,
+    )
     line = "import local_dp as ldp; print(ldp.mean('own.csv', 'age', bounds=(18, 67), seed=1))"
     assert "3,000 answered" in _typed(f'.venv/bin/python -c "{line}"', unpacked)

@@ -1,4 +1,5 @@
-"""Small statements of the paper, and corrections of it, that no other test holds: each by enumeration (docs/limits.md, docs/theory/paper-map.md)."""
+"""Small statements of the paper, and corrections of it, that no other test holds: each by
+enumeration (docs/limits.md, docs/theory/paper-map.md)."""
 
 import math
 from itertools import product
@@ -22,26 +23,35 @@ from local_dp.populations.concepts import masked_parity
 
 @pytest.mark.parametrize("d", [3, 4, 6])
 def test_the_printed_query_has_mean_one_in_2d(d: int) -> None:
-    """E1: E[g_j] is r_j / (2d), not 1 / 2^d, and E2: the signed query's mean is (-1)^(r_j) / (2d), so both tell r_j within 1/(2d) on the +-1 scale."""
+    """E1: E[g_j] is r_j / (2d), not 1 / 2^d, and E2: the signed query's mean is (-1)^(r_j) / (2d),
+    so both tell r_j within 1/(2d) on the +-1 scale."""
     concepts = masked_parity(d)
     i, b = concepts.points.whole("i"), concepts.points.whole("b")
     for r, a, j in product(range(1 << d), (0, 1), range(d)):
         y = concepts.row(2 * r + a)
         printed = float(((i == j) & (b == 1) & (y == -1)).mean())
-        signed = float(np.where((i == j) & (b == 1), y, character(1, concepts.points.words("x"))).mean())
+        signed = float(
+            np.where((i == j) & (b == 1), y, character(1, concepts.points.words("x"))).mean()
+        )
         assert printed == pytest.approx((r >> j & 1) / (2 * d))
-        assert signed == pytest.approx(MaskedBit(d, j).mean(r, a)) == pytest.approx((1 - 2 * (r >> j & 1)) / (2 * d))
+        assert (
+            signed
+            == pytest.approx(MaskedBit(d, j).mean(r, a))
+            == pytest.approx((1 - 2 * (r >> j & 1)) / (2 * d))
+        )
 
 
 @pytest.mark.parametrize("d", [3, 5, 6])
 def test_d_need_not_be_a_power_of_two(d: int) -> None:
-    """E3: with i uniform on 0..d-1 the two rounds of Section 5.1 learn the concepts exactly for d = 3, 5, 6, also from a hostile oracle."""
+    """E3: with i uniform on 0..d-1 the two rounds of Section 5.1 learn the concepts exactly for d =
+    3, 5, 6, also from a hostile oracle."""
     for r, a in product(range(0, 1 << d, 1 if d == 3 else 5), (0, 1)):
         assert run(two_round_learner(d), MidpointOracle(d, r, a)) == Concept(d, r, a)
 
 
 def test_a_function_can_be_near_two_characters_at_once() -> None:
-    """E4, step 2: a Boolean function has correlation 1/2 with two orthogonal characters, a real one 1/sqrt 2; with all 2^d of them it is 2^(-d/2)."""
+    """E4, step 2: a Boolean function has correlation 1/2 with two orthogonal characters, a real one
+    1/sqrt 2; with all 2^d of them it is 2^(-d/2)."""
     d = 4
     x = np.arange(1 << d, dtype=np.uint64)
     first, second = character(1, x).astype(float), character(2, x).astype(float)
@@ -49,26 +59,40 @@ def test_a_function_can_be_near_two_characters_at_once() -> None:
     assert [float((boolean * each).mean()) for each in (first, second)] == [0.5, 0.5]
     real = (first + second) / math.sqrt(2)
     assert float((real**2).mean()) == pytest.approx(1)
-    assert [float((real * each).mean()) for each in (first, second)] == pytest.approx([math.sqrt(0.5)] * 2)
+    assert [float((real * each).mean()) for each in (first, second)] == pytest.approx(
+        [math.sqrt(0.5)] * 2
+    )
     bent = MaskedCoset(d, d).function(x)
     assert {abs(float((bent * character(r, x)).mean())) for r in range(1 << d)} == {2 ** (-d / 2)}
 
 
 @pytest.mark.parametrize("d", [4, 8])
 def test_a_hypothesis_can_be_near_two_concepts(d: int) -> None:
-    """E4, step 3: where r and r' differ in one bit, one hypothesis has correlation 3/4 - 1/(2d) with both, above 1/2; c_{r,0} and c_{r,1} allow no such one."""
+    """E4, step 3: where r and r' differ in one bit, one hypothesis has correlation 3/4 - 1/(2d)
+    with both, above 1/2; c_{r,0} and c_{r,1} allow no such one."""
     concepts = masked_parity(d)
-    one, other, opposite = concepts.row(0).astype(int), concepts.row(2).astype(int), concepts.row(1).astype(int)
-    hypothesis = np.where(np.cumsum(one != other) % 2 == 0, one, other)  # where the two differ, one's label and the other's in turn
+    one, other, opposite = (
+        concepts.row(0).astype(int),
+        concepts.row(2).astype(int),
+        concepts.row(1).astype(int),
+    )
+    hypothesis = np.where(
+        np.cumsum(one != other) % 2 == 0, one, other
+    )  # where the two differ, one's label and the other's in turn
     both = [float((hypothesis * each).mean()) for each in (one, other)]
     assert both == pytest.approx([0.75 - 1 / (2 * d)] * 2)
-    assert d < 8 or min(both) > 0.5 + 2 ** (-2 * d / 3)  # the advantage that the printed theorem asks for
-    assert float(np.abs(one + opposite).mean()) == 1  # so correlations of any hypothesis with these two add up to 1 at most
+    assert d < 8 or min(both) > 0.5 + 2 ** (
+        -2 * d / 3
+    )  # the advantage that the printed theorem asks for
+    assert (
+        float(np.abs(one + opposite).mean()) == 1
+    )  # so correlations of any hypothesis with these two add up to 1 at most
 
 
 @pytest.mark.parametrize("d", [4, 5])
 def test_error_a_quarter_needs_no_interaction(d: int) -> None:
-    """E6: d queries that are fixed beforehand reach error exactly 1/4 on every concept, whatever a legal oracle hides."""
+    """E6: d queries that are fixed beforehand reach error exactly 1/4 on every concept, whatever a
+    legal oracle hides."""
     concepts = masked_parity(d)
     x, b = concepts.points.words("x"), concepts.points.whole("b")
     queries = tuple(StatisticalQuery(MaskedBit(d, j), 0.9 / (2 * d)) for j in range(d))
@@ -85,7 +109,9 @@ def test_error_a_quarter_needs_no_interaction(d: int) -> None:
 
 def solutions(rows: tuple[int, ...], sides: tuple[int, ...], d: int) -> dict[int, float]:
     """The law of a uniform solution of <row, r> = side; nothing where there is none."""
-    system = gf2.solve(np.array(rows, dtype=np.uint64).reshape(-1, 1), np.array(sides, dtype=np.uint8), d)
+    system = gf2.solve(
+        np.array(rows, dtype=np.uint64).reshape(-1, 1), np.array(sides, dtype=np.uint8), d
+    )
     if system is None:
         return {}
     picked = {int(system.pick(np.array([coins], dtype=np.uint64))[0]) for coins in range(1 << d)}
@@ -94,38 +120,50 @@ def solutions(rows: tuple[int, ...], sides: tuple[int, ...], d: int) -> dict[int
 
 
 def growths(d: int, equations: int) -> set[float]:
-    """Pr[h | T and one more example] / Pr[h | T] over all sets T of up to 2 examples, all further ones, which bring so many equations each, and all h."""
+    """Pr[h | T and one more example] / Pr[h | T] over all sets T of up to 2 examples, all further
+    ones, which bring so many equations each, and all h."""
     examples = list(product(range(1 << d), (0, 1)))
     ratios = set()
     for size in range(3):
         for kept in product(examples, repeat=size):
             before = solutions(tuple(x for x, _ in kept), tuple(y for _, y in kept), d)
             for more in product(examples, repeat=equations):
-                after = solutions(tuple(x for x, _ in (*kept, *more)), tuple(y for _, y in (*kept, *more)), d)
+                after = solutions(
+                    tuple(x for x, _ in (*kept, *more)), tuple(y for _, y in (*kept, *more)), d
+                )
                 assert after.keys() <= before.keys()  # a further equation adds no solution
                 ratios |= {after.get(h, 0.0) / share for h, share in before.items()}
     return ratios
 
 
 def test_one_more_example_at_most_doubles_a_hypothesis() -> None:
-    """Claim 3.3, on every consistent and inconsistent database of 3 examples over {0,1}^2: the factor is 0, 1 or 2. A learner whose examples bring two
-    equations each breaks it: 4."""
+    """Claim 3.3, on every consistent and inconsistent database of 3 examples over {0,1}^2: the
+    factor is 0, 1 or 2. A learner whose examples bring two equations each breaks it: 4."""
     assert growths(2, 1) == {0.0, 1.0, 2.0}
     assert max(growths(2, 2)) == 4.0
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, math.log(3), 1.5])
 def test_the_parity_bounds_have_the_proofs_constants(epsilon: float) -> None:
-    """Limits 3.3 and 4.2: the greatest (E - 1)(A - 1) / (2 A^2) is 1/C^2 up to epsilon ln 3 and not beyond; I_up is its counterpart with b = 1 beside it."""
+    """Limits 3.3 and 4.2: the greatest (E - 1)(A - 1) / (2 A^2) is 1/C^2 up to epsilon ln 3 and not
+    beyond; I_up is its counterpart with b = 1 beside it."""
     growth = math.exp(epsilon)
     high = np.linspace(1, (growth + 1) / 2, 200_001)
     information = float(((growth - 1) * (high - 1) / (2 * high**2)).max())
-    assert (information == pytest.approx(response_gain(epsilon) ** -2)) is (epsilon <= math.log(3) + 1e-12)
-    c = (-math.log1p(-1 / response_gain(epsilon)) - 1 / response_gain(epsilon)) * response_gain(epsilon) ** 2
+    assert (information == pytest.approx(response_gain(epsilon) ** -2)) is (
+        epsilon <= math.log(3) + 1e-12
+    )
+    c = (-math.log1p(-1 / response_gain(epsilon)) - 1 / response_gain(epsilon)) * response_gain(
+        epsilon
+    ) ** 2
     assert parity_interactive_bound(8, epsilon, 0.9) == pytest.approx(
-        (math.log(2**-8 / 0.9) / 2**8 + (1 - 2**-8) * math.log((1 - 2**-8) / 0.1)) * 2**8 / (c * information)
+        (math.log(2**-8 / 0.9) / 2**8 + (1 - 2**-8) * math.log((1 - 2**-8) / 0.1))
+        * 2**8
+        / (c * information)
     )
     masked = float(((growth - 1) * (high - 1) / (high * (high + 1))).max())
     apart = (growth - 1) / (growth + 3)
     hellinger = masked * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
-    assert masked_parity_one_round_bound(8, epsilon, 0.9) == pytest.approx(2**8 * math.log(1 / (1 - 0.8**2)) / (-2 * math.log1p(-hellinger)))
+    assert masked_parity_one_round_bound(8, epsilon, 0.9) == pytest.approx(
+        2**8 * math.log(1 / (1 - 0.8**2)) / (-2 * math.log1p(-hellinger))
+    )

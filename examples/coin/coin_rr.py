@@ -9,7 +9,8 @@ from local_dp.randomizers.table import Law, TableChannel
 
 @dataclass(frozen=True)
 class CoinRR(TableChannel):
-    """Answers truthfully with some probability, and otherwise what a fair coin says: Warner's survey as it is explained in class."""
+    """Answers truthfully with some probability, and otherwise what a fair coin says: Warner's
+    survey as it is explained in class."""
 
     name: ClassVar[str] = "coin-rr"
     source: ClassVar[str] = "Warner 1965"

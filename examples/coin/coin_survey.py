@@ -1,4 +1,5 @@
-"""A query and a protocol of one's own: how many numbers of a column are whole multiples of something, asked with a coin."""
+"""A query and a protocol of one's own: how many numbers of a column are whole multiples of
+something, asked with a coin."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -11,7 +12,13 @@ from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_built, check_share, check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    MeanProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query
 from local_dp.records import Records
@@ -39,16 +46,22 @@ class Multiple(Query):
 
 @dataclass(frozen=True)
 class CoinMultiples(MeanProtocol):
-    """Estimates the share of whole numbers in `column` that are multiples of `of`, by coin randomized response; without a table, of dice.
+    """Estimates the share of whole numbers in `column` that are multiples of `of`, by coin
+    randomized response; without a table, of dice.
 
-    Privacy: every report is epsilon-locally private. `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client.
+    Privacy: every report is epsilon-locally private. `tolerance` sets the default number of
+    clients: within it with probability 95 %. Cost: one bit a client.
     """
 
     name: ClassVar[str] = "coin-multiples"
     source: ClassVar[str] = "Warner 1965"
     column: str = parameter("die", "the column of whole numbers", of_table=True)
     of: int = parameter(3, "multiples of this are counted")
-    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share")
+    tolerance: float = parameter(
+        0.05,
+        "the default number of clients is for an error of at most this, with probability 95 %",
+        unit="share",
+    )
 
     def __post_init__(self) -> None:
         check_share("tolerance", self.tolerance)

@@ -1,4 +1,5 @@
-"""Bare client processes, the reference of ours: they join a broker by aiomqtt, publish one word, and later answer one question."""
+"""Bare client processes, the reference of ours: they join a broker by aiomqtt, publish one word,
+and later answer one question."""
 
 import asyncio
 import json
@@ -26,7 +27,8 @@ _PATIENCE = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Fleet:
-    """Client processes: seconds from their start until all are ready, seconds of one round, and the MiB of the largest (PSS)."""
+    """Client processes: seconds from their start until all are ready, seconds of one round, and the
+    MiB of the largest (PSS)."""
 
     ready: float
     round: float
@@ -42,16 +44,31 @@ def proportional_size(pid: int) -> float:
 def bare_clients(count: int, broker: str) -> Fleet:
     """Starts, measures and ends them. Raises BusError if one cannot join."""
     started = time.perf_counter()
-    done = subprocess.run([*python("local_dp.experiments.bench.bare_clients", str(count), broker)], stdout=subprocess.PIPE, env=environment(), check=False)
+    done = subprocess.run(
+        [*python("local_dp.experiments.bench.bare_clients", str(count), broker)],
+        stdout=subprocess.PIPE,
+        env=environment(),
+        check=False,
+    )
     if done.returncode:
-        raise BusError(f"of {count} processes of aiomqtt alone some could not join the broker; their output is above")
+        raise BusError(
+            f"of {count} processes of aiomqtt alone some could not join the broker; their "
+            "output "
+            "is above"
+        )
     ready, seconds, memory = json.loads(done.stdout)
     return Fleet(ready - started, seconds, memory)
 
 
 def _joined(broker: Address, name: str) -> aiomqtt.Client:
     login = {"username": broker.user, "password": broker.password, "transport": broker.transport}
-    return aiomqtt.Client(broker.host, broker.port, identifier=f"bare-{name}", timeout=_PATIENCE, **login)  # type: ignore[arg-type]
+    return aiomqtt.Client(
+        broker.host,
+        broker.port,
+        identifier=f"bare-{name}",
+        timeout=_PATIENCE,
+        **login,  # type: ignore[arg-type]
+    )
 
 
 async def _client(index: int, broker: Address, line: socket.socket) -> None:
@@ -76,7 +93,8 @@ async def _round(count: int, broker: Address) -> float:
 
 
 def main() -> None:
-    """Forks `count` clients (first argument) of a broker (second). Prints the clock when all were ready, the seconds of a round, and the largest size."""
+    """Forks `count` clients (first argument) of a broker (second). Prints the clock when all were
+    ready, the seconds of a round, and the largest size."""
     count, broker = int(sys.argv[1]), Address.parse(sys.argv[2])
     allow_open_files(0)
     ours, theirs = socket.socketpair()
@@ -96,15 +114,23 @@ def main() -> None:
         while said < count and (more := ours.recv(count)):
             said += len(more)
         if said < count:
-            sys.exit(f"{count - said} of {count} could not join")  # a question would wait for them forever
+            sys.exit(
+                f"{count - said} of {count} could not join"
+            )  # a question would wait for them forever
         ready = time.perf_counter()
-        print(json.dumps([ready, asyncio.run(_round(count, broker)), max(map(proportional_size, pids))]))
+        print(
+            json.dumps(
+                [ready, asyncio.run(_round(count, broker)), max(map(proportional_size, pids))]
+            )
+        )
     finally:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for pid in pids:
-            os.waitpid(pid, 0)  # freeing their memory takes seconds, which would slow the next measurement
+            os.waitpid(
+                pid, 0
+            )  # freeing their memory takes seconds, which would slow the next measurement
 
 
 if __name__ == "__main__":

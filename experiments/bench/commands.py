@@ -19,7 +19,8 @@ import json, os, subprocess, sys, time
 started = time.perf_counter()
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 _, status, usage = os.wait4(child.pid, 0)
-print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+seconds, code = time.perf_counter() - started, os.waitstatus_to_exitcode(status)
+print(json.dumps([seconds, usage.ru_maxrss / 1024, code]))
 """  # by a small process: the peak memory of a child is no less than its parent's at its start
 
 
@@ -33,10 +34,16 @@ def fastest(arguments: list[str]) -> tuple[float, float]:
 
 def _command(arguments: list[str]) -> tuple[float, float]:
     """Seconds from Enter to the end, and the peak resident memory in MiB."""
-    output = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", _TIMED, sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
     seconds, mebibytes, code = json.loads(output)
     if code:
-        raise BusError(f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why")
+        raise BusError(
+            f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why"
+        )
     return seconds, mebibytes
 
 
@@ -66,12 +73,17 @@ print(time.perf_counter() - started)
 
 @contextmanager
 def table_of(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
-    """A folder of files with so many rows of 10 columns, whole numbers, fractions and texts: one part of a million rows under many names."""
+    """A folder of files with so many rows of 10 columns, whole numbers, fractions and texts: one
+    part of a million rows under many names."""
     import polars
 
     generator, many = np.random.default_rng(0), min(rows, 10**6)
-    numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {f"y{place}": generator.random(many).round(3) for place in range(3)}
-    texts = {f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)}
+    numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {
+        f"y{place}": generator.random(many).round(3) for place in range(3)
+    }
+    texts = {
+        f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)
+    }
     with tempfile.TemporaryDirectory(prefix="ldp-table-") as folder:
         first, frame = Path(folder) / f"0000{suffix}", polars.DataFrame(numbers | texts)
         (frame.write_csv if suffix == ".csv" else frame.write_parquet)(first)
@@ -81,9 +93,18 @@ def table_of(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
 
 
 def asked_of(folder: Path) -> tuple[float, float]:
-    return fastest([*RUN, "survey", "--question", "x0 > 49", "--records", str(folder), "--seed", "1"])
+    return fastest(
+        [*RUN, "survey", "--question", "x0 > 49", "--records", str(folder), "--seed", "1"]
+    )
 
 
 def bare_of(folder: Path) -> float:
     """Seconds of the fastest of some runs."""
-    return min(float(subprocess.run([sys.executable, "-c", BARE, folder], stdout=subprocess.PIPE, check=True).stdout) for _ in range(3))
+    return min(
+        float(
+            subprocess.run(
+                [sys.executable, "-c", BARE, folder], stdout=subprocess.PIPE, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    )

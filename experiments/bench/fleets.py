@@ -1,4 +1,5 @@
-"""Real client processes beside bare ones, and rounds of client processes and of hosts with stores beside rounds without."""
+"""Real client processes beside bare ones, and rounds of client processes and of hosts with stores
+beside rounds without."""
 
 import asyncio
 import os
@@ -31,7 +32,8 @@ _TURNS, _ROUNDS, _EPSILON = 3, 6, 6.0
 
 @contextmanager
 def local_broker() -> Iterator[str]:
-    """A Mosquitto of this machine on a free port of the loopback interface; where there is none, the embedded broker."""
+    """A Mosquitto of this machine on a free port of the loopback interface; where there is none,
+    the embedded broker."""
     if shutil.which("mosquitto") is None:
         yield EMBEDDED
         return
@@ -40,7 +42,9 @@ def local_broker() -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as settings:
         settings.write(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
         settings.flush()
-        with subprocess.Popen(["mosquitto", "-c", settings.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as broker:
+        with subprocess.Popen(
+            ["mosquitto", "-c", settings.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as broker:
             try:
                 yield f"mqtt://127.0.0.1:{port}"
             finally:
@@ -48,7 +52,8 @@ def local_broker() -> Iterator[str]:
 
 
 def beside_bare(count: int, broker: str) -> tuple[Fleet, Fleet]:
-    """A survey over client processes, and bare ones that only join the broker, alternately: the shortest times of each, and the most memory."""
+    """A survey over client processes, and bare ones that only join the broker, alternately: the
+    shortest times of each, and the most memory."""
     turns = [(_fleet(count, broker), asyncio.run(_bare(count, broker))) for _ in range(_TURNS)]
     ours, bare = map(_best, zip(*turns, strict=True))
     return ours, bare
@@ -63,7 +68,15 @@ def _settings(clients: int, epsilon: float, tier: Tier, broker: str) -> Settings
     """A survey over clients that all answer."""
     protocol, everybody = Survey(), Terms(deadline=120.0, quorum=1.0)
     population = protocol.synthetic(clients, 0)
-    return Settings(protocol, population, epsilon, randomness=Randomness(0, False), tier=tier, broker=broker, terms=everybody)
+    return Settings(
+        protocol,
+        population,
+        epsilon,
+        randomness=Randomness(0, False),
+        tier=tier,
+        broker=broker,
+        terms=everybody,
+    )
 
 
 def _fleet(count: int, broker: str) -> Fleet:
@@ -79,7 +92,9 @@ def _fleet(count: int, broker: str) -> Fleet:
 
     started = time.perf_counter()
     seconds = execute(_settings(count, 1.0, "processes", broker), look).seconds[0]
-    return Fleet(looks[0] - started, seconds, max(sizes))  # the round has just begun at the first look
+    return Fleet(
+        looks[0] - started, seconds, max(sizes)
+    )  # the round has just begun at the first look
 
 
 async def _bare(count: int, broker: str) -> Fleet:
@@ -96,7 +111,11 @@ async def _bare(count: int, broker: str) -> Fleet:
 
 def _member_sizes() -> list[float]:
     """The proportional set size of each client process, in MiB: our children's children."""
-    return [proportional_size(member) for helper in _children(os.getpid()) for member in _children(helper)]
+    return [
+        proportional_size(member)
+        for helper in _children(os.getpid())
+        for member in _children(helper)
+    ]
 
 
 def _children(pid: int) -> list[int]:
@@ -105,7 +124,13 @@ def _children(pid: int) -> list[int]:
 
 def with_stores(clients: int, tier: Tier, broker: str) -> tuple[float, str, float]:
     """The median round with stores, its unit, and the median round without."""
-    pairs = [(_seconds(clients, tier, broker, stores=False), _seconds(clients, tier, broker, stores=True)) for _ in range(_TURNS)]
+    pairs = [
+        (
+            _seconds(clients, tier, broker, stores=False),
+            _seconds(clients, tier, broker, stores=True),
+        )
+        for _ in range(_TURNS)
+    ]
     return median(pair[1] for pair in pairs), "s", median(pair[0] for pair in pairs)
 
 
@@ -121,4 +146,6 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
 
     settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))
     with tempfile.TemporaryDirectory(prefix="ldp-stores-") if stores else nullcontext("") as folder:
-        return median(asyncio.run(over_bus(replace(settings, stores=folder), lambda progress: None)).seconds)
+        return median(
+            asyncio.run(over_bus(replace(settings, stores=folder), lambda progress: None)).seconds
+        )

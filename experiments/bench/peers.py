@@ -1,4 +1,5 @@
-"""`local-dp bench --peers`: the same work by this library and by every installed peer, in one run."""
+"""`local-dp bench --peers`: the same work by this library and by every installed peer, in one
+run."""
 
 import math
 import time
@@ -20,7 +21,16 @@ from local_dp.errors import InputError
 from local_dp.experiments.bench.cases import end_work
 from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, Variance, installed, peers, prelude, variances
+from local_dp.experiments.peers.oracles import (
+    LIBRARIES,
+    Peer,
+    Task,
+    Variance,
+    installed,
+    peers,
+    prelude,
+    variances,
+)
 from local_dp.experiments.peers.privacy import Claim, claims
 from local_dp.noise import KeyedNoise
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -29,7 +39,10 @@ from local_dp.text.screen import SCREEN
 
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for
-ROWS, CELLS = 1_000_000, 10  # of the histogram: rows, and binary columns of which it counts the 2^10 cells
+ROWS, CELLS = (
+    1_000_000,
+    10,
+)  # of the histogram: rows, and binary columns of which it counts the 2^10 cells
 ASKED = (
     ("binary-rr", "grr", 2),
     ("grr", "grr", 1024),
@@ -62,10 +75,16 @@ class Row:
 
 
 def peer_rows(figure: Path | None = None) -> list[Row]:
-    """Reports a second of clients and of servers at epsilon 1, noise and a histogram, also as a figure. Raises InputError without any peer."""
+    """Reports a second of clients and of servers at epsilon 1, noise and a histogram, also as a
+    figure. Raises InputError without any peer."""
     if not any(map(installed, LIBRARIES)):
         raise InputError("no peer is installed; pip install 'local-dp[peers]'")
-    rows = [*(row for case in ASKED for row in _both_ends(*case)), _one_bit(), _noise(), _histogram()]
+    rows = [
+        *(row for case in ASKED for row in _both_ends(*case)),
+        _one_bit(),
+        _noise(),
+        _histogram(),
+    ]
     if figure is not None:
         save(speed_figure(rows), figure)
     return rows
@@ -74,11 +93,23 @@ def peer_rows(figure: Path | None = None) -> list[Row]:
 def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
     what = f"{ours}, k = {k}"
     SCREEN.working(f"measuring {what}, beside its peers")
-    sent, added = end_work(RANDOMIZERS.build(ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}))
+    sent, added = end_work(
+        RANDOMIZERS.build(
+            ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}
+        )
+    )
     measured = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
     return [
-        Row(f"{what}: clients", _batches(*sent), {library: ends[0] for library, ends in measured.items()}),
-        Row(f"{what}: server", _batches(*added), {library: ends[1] for library, ends in measured.items() if library != "opendp"}),  # it has no estimator
+        Row(
+            f"{what}: clients",
+            _batches(*sent),
+            {library: ends[0] for library, ends in measured.items()},
+        ),
+        Row(
+            f"{what}: server",
+            _batches(*added),
+            {library: ends[1] for library, ends in measured.items() if library != "opendp"},
+        ),  # it has no estimator
     ]
 
 
@@ -86,7 +117,9 @@ def _ends(peer: Peer, k: int) -> tuple[float, float]:
     """The speeds of a peer's client, and of its server, which adds up and estimates."""
     peer.respond(np.zeros(2, dtype=np.int64))  # compiles before the clock starts
     reports = peer.respond(np.arange(1024) % k)
-    return _rate(lambda n: partial(peer.respond, np.arange(n) % k)), _rate(lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n]))
+    return _rate(lambda n: partial(peer.respond, np.arange(n) % k)), _rate(
+        lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n])
+    )
 
 
 def _batches(work: Callable[[], object], size: int) -> float:
@@ -103,7 +136,8 @@ def _calls(call: Callable[[], object], n: int) -> Callable[[], object]:
 
 
 def _rate(work: Callable[[int], Callable[[], object]]) -> float:
-    """Millions a second of work on n things that takes LEAST seconds of processor time: the best of three. `work` prepares before the clock starts."""
+    """Millions a second of work on n things that takes LEAST seconds of processor time: the best of
+    three. `work` prepares before the clock starts."""
     n, seconds = 1, 0.0
     while (seconds := _seconds(work(n))) < LEAST:
         n = int(n * min(16.0, 1 + 1.2 * LEAST / max(seconds, 1e-6)))
@@ -121,7 +155,14 @@ def _one_bit() -> Row:
     SCREEN.working("measuring one bit")
     theirs: dict[str, float] = {}
     if installed("opendp"):
-        theirs["opendp"] = _rate(partial(_calls, partial(prelude().m.make_randomized_response_bool(math.exp(1) / (1 + math.exp(1))), True)))
+        theirs["opendp"] = _rate(
+            partial(
+                _calls,
+                partial(
+                    prelude().m.make_randomized_response_bool(math.exp(1) / (1 + math.exp(1))), True
+                ),
+            )
+        )
     if installed("diffprivlib"):
         binary = import_module("diffprivlib.mechanisms").Binary(epsilon=1.0, value0="0", value1="1")
         theirs["diffprivlib"] = _rate(partial(_calls, partial(binary.randomise, "0")))
@@ -135,16 +176,23 @@ def _noise() -> Row:
     draws, theirs = Draws(KeyedNoise(0)), {}
     if installed("opendp"):
         home = prelude()
-        measurement = home.m.make_laplace(home.vector_domain(home.atom_domain(T="i32")), home.l1_distance(T="i32"), scale=1.0)
+        measurement = home.m.make_laplace(
+            home.vector_domain(home.atom_domain(T="i32")), home.l1_distance(T="i32"), scale=1.0
+        )
         theirs["opendp"] = _rate(lambda n: partial(measurement, np.zeros(n, dtype=np.int32)))
     if installed("diffprivlib"):
         geometric = import_module("diffprivlib.mechanisms").Geometric(epsilon=1.0, sensitivity=1)
         theirs["diffprivlib"] = _rate(partial(_calls, partial(geometric.randomise, 0)))
-    return Row("discrete Laplace noise", _batches(lambda: discrete_laplaces(draws, Fraction(1), ROWS), ROWS), theirs)
+    return Row(
+        "discrete Laplace noise",
+        _batches(lambda: discrete_laplaces(draws, Fraction(1), ROWS), ROWS),
+        theirs,
+    )
 
 
 def _histogram() -> Row:
-    """A curator's histogram of a million rows in 2^10 cells at epsilon 1 for a replaced row, rows counted and noise added."""
+    """A curator's histogram of a million rows in 2^10 cells at epsilon 1 for a replaced row, rows
+    counted and noise added."""
     SCREEN.working("measuring a noisy histogram")
     rows = np.random.default_rng(0).integers(0, 1 << CELLS, ROWS)
     table, draws, theirs = BinaryTable(CELLS, rows.astype(np.uint64)), Draws(KeyedNoise(0)), {}
@@ -152,12 +200,27 @@ def _histogram() -> Row:
     if installed("opendp"):
         home = prelude()
         space = home.vector_domain(home.atom_domain(T="i32")), home.symmetric_distance()
-        counted = home.t.make_count_by_categories(*space, categories=list(range(1 << CELLS)), MO=home.L1Distance["i32"], TOA="i32", null_category=False)
-        theirs["opendp"] = _batches(partial(counted >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS)
+        counted = home.t.make_count_by_categories(
+            *space,
+            categories=list(range(1 << CELLS)),
+            MO=home.L1Distance["i32"],
+            TOA="i32",
+            null_category=False,
+        )
+        theirs["opendp"] = _batches(
+            partial(counted >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS
+        )
     if installed("diffprivlib"):
         histogram = import_module("diffprivlib.tools").histogram
-        theirs["diffprivlib"] = _batches(partial(histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)), ROWS)
-    return Row(f"noisy histogram of 10^6 rows in 2^{CELLS} cells", _batches(lambda: mechanism.release(table, draws), ROWS), theirs)
+        theirs["diffprivlib"] = _batches(
+            partial(histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)),
+            ROWS,
+        )
+    return Row(
+        f"noisy histogram of 10^6 rows in 2^{CELLS} cells",
+        _batches(lambda: mechanism.release(table, draws), ROWS),
+        theirs,
+    )
 
 
 def speed_figure(rows: list[Row]) -> Figure:
@@ -167,20 +230,48 @@ def speed_figure(rows: list[Row]) -> Figure:
         places = [place for place, row in enumerate(rows) if library in row.theirs]
         if places:
             curves.append(Curve(library, places, [rows[place].theirs[library] for place in places]))
-    shorter = (row.work.replace("subset-selection", "subsets").replace("k = ", "").replace("binary-rr by their mechanism of ", "") for row in rows)
+    shorter = (
+        row.work.replace("subset-selection", "subsets")
+        .replace("k = ", "")
+        .replace("binary-rr by their mechanism of ", "")
+        for row in rows
+    )
     names = tuple(work.split(" of ")[0] for work in shorter)  # they fit under an axis
-    return Figure("peers", "The same work in one run", "", "millions a second of processor time", curves, log_y=True, x_ticks=names)
+    return Figure(
+        "peers",
+        "The same work in one run",
+        "",
+        "millions a second of processor time",
+        curves,
+        log_y=True,
+        x_ticks=names,
+    )
 
 
 def describe(rows: list[Row], width: int) -> str:
     """The speeds, the variances and the exact losses, as three tables."""
-    best = [(f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}") if row.ratio is not None else ("", "", "") for row in rows]
-    speeds = [(row.work, f"{row.ours:.3g}", *theirs) for row, theirs in zip(rows, best, strict=True)]
+    best = [
+        (f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}")
+        if row.ratio is not None
+        else ("", "", "")
+        for row in rows
+    ]
+    speeds = [
+        (row.work, f"{row.ours:.3g}", *theirs) for row, theirs in zip(rows, best, strict=True)
+    ]
     return "\n\n".join(
         [
             table(("work", "ours", "best peer", "which", "ratio"), speeds, width),
-            table(("n E||error||^2, k = 16, epsilon 1", "closed form", "ours", "peers"), [_spread(each) for each in variances()], width),
-            table(("library", "mechanism", "epsilon asked", "epsilon exact"), [_loss(claim) for claim in claims()], width),
+            table(
+                ("n E||error||^2, k = 16, epsilon 1", "closed form", "ours", "peers"),
+                [_spread(each) for each in variances()],
+                width,
+            ),
+            table(
+                ("library", "mechanism", "epsilon asked", "epsilon exact"),
+                [_loss(claim) for claim in claims()],
+                width,
+            ),
         ]
     )
 
@@ -191,7 +282,12 @@ def _spread(variance: Variance) -> tuple[str, ...]:
 
 
 def _loss(claim: Claim) -> tuple[str, ...]:
-    return f"{claim.library} {claim.version}", claim.mechanism, f"{claim.epsilon:g}", f"{claim.exact():.4g}"
+    return (
+        f"{claim.library} {claim.version}",
+        claim.mechanism,
+        f"{claim.epsilon:g}",
+        f"{claim.exact():.4g}",
+    )
 
 
 def as_data(rows: list[Row]) -> dict[str, Any]:

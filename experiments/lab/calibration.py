@@ -1,4 +1,5 @@
-"""Whether the 95 % intervals that experiments print are what they say, worked out by other means than they are: nothing here is drawn."""
+"""Whether the 95 % intervals that experiments print are what they say, worked out by other means
+than they are: nothing here is drawn."""
 
 import math
 from statistics import NormalDist
@@ -11,29 +12,52 @@ from local_dp.experiments.lab.minimal_clients import MinimalClients, minimal_cli
 
 LEVEL = 0.95
 RUNS = 300  # of a success rate
-CLIENTS, DECISIONS, SLOPE = 1000, 8, 1.1  # of a known curve: success Phi(u + SLOPE x)^DECISIONS with x = 2 (sqrt(n / CLIENTS) - 1), 90 % at CLIENTS
+CLIENTS, DECISIONS, SLOPE = (
+    1000,
+    8,
+    1.1,
+    # of a known curve: success Phi(u + SLOPE x)^DECISIONS with x = 2 (sqrt(n / CLIENTS) - 1), 90 %
+    # at CLIENTS
+)
 TARGET, TRIALS = 0.9, 4000
 _NORMAL = NormalDist()
 
 
 def intervals_check() -> Check:
-    """Whether Wilson's interval contains the truth at its stated rate, and a search on a known curve is as exact as Fisher's information allows."""
+    """Whether Wilson's interval contains the truth at its stated rate, and a search on a known
+    curve is as exact as Fisher's information allows."""
     covered = _wilson_coverage()
-    found = minimal_clients(lambda n, runs: round(runs * _share(n)), CLIENTS, target=TARGET, trials=TRIALS)  # where every sample has the expected successes
-    width, expected = found.high - found.low, 2 * _NORMAL.inv_cdf((1 + LEVEL) / 2) * _standard_error(found)
+    found = minimal_clients(
+        lambda n, runs: round(runs * _share(n)), CLIENTS, target=TARGET, trials=TRIALS
+    )  # where every sample has the expected successes
+    width, expected = (
+        found.high - found.low,
+        2 * _NORMAL.inv_cdf((1 + LEVEL) / 2) * _standard_error(found),
+    )
     return Check(
         "The 95 % intervals are what they say, of a success rate and of a least number of clients",
-        abs(covered - LEVEL) <= 0.005 and abs(found.n / CLIENTS - 1) <= 0.01 and abs(width / expected - 1) <= 0.1,
-        f"the interval of {RUNS} runs holds the true rate in {covered:.2%} of cases, over all rates; on a curve that is known to reach {TARGET:.0%} at "
-        f"{CLIENTS}, a search finds {found.n}, its interval {width / expected:.2f} times as wide as Fisher's information says",
+        abs(covered - LEVEL) <= 0.005
+        and abs(found.n / CLIENTS - 1) <= 0.01
+        and abs(width / expected - 1) <= 0.1,
+        f"the interval of {RUNS} runs holds the true rate in {covered:.2%} of cases, over all "
+        f"rates; on a curve that is known to reach {TARGET:.0%} at "
+        f"{CLIENTS}, a search finds {found.n}, its interval {width / expected:.2f} times as wide "
+        "as Fisher's information says",
     )
 
 
 def _wilson_coverage() -> float:
-    """Pr[the rate lies in the interval of its RUNS runs], exact, the mean over the rates 0.005, 0.015, ..., 0.995."""
+    """Pr[the rate lies in the interval of its RUNS runs], exact, the mean over the rates 0.005,
+    0.015, ..., 0.995."""
     rates, counts = (np.arange(100) + 0.5) / 100, np.arange(RUNS + 1)
-    ways = np.array([math.lgamma(RUNS + 1) - math.lgamma(k + 1) - math.lgamma(RUNS - k + 1) for k in counts])
-    law = np.exp(ways[:, None] + counts[:, None] * np.log(rates) + (RUNS - counts[:, None]) * np.log1p(-rates))
+    ways = np.array(
+        [math.lgamma(RUNS + 1) - math.lgamma(k + 1) - math.lgamma(RUNS - k + 1) for k in counts]
+    )
+    law = np.exp(
+        ways[:, None]
+        + counts[:, None] * np.log(rates)
+        + (RUNS - counts[:, None]) * np.log1p(-rates)
+    )
     low, high = np.array([wilson(int(k), RUNS) for k in counts]).T
     return float((law * ((low[:, None] <= rates) & (rates <= high[:, None]))).sum() / len(rates))
 
@@ -45,11 +69,16 @@ def _share(n: int) -> float:
 
 
 def _standard_error(found: MinimalClients) -> float:
-    """That of n, from the information that the three decisive samples hold of the curve's level and slope."""
+    """That of n, from the information that the three decisive samples hold of the curve's level and
+    slope."""
     information = np.zeros((2, 2))
     for point in found.points[-3:]:
         place, share = 2 * (math.sqrt(point.n / CLIENTS) - 1), _share(point.n)
         level = _NORMAL.inv_cdf(share ** (1 / DECISIONS))
-        rise = (_NORMAL.cdf(level + 1e-4) ** DECISIONS - _NORMAL.cdf(level - 1e-4) ** DECISIONS) / 2e-4
-        information += point.trials * rise**2 / (share * (1 - share)) * np.outer((1, place), (1, place))
+        rise = (
+            _NORMAL.cdf(level + 1e-4) ** DECISIONS - _NORMAL.cdf(level - 1e-4) ** DECISIONS
+        ) / 2e-4
+        information += (
+            point.trials * rise**2 / (share * (1 - share)) * np.outer((1, place), (1, place))
+        )
     return CLIENTS / SLOPE * math.sqrt(np.linalg.inv(information)[0, 0])

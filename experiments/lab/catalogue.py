@@ -15,10 +15,24 @@ _FOLDERS = ("local", "frontier", "curator", "attacks")  # in the order of the re
 
 
 def _modules() -> dict[str, str]:
-    """Module by name: a claim is a file of a chapter's folder, or the file "claim" in a folder of its own."""
-    files = [file for folder in _FOLDERS for file in sorted((*(_FOLDER / folder).glob("[a-z]*.py"), *(_FOLDER / folder).glob("*/claim.py")), key=_stem)]
-    places = {_stem(file): ".".join((_PACKAGE, *file.relative_to(_FOLDER).with_suffix("").parts)) for file in files}
-    return {re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-"): place for stem, place in places.items()}
+    """Module by name: a claim is a file of a chapter's folder, or the file "claim" in a folder of
+    its own."""
+    files = [
+        file
+        for folder in _FOLDERS
+        for file in sorted(
+            (*(_FOLDER / folder).glob("[a-z]*.py"), *(_FOLDER / folder).glob("*/claim.py")),
+            key=_stem,
+        )
+    ]
+    places = {
+        _stem(file): ".".join((_PACKAGE, *file.relative_to(_FOLDER).with_suffix("").parts))
+        for file in files
+    }
+    return {
+        re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-"): place
+        for stem, place in places.items()
+    }
 
 
 def _stem(file: Path) -> str:

@@ -1,4 +1,5 @@
-"""A draw from a law beside the thing itself: one small point run client by client, every record through its query and its randomizer."""
+"""A draw from a law beside the thing itself: one small point run client by client, every record
+through its query and its randomizer."""
 
 import math
 from collections.abc import Callable
@@ -31,11 +32,22 @@ class CrossCheck:
     clients: int
     users: tuple[int, int]  # (successes, runs) client by client
     law: tuple[int, int]  # the same, drawn from the law
-    asked: tuple[tuple[int, int], ...] = ()  # (how many, one past the last) of every run: the budget sees to it that nobody is asked twice
+    asked: tuple[
+        tuple[int, int], ...
+        # (how many, one past the last) of every run: the budget sees to it that nobody is asked
+        # twice
+    ] = ()
     everybody: bool = True
-    made: tuple[int, int] = (0, 0)  # reports that a client made and the server digested, of those requested; a tally drawn from its law has no digest
+    made: tuple[int, int] = (
+        0,
+        0,
+        # reports that a client made and the server digested, of those requested; a tally drawn from
+        # its law has no digest
+    )
     loss: float = 0.0  # the largest exact one of its randomizers
-    charged: bool = True  # whether no randomizer loses more than is charged, decided in whole numbers
+    charged: bool = (
+        True  # whether no randomizer loses more than is charged, decided in whole numbers
+    )
     epsilon: float = math.inf
 
 
@@ -51,7 +63,8 @@ Crossing: TypeAlias = CrossCheck | Refusal
 
 @dataclass(frozen=True)
 class Trial:
-    """One small point of an experiment: a protocol, the people it asks and what counts as success."""
+    """One small point of an experiment: a protocol, the people it asks and what counts as
+    success."""
 
     algorithm: Algorithm[LocalQuery, Tally, Any]
     population: Callable[[int], Population]  # the clients of the run with this seed
@@ -67,14 +80,23 @@ def exact_trial(protocol: LocalProtocol[Any], epsilon: float, clients: int) -> T
     def exact(result: Any, population: Population) -> bool:
         return protocol.true_error(result, population) == 0
 
-    return Trial(protocol.algorithm(epsilon, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, epsilon)
+    return Trial(
+        protocol.algorithm(epsilon, clients),
+        lambda drawn: protocol.synthetic(clients, drawn),
+        exact,
+        clients,
+        epsilon,
+    )
 
 
-def cross_check(make: Callable[[], Trial], seed: int, *, users: int = 400, laws: int = 1600) -> Crossing:
-    """How often the trial succeeds client by client (`users` runs) and drawn from its law (`laws` runs).
+def cross_check(
+    make: Callable[[], Trial], seed: int, *, users: int = 400, laws: int = 1600
+) -> Crossing:
+    """How often the trial succeeds client by client (`users` runs) and drawn from its law (`laws`
+    runs).
 
-    A protocol that a client or the library refuses, when it is made or when it runs, gives a Refusal: a check that is not shown.
-    Cost: users * clients reports.
+    A protocol that a client or the library refuses, when it is made or when it runs, gives a
+    Refusal: a check that is not shown. Cost: users * clients reports.
     """
     try:
         return _measured(make(), seed, users, laws)
@@ -89,7 +111,9 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
     for kind, runs in (("users", users), ("law", laws)):
         for drawn in generator.integers(1 << 62, size=runs).tolist():
             population = trial.population(drawn)
-            oracle: AggregateOracle | PopulationOracle = AggregateOracle(population, generator, trial.epsilon)
+            oracle: AggregateOracle | PopulationOracle = AggregateOracle(
+                population, generator, trial.epsilon
+            )
             if kind == "users":
                 oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, trial.epsilon)
             queries: list[LocalQuery] = []
@@ -98,8 +122,14 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
             clients = sum(len(query.cohort) for query in queries)
             asked.add((clients, max(query.cohort.stop for query in queries)))
             if kind == "users":
-                made = [made[0] + sum(summary.n for summary in oracle.rounds if summary.digest), made[1] + clients]
-            losses |= {randomizer: exact_ratio(randomizer) for randomizer in {query.randomizer for query in queries} - losses.keys()}
+                made = [
+                    made[0] + sum(summary.n for summary in oracle.rounds if summary.digest),
+                    made[1] + clients,
+                ]
+            losses |= {
+                randomizer: exact_ratio(randomizer)
+                for randomizer in {query.randomizer for query in queries} - losses.keys()
+            }
     return CrossCheck(
         clients=trial.clients,
         users=(successes["users"], users),
@@ -113,23 +143,36 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
     )
 
 
-def cross_check_shown(what: str, crossing: Crossing, least: float = 0.0, way: str = "client by client") -> Check:
-    """Whether both ways succeed alike and at least with probability `least`, ask the right clients, and lose no more than epsilon.
+def cross_check_shown(
+    what: str, crossing: Crossing, least: float = 0.0, way: str = "client by client"
+) -> Check:
+    """Whether both ways succeed alike and at least with probability `least`, ask the right clients,
+    and lose no more than epsilon.
 
     `what` names protocol and point.
     """
-    statement = f"{what}: {way} it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
+    statement = f"{what}: {way} it succeeds as often as drawn from its law" + (
+        f", not below {least:.0%}" if least else ""
+    )
     if isinstance(crossing, Refusal):
         return Check(statement, False, f"refused: {crossing.refused}")
     users, law = Rate(*crossing.users), Rate(*crossing.law)
     same, difference = alike(users, law, ALPHA / 2)
-    counted = all(last <= crossing.clients and (asked == crossing.clients or not crossing.everybody) for asked, last in crossing.asked)
+    counted = all(
+        last <= crossing.clients and (asked == crossing.clients or not crossing.everybody)
+        for asked, last in crossing.asked
+    )
     made, owed = crossing.made
     private = crossing.loss <= float(crossing.epsilon) * (1 + 1e-12) and crossing.charged
     evidence = f"{crossing.clients:,} clients: {users} runs {way}, {law} from the law"
     if crossing.asked:
-        fewest, most = min(asked for asked, _ in crossing.asked), max(asked for asked, _ in crossing.asked)
-        evidence += f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {crossing.clients:,}"
+        fewest, most = (
+            min(asked for asked, _ in crossing.asked),
+            max(asked for asked, _ in crossing.asked),
+        )
+        evidence += (
+            f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {crossing.clients:,}"
+        )
     if made < owed:
         evidence += f"; {made:,} of {owed:,} reports made by a client"
     if crossing.loss:

@@ -1,4 +1,5 @@
-"""Curves from rows of a table, means with their intervals, and their comparison: parts of a finding that several claims make."""
+"""Curves from rows of a table, means with their intervals, and their comparison: parts of a finding
+that several claims make."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,8 @@ class Deltas:
 
 
 def curves(rows: Iterable[tuple[Any, ...]], *, grouped: bool = False) -> list[Curve]:
-    """A measured curve for each label: rows of (label, x, y) or, with an interval, (label, x, y, low, high)."""
+    """A measured curve for each label: rows of (label, x, y) or, with an interval, (label, x, y,
+    low, high)."""
     points: dict[str, list[tuple[float, ...]]] = {}
     for label, *point in rows:
         points.setdefault(label, []).append(tuple(point))
@@ -31,16 +33,21 @@ def curves(rows: Iterable[tuple[Any, ...]], *, grouped: bool = False) -> list[Cu
 
 
 def first_wrong(statement: str, cases: Iterable[tuple[bool, str]], total: str) -> Check:
-    """Whether each of many cases is true, and there is one; the evidence is the total, or the first three cases that are not true."""
+    """Whether each of many cases is true, and there is one; the evidence is the total, or the first
+    three cases that are not true."""
     cases = list(cases)
     wrong = [text for true, text in cases if not true]
     return Check(statement, bool(cases) and not wrong, "; ".join(wrong[:3]) or total)
 
 
 def crossing(pure: Mapping[int, float], other: Mapping[int, float]) -> float:
-    """The least number of bits at which `pure` takes more than `other`, on lines between the measured sizes; infinite if there is none."""
+    """The least number of bits at which `pure` takes more than `other`, on lines between the
+    measured sizes; infinite if there is none."""
     if not pure or not other:
         return math.inf
     sizes = np.arange(max(min(pure), min(other)), min(max(pure), max(other)) + 1)
-    first, second = (np.interp(sizes, sorted(numbers), [numbers[bits] for bits in sorted(numbers)]) for numbers in (pure, other))
+    first, second = (
+        np.interp(sizes, sorted(numbers), [numbers[bits] for bits in sorted(numbers)])
+        for numbers in (pure, other)
+    )
     return next((float(bits) for bits in sizes[first > second]), math.inf)

@@ -1,4 +1,5 @@
-"""Confidence intervals that experiments state, 95 % by default: of success rates, errors, ratios, slopes and quantiles."""
+"""Confidence intervals that experiments state, 95 % by default: of success rates, errors, ratios,
+slopes and quantiles."""
 
 import math
 from collections.abc import Sequence
@@ -31,12 +32,14 @@ def about(value: float, error: float, z: float = Z95) -> tuple[float, float]:
 
 
 def about_log(value: float, error: float, z: float = Z95) -> tuple[float, float]:
-    """The normal interval of a positive value whose logarithm has this standard error: (low, high)."""
+    """The normal interval of a positive value whose logarithm has this standard error: (low,
+    high)."""
     return value * math.exp(-z * error), value * math.exp(z * error)
 
 
 def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:
-    """The weighted least-squares slope of y, with these standard errors, on x; and its standard error."""
+    """The weighted least-squares slope of y, with these standard errors, on x; and its standard
+    error."""
     weights = 1 / errors**2
     centred = x - float(weights @ x) / weights.sum()
     scale = float(weights @ centred**2)
@@ -44,7 +47,8 @@ def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:
 
 
 def quantile(values: Sequence[float], share: float) -> tuple[float, float, float]:
-    """The quantile of a continuous law below which this share of it lies, from a sample: (quantile, low, high), each one of the values."""
+    """The quantile of a continuous law below which this share of it lies, from a sample: (quantile,
+    low, high), each one of the values."""
     low, high = quantile_ranks(len(values), share)
     ordered = sorted(values)
     return ordered[math.ceil(share * len(values)) - 1], ordered[low - 1], ordered[high - 1]
@@ -52,22 +56,30 @@ def quantile(values: Sequence[float], share: float) -> tuple[float, float, float
 
 @cache
 def quantile_ranks(n: int, share: float) -> tuple[int, int]:
-    """Ranks r < s, from 1: of n values of a continuous law, the r-th and the s-th smallest enclose its quantile with probability nearest to 95 %.
+    """Ranks r < s, from 1: of n values of a continuous law, the r-th and the s-th smallest enclose
+    its quantile with probability nearest to 95 %.
 
-    The probability is Pr[r <= Binomial(n, share) < s], whatever the law. r has a tail next to 2.5 %, and s makes up for what it misses.
-    Raises InputError if n is too small to come within 1 % of 95 %.
+    The probability is Pr[r <= Binomial(n, share) < s], whatever the law. r has a tail next to 2.5
+    %, and s makes up for what it misses. Raises InputError if n is too small to come within 1 % of
+    95 %.
     """
     fewer = _fewer(n, share)
     middle = int(np.searchsorted(fewer, (1 - LEVEL) / 2))
-    pairs = [(r, int(np.argmin(np.abs(fewer - fewer[r] - LEVEL)))) for r in range(max(1, middle - 1), middle + 1)]
+    pairs = [
+        (r, int(np.argmin(np.abs(fewer - fewer[r] - LEVEL))))
+        for r in range(max(1, middle - 1), middle + 1)
+    ]
     best = min(pairs, key=lambda ranks: abs(quantile_coverage(n, share, ranks) - LEVEL))
     if abs(quantile_coverage(n, share, best) - LEVEL) > WITHIN:
-        raise InputError(f"{n} values are too few for a 95 % interval of their quantile at {share:g}; give more")
+        raise InputError(
+            f"{n} values are too few for a 95 % interval of their quantile at {share:g}; give more"
+        )
     return best
 
 
 def quantile_coverage(n: int, share: float, ranks: tuple[int, int]) -> float:
-    """Pr[r <= Binomial(n, share) < s]: how often the r-th and the s-th smallest of n values of a continuous law enclose its quantile."""
+    """Pr[r <= Binomial(n, share) < s]: how often the r-th and the s-th smallest of n values of a
+    continuous law enclose its quantile."""
     fewer = _fewer(n, share)
     return float(fewer[ranks[1]] - fewer[ranks[0]])
 
@@ -77,5 +89,11 @@ def _fewer(n: int, share: float) -> Floats:
     """Pr[Binomial(n, share) < r] for r = 0..n."""
     count = np.arange(n)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    mass = np.exp(logs[n] - logs[count] - logs[n - count] + count * math.log(share) + (n - count) * math.log1p(-share))
+    mass = np.exp(
+        logs[n]
+        - logs[count]
+        - logs[n - count]
+        + count * math.log(share)
+        + (n - count) * math.log1p(-share)
+    )
     return np.concatenate([[0.0], np.cumsum(mass)])

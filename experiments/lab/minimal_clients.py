@@ -1,4 +1,5 @@
-"""The least number of clients for which a protocol succeeds with a given probability, measured: a search, then a fresh sample with a confidence interval."""
+"""The least number of clients for which a protocol succeeds with a given probability, measured: a
+search, then a fresh sample with a confidence interval."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,13 +16,31 @@ from local_dp.noise import stream_key
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.local_protocol import LocalProtocol
 
-_WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
-_BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64
-_SLOPE = (0.9, 1.0)  # supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one decision, 1.8 for 65, 7 for the steepest
-_PILOT = (-0.3, -0.15, 0.0, 0.15, 0.3)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
-_HALF_WIDTH = 9.0  # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow for a bend to matter
+# half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may
+# fall
+_WITHIN_95 = 1.9207294
+# success is taken for the chance that this many threshold decisions are all right: between one
+# decision and the 65 of masked parity at d = 64
+_BITS = 8
+_SLOPE = (
+    0.9,
+    1.0,
+    # supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one
+    # decision, 1.8 for 65, 7 for the steepest
+)
+_PILOT = (
+    -0.3,
+    -0.15,
+    0.0,
+    0.15,
+    0.3,
+)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
+# of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow
+# for a bend to matter
+_HALF_WIDTH = 9.0
 _WIDEST = 0.33
-_REACH = 0.8  # but no further than this in x = 2 (sqrt(n / answer) - 1): from a third of the answer to twice it
+# but no further than this in x = 2 (sqrt(n / answer) - 1): from a third of the answer to twice it
+_REACH = 0.8
 _STEPS = 40
 _WHOLE = 1000  # from here on the ends of intervals are whole
 
@@ -45,7 +64,8 @@ class Trials:
 
 @dataclass(frozen=True)
 class MinimalClients:
-    """The least n with success probability `target`, its 95 % confidence interval, and the runs behind it: those of the search, then the fresh ones.
+    """The least n with success probability `target`, its 95 % confidence interval, and the runs
+    behind it: those of the search, then the fresh ones.
 
     The interval is that of the place, between whole numbers, where success reaches the target.
     """
@@ -62,17 +82,31 @@ class MinimalClients:
         return sum(point.trials for point in self.points)
 
 
-def minimal_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> MinimalClients:
-    """The n at which `success(n, runs)`, a count of successes among fresh independent runs, reaches the share `target`.
+def minimal_clients(
+    success: Callable[[int, int], int],
+    guess: int,
+    *,
+    target: float = 0.9,
+    trials: int = 3000,
+    least: int = 2,
+) -> MinimalClients:
+    """The n at which `success(n, runs)`, a count of successes among fresh independent runs, reaches
+    the share `target`.
 
-    A quarter of the `trials` finds where to look; the others are spread over three sizes there, fixed before they are made, and alone decide: a search's own
-    runs stop where chance is kind, and would pull the answer along. Over that narrow range Phi^-1(success^(1/8)) is taken for a line in sqrt(n), and the
-    interval is the profile likelihood's; so little is supposed of its slope that it holds n as often with 300 trials as with 12,000, on curves from flat to
-    steep: `tests/lab/test_checks.py`. `least` is the smallest n allowed.
-    Raises InputError if success does not grow with n.
+    A quarter of the `trials` finds where to look; the others are spread over three sizes there,
+    fixed before they are made, and alone decide: a search's own runs stop where chance is kind, and
+    would pull the answer along. Over that narrow range Phi^-1(success^(1/8)) is taken for a line in
+    sqrt(n), and the interval is the profile likelihood's; so little is supposed of its slope that
+    it holds n as often with 300 trials as with 12,000, on curves from flat to steep:
+    `tests/lab/test_checks.py`. `least` is the smallest n allowed. Raises InputError if success does
+    not grow with n.
     """
     if not 0 < target < 1 or guess < least:
-        raise InputError(f"target is {target} and guess {guess}; give a share between 0 and 1 and a guess of at least {least}")
+        raise InputError(
+            f"target is {target} and guess {guess}; give a share between 0 and 1 and a guess "
+            "of "
+            f"at least {least}"
+        )
     points = _bracket(success, guess, target, max(60, trials // 25), least)
     line = _Line(tuple(points), math.sqrt(points[-1].n * points[-2].n), target)
     for part in (trials // 8, trials // 8):
@@ -105,11 +139,20 @@ class NoCount:
 Search: TypeAlias = ClientCount | NoCount
 
 
-def measured_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> Search:
-    """`minimal_clients` as a measurement; NoCount where success is never reached or a run is refused.
+def measured_clients(
+    success: Callable[[int, int], int],
+    guess: int,
+    *,
+    target: float = 0.9,
+    trials: int = 3000,
+    least: int = 2,
+) -> Search:
+    """`minimal_clients` as a measurement; NoCount where success is never reached or a run is
+    refused.
 
-    A search whose interval has no end is made once more, with twenty times the trials. Along a curve of one decision, the flattest, that is 9 % of the
-    searches with 300 trials, 0.08 % with 1,800, and none of 6,000 with 3,000.
+    A search whose interval has no end is made once more, with twenty times the trials. Along a
+    curve of one decision, the flattest, that is 9 % of the searches with 300 trials, 0.08 % with
+    1,800, and none of 6,000 with 3,000.
     """
     try:
         try:
@@ -123,9 +166,17 @@ def measured_clients(success: Callable[[int, int], int], guess: int, *, target: 
 
 def reached_check(searches: Sequence[tuple[str, Search]]) -> Check:
     """Whether every search among (name, Search) found a count; if not, which failed and why."""
-    failures = [f"{name}: {search.failed}" for name, search in searches if isinstance(search, NoCount)]
+    failures = [
+        f"{name}: {search.failed}" for name, search in searches if isinstance(search, NoCount)
+    ]
     evidence = "; ".join(failures) or f"{len(searches)} searches"
-    return Check("Every search for a least number of clients finds one", bool(searches) and not failures, evidence, ALPHA, "a success that is never reached")
+    return Check(
+        "Every search for a least number of clients finds one",
+        bool(searches) and not failures,
+        evidence,
+        ALPHA,
+        "a success that is never reached",
+    )
 
 
 def own_seed(label: str, seed: int, d: int) -> int:
@@ -133,8 +184,11 @@ def own_seed(label: str, seed: int, d: int) -> int:
     return int.from_bytes(stream_key(label, seed, d)[:8], "little")
 
 
-def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:
-    """For `minimal_clients`: how often the protocol finds its hidden concept exactly, each run with a fresh concept and tallies drawn from their law."""
+def exact_recovery(
+    protocol: LocalProtocol[Any], epsilon: float, seed: int
+) -> Callable[[int, int], int]:
+    """For `minimal_clients`: how often the protocol finds its hidden concept exactly, each run with
+    a fresh concept and tallies drawn from their law."""
     generator = np.random.default_rng([seed])
 
     def successes(n: int, runs: int) -> int:
@@ -150,7 +204,8 @@ def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> C
 
 
 def _end(place: float) -> float:
-    """An end of an interval, to a tenth: where n is small, whole numbers would be as far from it as the other end is."""
+    """An end of an interval, to a tenth: where n is small, whole numbers would be as far from it as
+    the other end is."""
     return round(place, 1) if place < _WHOLE else round(place)
 
 
@@ -158,7 +213,9 @@ def _runs(success: Callable[[int, int], int], n: int, runs: int) -> Trials:
     return Trials(n, runs, success(n, runs))
 
 
-def _bracket(success: Callable[[int, int], int], guess: int, target: float, runs: int, least: int) -> list[Trials]:
+def _bracket(
+    success: Callable[[int, int], int], guess: int, target: float, runs: int, least: int
+) -> list[Trials]:
     """Points at steps of 1.5 from the guess, until the target lies between two of them."""
     points = [_runs(success, guess, runs)]
     up = points[0].share < target
@@ -169,21 +226,37 @@ def _bracket(success: Callable[[int, int], int], guess: int, target: float, runs
         points.append(_runs(success, n, runs))
         if (points[-1].share >= target) == up or n == least:
             return points
-    raise InputError(f"success stays at {points[-1].share:.2f} from n = {guess} to {points[-1].n}; it does not reach {target} with more clients")
+    raise InputError(
+        f"success stays at {points[-1].share:.2f} from n = {guess} to {points[-1].n}; it does "
+        "not "
+        f"reach {target} with more clients"
+    )
 
 
-def _spread(success: Callable[[int, int], int], line: "_Line", levels: Sequence[float], runs: int, least: int) -> list[Trials]:
-    """`runs` shared out over sizes so far, in units of the line, from where it reaches the target."""
+def _spread(
+    success: Callable[[int, int], int],
+    line: "_Line",
+    levels: Sequence[float],
+    runs: int,
+    least: int,
+) -> list[Trials]:
+    """`runs` shared out over sizes so far, in units of the line, from where it reaches the
+    target."""
     centre, slope = line.best()
     places = [min(max(level / slope, -_REACH), _REACH) for level in levels]
-    return [_runs(success, max(least, round(centre * (1 + x / 2) ** 2)), max(1, runs // len(places))) for x in places]
+    return [
+        _runs(success, max(least, round(centre * (1 + x / 2) ** 2)), max(1, runs // len(places)))
+        for x in places
+    ]
 
 
 def _success(level: float) -> tuple[float, float]:
     """Phi(level)^8 and its derivative, the level kept from where its logarithm fails."""
     level = min(max(level, -1.0), 6.0)
     bit = normal_tail(-level)
-    return bit**_BITS, _BITS * bit ** (_BITS - 1) * math.exp(-level * level / 2) / math.sqrt(2 * math.pi)
+    return bit**_BITS, _BITS * bit ** (_BITS - 1) * math.exp(-level * level / 2) / math.sqrt(
+        2 * math.pi
+    )
 
 
 def _level(share: float) -> float:
@@ -198,19 +271,24 @@ def _level_error(target: float, runs: int) -> float:
 
 @dataclass(frozen=True)
 class _Line:
-    """Pr[success] = Phi(u + slope (x - place))^8, Phi(u)^8 = target, x = 2 (sqrt(n / centre) - 1), fitted to points by maximum likelihood."""
+    """Pr[success] = Phi(u + slope (x - place))^8, Phi(u)^8 = target, x = 2 (sqrt(n / centre) - 1),
+    fitted to points by maximum likelihood."""
 
     points: tuple[Trials, ...]
     centre: float
     target: float
 
     def best(self) -> tuple[float, float]:
-        """(n where the target is reached, slope), the likeliest: Fisher scoring from the middle of the points."""
+        """(n where the target is reached, slope), the likeliest: Fisher scoring from the middle of
+        the points."""
         level, log_slope, aim = 0.0, math.log(_SLOPE[0]), _level(self.target)
         for _ in range(_STEPS):
             score, (own, both, other) = self._scores(aim + level, log_slope, 0.0)
             size = own * other - both**2
-            step = _bounded((other * score[0] - both * score[1]) / size), _bounded((own * score[1] - both * score[0]) / size)
+            step = (
+                _bounded((other * score[0] - both * score[1]) / size),
+                _bounded((own * score[1] - both * score[0]) / size),
+            )
             level, log_slope = level + step[0], log_slope + step[1]
             if max(map(abs, step)) < 1e-9:
                 break
@@ -218,13 +296,19 @@ class _Line:
         return self._size(min(max(-level / slope, -1.0), 2.0)), slope
 
     def interval(self) -> tuple[float, float, float]:
-        """n and its 95 % interval: the places whose profile likelihood is within chi-square's 95 % point of the greatest."""
+        """n and its 95 % interval: the places whose profile likelihood is within chi-square's 95 %
+        point of the greatest."""
         n, slope = self.best()
         place = 2 * (math.sqrt(n / self.centre) - 1)
-        return n, self._size(self._crossing(place, -1.6, math.log(slope))), self._size(self._crossing(place, 4.0, math.log(slope)))
+        return (
+            n,
+            self._size(self._crossing(place, -1.6, math.log(slope))),
+            self._size(self._crossing(place, 4.0, math.log(slope))),
+        )
 
     def _crossing(self, place: float, end: float, log_slope: float) -> float:
-        """Where, between `place` and `end`, the profile likelihood has fallen that far: by false position, as the root of its fall is nearly a line there."""
+        """Where, between `place` and `end`, the profile likelihood has fallen that far: by false
+        position, as the root of its fall is nearly a line there."""
         top = self._profile(place, log_slope)
 
         def beyond(x: float) -> float:
@@ -232,7 +316,11 @@ class _Line:
 
         (inside, low), (outside, high) = (place, -math.sqrt(_WITHIN_95)), (end, beyond(end))
         if high < 0:
-            raise NoEnd(f"success hardly grows with n near n = {self._size(place):.0f}: its interval has no end; give more trials or another protocol")
+            raise NoEnd(
+                f"success hardly grows with n near n = {self._size(place):.0f}: its interval "
+                "has "
+                "no end; give more trials or another protocol"
+            )
         last = 0.0
         while abs(outside - inside) > 1e-6:
             x = (inside * high - outside * low) / (high - low)
@@ -240,7 +328,11 @@ class _Line:
             if abs(value) < 1e-5:
                 return x
             if value < 0:
-                inside, low, high = x, value, high / 2 if last < 0 else high  # an end that stays twice counts half (Illinois), or it would stay for ever
+                inside, low, high = (
+                    x,
+                    value,
+                    high / 2 if last < 0 else high,
+                )  # an end that stays twice counts half (Illinois), or it would stay for ever
             else:
                 outside, high, low = x, value, low / 2 if last > 0 else low
             last = value
@@ -263,18 +355,26 @@ class _Line:
         total = -(((log_slope - math.log(_SLOPE[0])) / _SLOPE[1]) ** 2) / 2
         for x, point in self._placed():
             right, _ = _success(_level(self.target) + math.exp(log_slope) * (x - place))
-            total += point.successes * math.log(right) + (point.trials - point.successes) * math.log1p(-right)
+            total += point.successes * math.log(right) + (
+                point.trials - point.successes
+            ) * math.log1p(-right)
         return total
 
-    def _scores(self, level: float, log_slope: float, place: float) -> tuple[tuple[float, float], tuple[float, float, float]]:
-        """The derivatives of the log likelihood in (level, logarithm of the slope), and its expected curvature: (level, both, slope)."""
+    def _scores(
+        self, level: float, log_slope: float, place: float
+    ) -> tuple[tuple[float, float], tuple[float, float, float]]:
+        """The derivatives of the log likelihood in (level, logarithm of the slope), and its
+        expected curvature: (level, both, slope)."""
         slope = math.exp(log_slope)
         first, second = 0.0, (math.log(_SLOPE[0]) - log_slope) / _SLOPE[1] ** 2
         own, both, other = 1e-9, 0.0, 1 / _SLOPE[1] ** 2
         for x, point in self._placed():
             away = slope * (x - place)
             right, density = _success(level + away)
-            pull, weight = (point.successes - point.trials * right) * density / (right * (1 - right)), point.trials * density**2 / (right * (1 - right))
+            pull, weight = (
+                (point.successes - point.trials * right) * density / (right * (1 - right)),
+                point.trials * density**2 / (right * (1 - right)),
+            )
             first, second = first + pull, second + pull * away
             own, both, other = own + weight, both + weight * away, other + weight * away**2
         return (first, second), (own, both, other)

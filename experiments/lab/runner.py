@@ -1,4 +1,5 @@
-"""Runs experiments: every point in a pool of processes, or on a cluster in a process of its own; every measurement stored at once, then the findings."""
+"""Runs experiments: every point in a pool of processes, or on a cluster in a process of its own;
+every measurement stored at once, then the findings."""
 
 import json
 import os
@@ -16,17 +17,26 @@ from typing import TypeAlias
 from local_dp.errors import BusError, InputError, LocalDPError, reading
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
-from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
+from local_dp.experiments.lab.store import (
+    MeasurementStore,
+    canonical,
+    code_stamp,
+    plain,
+    write_results,
+)
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.simulation.cluster import Cluster, died_over_and_over
 from local_dp.simulation.pool import ENVIRONMENT, pool
 
-Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
+Progress: TypeAlias = Callable[
+    [str, int, int], None
+]  # (experiment, points measured, points in all)
 
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler, as many points at a time as they have threads. The points of a worker that dies are measured again."""
+    """The workers of a Dask scheduler, as many points at a time as they have threads. The points of
+    a worker that dies are measured again."""
     with Cluster(address) as cluster:
         yield cluster.client.get_executor(pure=False)
 
@@ -35,11 +45,23 @@ def _result(future: Future[Data], what: str) -> Data:
     try:
         error = future.exception()
     except CancelledError:
-        raise BusError(f"the cluster's scheduler went away while {what} was measured; run the same command to go on") from None
+        raise BusError(
+            f"the cluster's scheduler went away while {what} was measured; run the same "
+            "command "
+            "to go on"
+        ) from None
     if died_over_and_over(error):
-        raise BusError(f"the workers of the cluster died over and over while measuring {what}; run the same command to go on") from None
+        raise BusError(
+            f"the workers of the cluster died over and over while measuring {what}; run the "
+            "same "
+            "command to go on"
+        ) from None
     if isinstance(error, BrokenProcessPool):
-        raise LocalDPError(f"a worker process was killed (out of memory?) while measuring {what}; run the same command to go on") from None
+        raise LocalDPError(
+            f"a worker process was killed (out of memory?) while measuring {what}; run the "
+            "same "
+            "command to go on"
+        ) from None
     if error is not None:
         error.add_note(f"while measuring {what}")
         raise error
@@ -63,13 +85,18 @@ class Job:
         return [point for point in self.points if self.store.get(point, self.seed) is None]
 
     def conclude(self) -> Finding:
-        """Writes the results. The order of the measurements is that of the points, whatever order they were made in."""
+        """Writes the results. The order of the measurements is that of the points, whatever order
+        they were made in."""
         experiment = load(self.module)
         with reading(self.store.path, "remove it to measure again"):
-            measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
+            measured = [
+                experiment.read(point, self.store.get(point, self.seed)) for point in self.points
+            ]
         self.store.sort()
         finding = experiment.conclude(measured, self.scale)
-        write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp, self.drawing)
+        write_results(
+            self.folder, experiment, finding, self.scale, self.seed, self.store.stamp, self.drawing
+        )
         return finding
 
 
@@ -86,14 +113,26 @@ def run_experiments(
 ) -> dict[str, Finding]:
     """Runs the experiments of these modules under `out`; the finding of each by name.
 
-    What `out` already holds for the same seed and the same code is not measured again. For one seed the results are the same bytes, whatever the number of
-    workers and the order in which they finish; `cluster` is the address of a Dask scheduler whose workers are asked in place of some here. Raises InputError
-    if `out` cannot be written; an error of a measurement passes through, with its point noted.
+    What `out` already holds for the same seed and the same code is not measured again. For one seed
+    the results are the same bytes, whatever the number of workers and the order in which they
+    finish; `cluster` is the address of a Dask scheduler whose workers are asked in place of some
+    here. Raises InputError if `out` cannot be written; an error of a measurement passes through,
+    with its point noted.
     """
     jobs = []
     for module in modules:
         folder = out / load(module).name
-        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), plain(load(module).points(scale)), drawing))
+        jobs.append(
+            Job(
+                module,
+                scale,
+                seed,
+                folder,
+                MeasurementStore(folder, code_stamp(module)),
+                plain(load(module).points(scale)),
+                drawing,
+            )
+        )
     left = {job.module: len(job.missing()) for job in jobs}
     findings: dict[str, Finding] = {}
 
@@ -108,10 +147,16 @@ def run_experiments(
         finish(job)
     if not any(left.values()):
         return findings
-    executors = _cluster(cluster) if cluster else pool(min(workers or os.cpu_count() or 1, sum(left.values())))
+    executors = (
+        _cluster(cluster)
+        if cluster
+        else pool(min(workers or os.cpu_count() or 1, sum(left.values())))
+    )
     with executors as executor:
         waiting: dict[Future[Data], tuple[Job, Data]] = {
-            _submit(executor, job, point, apart=bool(cluster)): (job, point) for job in jobs for point in job.missing()
+            _submit(executor, job, point, apart=bool(cluster)): (job, point)
+            for job in jobs
+            for point in job.missing()
         }
         for future in as_completed(waiting):
             job, point = waiting.pop(future)
@@ -136,11 +181,23 @@ def measure(module: str, point: Data, seed: int) -> Data:
 
 
 def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
-    """The same in a process of its own, with the code of this stamp, that ends with the caller's. Raises LocalDPError with its last line if it fails."""
+    """The same in a process of its own, with the code of this stamp, that ends with the caller's.
+    Raises LocalDPError with its last line if it fails."""
     task = canonical({"module": module, "point": point, "seed": seed, "stamp": stamp})
-    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {
+        **os.environ,
+        **ENVIRONMENT,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-m", __name__], env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        env=environment,
+        text=True,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -169,7 +226,10 @@ def main() -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     if (own := code_stamp(task["module"])) != task["stamp"]:
-        raise InputError(f"its code of {task['module']} has the stamp {own}, and the run's has {task['stamp']}; install the same version")
+        raise InputError(
+            f"its code of {task['module']} has the stamp {own}, and the run's has "
+            f"{task['stamp']}; install the same version"
+        )
     with redirect_stdout(sys.stderr):
         measured = measure(task["module"], task["point"], task["seed"])
     print(canonical(measured), flush=True)

@@ -1,4 +1,5 @@
-"""Measurements on disk, a JSON line each, so that a stopped run resumes where it stopped; and the results of an experiment as files."""
+"""Measurements on disk, a JSON line each, so that a stopped run resumes where it stopped; and the
+results of an experiment as files."""
 
 import ast
 import json
@@ -30,7 +31,8 @@ _OURS = "local_dp"
 
 
 def plain(value: Any) -> Any:
-    """`value` as plain JSON data: of dataclasses a mapping, of numpy values Python ones; the numbers JSON lacks become "inf", "-inf" or "nan"."""
+    """`value` as plain JSON data: of dataclasses a mapping, of numpy values Python ones; the
+    numbers JSON lacks become "inf", "-inf" or "nan"."""
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.generic | np.ndarray):
@@ -55,11 +57,14 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another folder, or make room") from None
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; choose another folder, or make room"
+        ) from None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces the file at once: a reader sees the old bytes or the new, never a part. Raises InputError if it cannot."""
+    """Replaces the file at once: a reader sees the old bytes or the new, never a part. Raises
+    InputError if it cannot."""
     partial = path.with_name(path.name + ".partial")
     with writing(path):
         partial.unlink(missing_ok=True)  # it may be a link, and would be followed
@@ -74,13 +79,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_provenance(path: Path, seed: Any, code: str) -> None:
-    """Writes how this result came about into the file `path`; files of results have no fact of a machine, so that equal results are equal bytes."""
+    """Writes how this result came about into the file `path`; files of results have no fact of a
+    machine, so that equal results are equal bytes."""
     write_text(path, json.dumps(provenance(seed, code), indent=1, ensure_ascii=False) + "\n")
 
 
 @cache
 def _module(module: str) -> tuple[str, frozenset[str]] | None:
-    """A module's source and the project's modules that it imports, at its top or inside a function; None of what is no module, such as a name inside one."""
+    """A module's source and the project's modules that it imports, at its top or inside a function;
+    None of what is no module, such as a name inside one."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:  # `module` is a name inside a module that is not a package
@@ -99,7 +106,8 @@ def _module(module: str) -> tuple[str, frozenset[str]] | None:
 
 @cache
 def code_stamp(module: str) -> str:
-    """A digest of everything that decides what `module` measures: its source, every module of the project it imports, directly or not, and numpy's version."""
+    """A digest of everything that decides what `module` measures: its source, every module of the
+    project it imports, directly or not, and numpy's version."""
     texts: dict[str, str] = {}
     waiting = [module]
     while waiting:
@@ -112,10 +120,12 @@ def code_stamp(module: str) -> str:
 
 
 class MeasurementStore:
-    """The file measurements.jsonl of one experiment: measurements by (seed, point), of one version of the code.
+    """The file measurements.jsonl of one experiment: measurements by (seed, point), of one version
+    of the code.
 
-    The scale is no part of the key, since a measurement is a function of (point, seed) alone: a full run uses again what a quick one measured.
-    One process writes. A line that a stopped run left unfinished is dropped, as are the measurements of other code.
+    The scale is no part of the key, since a measurement is a function of (point, seed) alone: a
+    full run uses again what a quick one measured. One process writes. A line that a stopped run
+    left unfinished is dropped, as are the measurements of other code.
     """
 
     def __init__(self, folder: Path, stamp: str, name: str = "measurements.jsonl") -> None:
@@ -124,13 +134,19 @@ class MeasurementStore:
         self._known: dict[Key, Data] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
+        lines = (
+            self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if self.path.exists()
+            else []
+        )
         kept = [line for line in lines if self._read(line)]
         write_text(self.path, "".join(line + "\n" for line in kept))
 
     def _read(self, line: str) -> bool:
         try:
-            entry = json.loads(line, parse_constant=int)  # which takes no NaN: none was ever written
+            entry = json.loads(
+                line, parse_constant=int
+            )  # which takes no NaN: none was ever written
             if entry["code"] != self.stamp:
                 return False
             self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]
@@ -149,7 +165,9 @@ class MeasurementStore:
 
     def add(self, point: Data, seed: int, measurement: Data) -> None:
         """Stores one measurement at once, as one appended line."""
-        line = canonical({"code": self.stamp, "seed": seed, "point": point, "measurement": measurement})
+        line = canonical(
+            {"code": self.stamp, "seed": seed, "point": point, "measurement": measurement}
+        )
         with writing(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
         entry: dict[str, Any] = json.loads(line)  # what a resumed run would read
@@ -174,7 +192,10 @@ def file_name(title: str) -> str:
 
 def _distinct(stems: list[str]) -> list[str]:
     """The stems, numbered where two are equal."""
-    return [stem if stems.count(stem) == 1 else f"{stem}-{place + 1}" for place, stem in enumerate(stems)]
+    return [
+        stem if stems.count(stem) == 1 else f"{stem}-{place + 1}"
+        for place, stem in enumerate(stems)
+    ]
 
 
 def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
@@ -183,8 +204,17 @@ def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
     return {"kind": kind, **files, "alt": alt_text(figure), "key": key(figure), **asdict(figure)}
 
 
-def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Finding, scale: Scale, seed: int, stamp: str, drawing: Drawing = DEFAULT) -> None:
-    """Writes every file. Nothing in them but the figures' drawing depends on anything except the measurements, the scale and the seed: no time, no machine."""
+def write_results(
+    folder: Path,
+    experiment: Experiment[Any, Any],
+    finding: Finding,
+    scale: Scale,
+    seed: int,
+    stamp: str,
+    drawing: Drawing = DEFAULT,
+) -> None:
+    """Writes every file. Nothing in them but the figures' drawing depends on anything except the
+    measurements, the scale and the seed: no time, no machine."""
     table_stems = _distinct([file_name(table.title) for table in finding.tables])
     figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])
     for table, stem in zip(finding.tables, table_stems, strict=True):
@@ -206,9 +236,18 @@ def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Findi
         "scale": scale,
         "seed": seed,
         "code": stamp,
-        "tables": [{"csv": f"{stem}.csv", **asdict(table)} for table, stem in zip(finding.tables, table_stems, strict=True)],
-        "figures": [_figure_data(figure, stem) for figure, stem in zip(finding.figures, figure_stems, strict=True)],
+        "tables": [
+            {"csv": f"{stem}.csv", **asdict(table)}
+            for table, stem in zip(finding.tables, table_stems, strict=True)
+        ],
+        "figures": [
+            _figure_data(figure, stem)
+            for figure, stem in zip(finding.figures, figure_stems, strict=True)
+        ],
         "notes": finding.notes,
         "certificates": [f"{file_name(name)}.json" for name in finding.certificates],
     }
-    write_text(folder / RESULTS, json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(
+        folder / RESULTS,
+        json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    )

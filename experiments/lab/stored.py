@@ -1,6 +1,8 @@
-"""What a folder of results holds, read as somebody else's: results of the declared form alone, and drawings made again from the shapes in them.
+"""What a folder of results holds, read as somebody else's: results of the declared form alone, and
+drawings made again from the shapes in them.
 
-No name in a folder leads out of it. Of a drawing remain the elements and attributes that our own figures need: no script, link, style sheet or text.
+No name in a folder leads out of it. Of a drawing remain the elements and attributes that our own
+figures need: no script, link, style sheet or text.
 """
 
 import json
@@ -23,7 +25,9 @@ _Csv: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.csv$")]
 _Svg: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.svg$")]
 _Picture: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.(png|pdf)$")]
 _Json: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.json$")]
-_Command: TypeAlias = Annotated[str, Field(pattern=r"^local-dp experiment [a-z0-9.-]+ --(quick|full) --seed [0-9]+$")]
+_Command: TypeAlias = Annotated[
+    str, Field(pattern=r"^local-dp experiment [a-z0-9.-]+ --(quick|full) --seed [0-9]+$")
+]
 
 
 class StoredTable(TypedDict):
@@ -52,7 +56,8 @@ class StoredCheck(TypedDict):
 
 
 class Results(TypedDict):
-    """The results of one experiment, as `store.write_results` writes them: the fields that a page shows."""
+    """The results of one experiment, as `store.write_results` writes them: the fields that a page
+    shows."""
 
     name: _Name
     chapter: str
@@ -73,7 +78,8 @@ _FORM = TypeAdapter(Results)
 
 
 def read_results(folder: Path) -> Results | None:
-    """The results in a folder, or None if there are none. Raises InputError if they are malformed."""
+    """The results in a folder, or None if there are none. Raises InputError if they are
+    malformed."""
     path = folder / RESULTS
     if not path.is_file():
         return None
@@ -83,24 +89,48 @@ def read_results(folder: Path) -> Results | None:
         results = _FORM.validate_python(data, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InputError(f"{path} is an earlier version's, or malformed: {'.'.join(map(str, first['loc']))}: {first['msg']}; {_AGAIN}") from None
-    if results["name"] != folder.name or any(len(row) != len(table["columns"]) for table in results["tables"] for row in table["rows"]):
-        raise InputError(f"{path} is malformed: its name is not its folder's, or a row has not one value for each column; {_AGAIN}")
+        raise InputError(
+            f"{path} is an earlier version's, or malformed: "
+            f"{'.'.join(map(str, first['loc']))}: "
+            f"{first['msg']}; {_AGAIN}"
+        ) from None
+    if results["name"] != folder.name or any(
+        len(row) != len(table["columns"]) for table in results["tables"] for row in table["rows"]
+    ):
+        raise InputError(
+            f"{path} is malformed: its name is not its folder's, or a row has not one value "
+            "for "
+            f"each column; {_AGAIN}"
+        )
     return results
 
 
 def _inside(path: Path, folder: Path) -> Path:
-    """The path. Raises InputError if it leads out of the folder of results in which `folder` lies."""
+    """The path. Raises InputError if it leads out of the folder of results in which `folder`
+    lies."""
     if not path.resolve().is_relative_to(folder.parent.resolve() / folder.name):
-        raise InputError(f"{path} leads out of its folder; copy the file to this place, or {_AGAIN}")
+        raise InputError(
+            f"{path} leads out of its folder; copy the file to this place, or {_AGAIN}"
+        )
     return path
 
 
 _DECIMAL = r"-?\d+(\.\d+)?([eE]-?\d+)?"
 _ID = r"[A-Za-z0-9._-]+"
-_VALUES = re.compile(rf"#[0-9a-f]{{6}}|none|round|butt|square|miter|bevel|{_DECIMAL}(pt|px)?([ ,]+{_DECIMAL})*")
+_VALUES = re.compile(
+    rf"#[0-9a-f]{{6}}|none|round|butt|square|miter|bevel|{_DECIMAL}(pt|px)?([ ,]+{_DECIMAL})*"
+)
 _LINES = ("dasharray", "dashoffset", "linecap", "linejoin", "miterlimit", "opacity", "width")
-_PROPERTIES = frozenset(("fill", "fill-opacity", "fill-rule", "opacity", "stroke", *(f"stroke-{each}" for each in _LINES)))
+_PROPERTIES = frozenset(
+    (
+        "fill",
+        "fill-opacity",
+        "fill-rule",
+        "opacity",
+        "stroke",
+        *(f"stroke-{each}" for each in _LINES),
+    )
+)
 _LINK = "{http://www.w3.org/1999/xlink}href"
 _SVG = "{http://www.w3.org/2000/svg}"
 _ATTRIBUTES = {
@@ -114,12 +144,18 @@ _ATTRIBUTES = {
 }
 _SHAPES = {name: re.compile(shape) for name, shape in _ATTRIBUTES.items()}
 _ELEMENTS = frozenset(["svg", "g", "path", "defs", "use", "clipPath", "rect"])
-_DROPPED = frozenset((f"{_SVG}metadata", f"{_SVG}style"))  # who drew it, and the line ends, which the new drawing has by itself
-_ROOT = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" stroke-linejoin="round" stroke-linecap="butt"'
+_DROPPED = frozenset(
+    (f"{_SVG}metadata", f"{_SVG}style")
+)  # who drew it, and the line ends, which the new drawing has by itself
+_ROOT = (
+    'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+    'stroke-linejoin="round" stroke-linecap="butt"'
+)
 
 
 def drawing(folder: Path, name: str, prefix: str = "", more: str = "") -> str:
-    """A stored figure as markup, made again; its names begin with the prefix, and its outermost element has `more`. Raises InputError for any other content."""
+    """A stored figure as markup, made again; its names begin with the prefix, and its outermost
+    element has `more`. Raises InputError for any other content."""
     path = folder / name
     if not path.is_file():
         raise InputError(f"the figure {path} is missing; {_AGAIN}")
@@ -129,16 +165,21 @@ def drawing(folder: Path, name: str, prefix: str = "", more: str = "") -> str:
         if root.tag != f"{_SVG}svg":
             raise InputError(f"the figure {path} is no drawing; {_AGAIN}")
         paths = {f"#{each.get('id')}" for each in root.iter(f"{_SVG}path")}
-        if any(each.get(_LINK) not in paths for each in root.iter(f"{_SVG}use")):  # of anything else, few uses of uses would draw billions of shapes
+        if any(
+            each.get(_LINK) not in paths for each in root.iter(f"{_SVG}use")
+        ):  # of anything else, few uses of uses would draw billions of shapes
             raise InputError(f"the figure {path} repeats more than a path; {_AGAIN}")
         try:
             return "".join(_element(root, prefix, f" {_ROOT}{more}"))
         except ValueError as error:
-            raise InputError(f"the figure {path} has {error}, which no figure of ours has; {_AGAIN}") from None
+            raise InputError(
+                f"the figure {path} has {error}, which no figure of ours has; {_AGAIN}"
+            ) from None
 
 
 def _element(element: ElementTree.Element, prefix: str, more: str = "") -> Iterator[str]:
-    """The markup of an element of a drawing. Raises ValueError for any element or attribute that is not on our list."""
+    """The markup of an element of a drawing. Raises ValueError for any element or attribute that is
+    not on our list."""
     if element.tag in _DROPPED:
         return
     name = element.tag.removeprefix(_SVG)
@@ -165,6 +206,10 @@ def _attribute(name: str, value: str, prefix: str) -> str:
 
 
 def _is_style(text: str) -> bool:
-    """Whether each declaration sets a property of a line or of an area to a number, a colour or a word."""
+    """Whether each declaration sets a property of a line or of an area to a number, a colour or a
+    word."""
     pairs = (part.partition(":") for part in text.split(";") if part.strip())
-    return all(name.strip() in _PROPERTIES and _VALUES.fullmatch(value.strip()) is not None for name, _, value in pairs)
+    return all(
+        name.strip() in _PROPERTIES and _VALUES.fullmatch(value.strip()) is not None
+        for name, _, value in pairs
+    )

@@ -1,4 +1,5 @@
-"""Frequency oracles of other libraries, where they are installed: their reports, their estimates, and how far off they are beside ours."""
+"""Frequency oracles of other libraries, where they are installed: their reports, their estimates,
+and how far off they are beside ours."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +21,12 @@ from local_dp.randomizers.frequencies.local_hashing import best_hash
 from local_dp.randomizers.frequencies.subset_selection import best_blocks, total_variance
 from local_dp.randomizers.registry import RANDOMIZERS
 
-LIBRARIES = {"pure-ldp": "pure_ldp", "multi-freq-ldpy": "multi_freq_ldpy", "opendp": "opendp", "diffprivlib": "diffprivlib"}
+LIBRARIES = {
+    "pure-ldp": "pure_ldp",
+    "multi-freq-ldpy": "multi_freq_ldpy",
+    "opendp": "opendp",
+    "diffprivlib": "diffprivlib",
+}
 
 
 @dataclass(frozen=True)
@@ -36,9 +42,10 @@ class Task:
 class Peer:
     """One library's oracle for a task.
 
-    `respond` gives a report for each value, in the library's own form. `estimate` is the library's estimate of the k shares from such reports, shape (k,).
-    `singles` are each report's unbiased estimates of the k shares, by the odds of that library's channel, shape (n, k). Their mean is `estimate`, unless the
-    library is `normalised`: then it clips at 0 and divides by the sum.
+    `respond` gives a report for each value, in the library's own form. `estimate` is the library's
+    estimate of the k shares from such reports, shape (k,). `singles` are each report's unbiased
+    estimates of the k shares, by the odds of that library's channel, shape (n, k). Their mean is
+    `estimate`, unless the library is `normalised`: then it clips at 0 and divides by the sum.
     """
 
     library: str
@@ -48,7 +55,8 @@ class Peer:
     normalised: bool = False
 
     def errors(self, reports: list[Any], law: Floats) -> Floats:
-        """The standard error of `estimate` at each symbol, from these reports; where it is normalised, to first order about the law."""
+        """The standard error of `estimate` at each symbol, from these reports; where it is
+        normalised, to first order about the law."""
         singles = self.singles(reports)
         if self.normalised:
             singles = singles - law * singles.sum(axis=1, keepdims=True)
@@ -63,11 +71,16 @@ def installed(library: str) -> bool:
 
 def peers(task: Task) -> list[Peer]:
     """The oracles of the installed libraries that have one for it."""
-    return [makers[task.oracle](task) for library, makers in ORACLES.items() if task.oracle in makers and installed(library)]
+    return [
+        makers[task.oracle](task)
+        for library, makers in ORACLES.items()
+        if task.oracle in makers and installed(library)
+    ]
 
 
 def _by_odds(support: Floats, p: float, q: float) -> Floats:
-    """Each report's unbiased estimates from which symbols it supports, shape (n, k): the own one with probability p, any other with q."""
+    """Each report's unbiased estimates from which symbols it supports, shape (n, k): the own one
+    with probability p, any other with q."""
     singles: Floats = (support - q) / (p - q)
     return singles
 
@@ -81,38 +94,75 @@ def _direct_odds(task: Task) -> tuple[float, float]:
 def _hashed(reports: list[Any], k: int, g: int) -> Floats:
     """Which symbols have the reported hash under the reported seed, shape (n, k)."""
     digest = import_module("xxhash").xxh32_intdigest
-    return np.array([[digest(str(symbol), int(seed)) % g == answer for symbol in range(k)] for answer, seed in reports], dtype=np.float64)
+    return np.array(
+        [
+            [digest(str(symbol), int(seed)) % g == answer for symbol in range(k)]
+            for answer, seed in reports
+        ],
+        dtype=np.float64,
+    )
 
 
 def _each(privatise: Callable[[Any], Any], values: Ints) -> list[Any]:
     return [privatise(value) for value in values.tolist()]
 
 
-def _pure_ldp(task: Task, kind: str, singles: Callable[[Any, list[Any]], Floats], **settings: bool) -> Peer:
-    """The client and server of pure-ldp called `kind`; `singles` reads the reports by the client's odds."""
+def _pure_ldp(
+    task: Task, kind: str, singles: Callable[[Any, list[Any]], Floats], **settings: bool
+) -> Peer:
+    """The client and server of pure-ldp called `kind`; `singles` reads the reports by the client's
+    odds."""
     home = import_module("pure_ldp.frequency_oracles")
-    client, server = (getattr(home, kind + end)(task.epsilon, task.k, index_mapper=lambda symbol: symbol, **settings) for end in ("Client", "Server"))
-    return Peer("pure-ldp", partial(_each, client.privatise), partial(_estimate, server), partial(singles, client))
+    client, server = (
+        getattr(home, kind + end)(
+            task.epsilon, task.k, index_mapper=lambda symbol: symbol, **settings
+        )
+        for end in ("Client", "Server")
+    )
+    return Peer(
+        "pure-ldp",
+        partial(_each, client.privatise),
+        partial(_estimate, server),
+        partial(singles, client),
+    )
 
 
 def _estimate(server: Any, reports: list[Any]) -> Floats:
     server.reset()
     server.aggregate_all(reports)
-    shares: Floats = np.asarray(server.estimate_all(range(server.d), suppress_warnings=True)) / len(reports)
+    shares: Floats = np.asarray(server.estimate_all(range(server.d), suppress_warnings=True)) / len(
+        reports
+    )
     return shares
 
 
 def _pure_unary(task: Task, best: bool) -> Peer:
-    return _pure_ldp(task, "UE", lambda client, reports: _by_odds(np.array(reports, dtype=np.float64), client.p, client.q), use_oue=best)
+    return _pure_ldp(
+        task,
+        "UE",
+        lambda client, reports: _by_odds(np.array(reports, dtype=np.float64), client.p, client.q),
+        use_oue=best,
+    )
 
 
 def _pure_hashing(task: Task) -> Peer:
-    return _pure_ldp(task, "LH", lambda client, reports: _by_odds(_hashed(reports, task.k, client.g), client.p, 1 / client.g), use_olh=True)
+    return _pure_ldp(
+        task,
+        "LH",
+        lambda client, reports: _by_odds(
+            _hashed(reports, task.k, client.g), client.p, 1 / client.g
+        ),
+        use_olh=True,
+    )
 
 
 def _pure_hadamard(task: Task) -> Peer:
-    """Its estimate is linear in the histogram of reports: that of each report alone, by the server's own decoder."""
-    home, settings = import_module("pure_ldp.frequency_oracles"), {"index_mapper": lambda symbol: symbol}
+    """Its estimate is linear in the histogram of reports: that of each report alone, by the
+    server's own decoder."""
+    home, settings = (
+        import_module("pure_ldp.frequency_oracles"),
+        {"index_mapper": lambda symbol: symbol},
+    )
     server = home.HadamardResponseServer(task.epsilon, task.k, **settings)
     client = home.HadamardResponseClient(task.epsilon, task.k, server.get_hash_funcs(), **settings)
 
@@ -125,12 +175,23 @@ def _pure_hadamard(task: Task) -> Peer:
 
 
 def _multi_freq(task: Task, kind: str, singles: Callable[[list[Any]], Floats], *best: bool) -> Peer:
-    """The client and aggregator of multi-freq-ldpy called `kind`; its estimates are clipped and normalised."""
-    home, epsilon, k = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{kind}"), task.epsilon, task.k
+    """The client and aggregator of multi-freq-ldpy called `kind`; its estimates are clipped and
+    normalised."""
+    home, epsilon, k = (
+        import_module(f"multi_freq_ldpy.pure_frequency_oracles.{kind}"),
+        task.epsilon,
+        task.k,
+    )
     client, aggregate = getattr(home, f"{kind}_Client"), getattr(home, f"{kind}_Aggregator_MI")
     sizes = () if kind == "UE" else (k,)  # the length of a vector says how many symbols there are
     respond = partial(_each, lambda value: client(value, k, epsilon, *best))
-    return Peer("multi-freq-ldpy", respond, lambda reports: aggregate(reports, *sizes, epsilon, *best), singles, normalised=True)
+    return Peer(
+        "multi-freq-ldpy",
+        respond,
+        lambda reports: aggregate(reports, *sizes, epsilon, *best),
+        singles,
+        normalised=True,
+    )
 
 
 def _multi_unary(task: Task, best: bool) -> Peer:
@@ -141,7 +202,15 @@ def _multi_unary(task: Task, best: bool) -> Peer:
 
 def _multi_hashing(task: Task) -> Peer:
     g = round(math.exp(task.epsilon)) + 1
-    return _multi_freq(task, "LH", lambda reports: _by_odds(_hashed(reports, task.k, g), math.exp(task.epsilon) / (math.exp(task.epsilon) + g - 1), 1 / g))
+    return _multi_freq(
+        task,
+        "LH",
+        lambda reports: _by_odds(
+            _hashed(reports, task.k, g),
+            math.exp(task.epsilon) / (math.exp(task.epsilon) + g - 1),
+            1 / g,
+        ),
+    )
 
 
 def _multi_subsets(task: Task) -> Peer:
@@ -171,34 +240,58 @@ def _opendp_direct(task: Task) -> Peer:
     def singles(reports: list[Any]) -> Floats:
         return _by_odds(np.eye(task.k)[reports], *_direct_odds(task))
 
-    return Peer("opendp", partial(_each, measurement), lambda reports: singles(reports).mean(axis=0), singles)
+    return Peer(
+        "opendp",
+        partial(_each, measurement),
+        lambda reports: singles(reports).mean(axis=0),
+        singles,
+    )
 
 
 def _opendp_bits(task: Task) -> Peer:
     home, flip = prelude(), 1 / (1 + math.exp(task.epsilon / 2))
-    measurement = home.m.make_randomized_response_bitvec(home.bitvector_domain(max_weight=1), home.discrete_distance(), f=2 * flip)
+    measurement = home.m.make_randomized_response_bitvec(
+        home.bitvector_domain(max_weight=1), home.discrete_distance(), f=2 * flip
+    )
     held = np.packbits(np.eye(task.k, dtype=np.uint8), axis=1, bitorder="little")
 
     def estimate(reports: list[Any]) -> Floats:
-        return np.asarray(home.m.debias_randomized_response_bitvec(reports, 2 * flip))[: task.k] / len(reports)
+        return np.asarray(home.m.debias_randomized_response_bitvec(reports, 2 * flip))[
+            : task.k
+        ] / len(reports)
 
     def singles(reports: list[Any]) -> Floats:
         packed = np.array([np.frombuffer(report, dtype=np.uint8) for report in reports])
-        return _by_odds(np.unpackbits(packed, axis=1, count=task.k, bitorder="little").astype(np.float64), 1 - flip, flip)
+        return _by_odds(
+            np.unpackbits(packed, axis=1, count=task.k, bitorder="little").astype(np.float64),
+            1 - flip,
+            flip,
+        )
 
-    return Peer("opendp", partial(_each, lambda value: measurement(held[value].tobytes())), estimate, singles)
+    return Peer(
+        "opendp",
+        partial(_each, lambda value: measurement(held[value].tobytes())),
+        estimate,
+        singles,
+    )
 
 
 ORACLES: dict[str, dict[str, Callable[[Task], Peer]]] = {
     "pure-ldp": {
-        "grr": lambda task: _pure_ldp(task, "DE", lambda client, reports: _by_odds(np.eye(task.k)[reports], client.p, client.q)),
+        "grr": lambda task: _pure_ldp(
+            task,
+            "DE",
+            lambda client, reports: _by_odds(np.eye(task.k)[reports], client.p, client.q),
+        ),
         "sue": partial(_pure_unary, best=False),
         "oue": partial(_pure_unary, best=True),
         "olh": _pure_hashing,
         "hadamard-response": _pure_hadamard,
     },
     "multi-freq-ldpy": {
-        "grr": lambda task: _multi_freq(task, "GRR", lambda reports: _by_odds(np.eye(task.k)[reports], *_direct_odds(task))),
+        "grr": lambda task: _multi_freq(
+            task, "GRR", lambda reports: _by_odds(np.eye(task.k)[reports], *_direct_odds(task))
+        ),
         "sue": partial(_multi_unary, best=False),
         "oue": partial(_multi_unary, best=True),
         "olh": _multi_hashing,
@@ -211,12 +304,20 @@ ORACLES: dict[str, dict[str, Callable[[Task], Peer]]] = {
 EPSILON, K = 1.0, 16
 SURVEYS, CLIENTS = 2000, 1000  # of ours: the squared error of so many surveys of so many clients
 REPORTS = 40_000  # of a peer's clients: the variance of what each report says
-PAIRS = {"grr": "grr", "sue": "sue", "oue": "oue", "olh": "olh", "subset-selection": "subset-selection", "hadamard": "hadamard-response"}
+PAIRS = {
+    "grr": "grr",
+    "sue": "sue",
+    "oue": "oue",
+    "olh": "olh",
+    "subset-selection": "subset-selection",
+    "hadamard": "hadamard-response",
+}
 
 
 @dataclass(frozen=True)
 class Variance:
-    """n E||f^ - f||^2 at the uniform law of K symbols: the closed form of ours, what was measured of ours, and of each library's channel."""
+    """n E||f^ - f||^2 at the uniform law of K symbols: the closed form of ours, what was measured
+    of ours, and of each library's channel."""
 
     oracle: str
     closed: float
@@ -225,13 +326,26 @@ class Variance:
 
 
 def variances() -> list[Variance]:
-    """Of each oracle, at epsilon 1 and 16 symbols; the chi-square of 15 degrees leaves ours an error of .8 % (a standard deviation)."""
+    """Of each oracle, at epsilon 1 and 16 symbols; the chi-square of 15 degrees leaves ours an
+    error of .8 % (a standard deviation)."""
     values = np.random.default_rng(3).integers(0, K, REPORTS)
     found = []
     for ours, theirs in PAIRS.items():
-        reports = {peer.library: peer.singles(peer.respond(values)) for peer in peers(Task(theirs, EPSILON, K))}
-        measured = {library: float(singles.var(axis=0).sum()) for library, singles in reports.items()}
-        found.append(Variance(ours, closed_form(ours), _of_ours(RANDOMIZERS.build(ours, {"epsilon": EPSILON, "k": K})), measured))
+        reports = {
+            peer.library: peer.singles(peer.respond(values))
+            for peer in peers(Task(theirs, EPSILON, K))
+        }
+        measured = {
+            library: float(singles.var(axis=0).sum()) for library, singles in reports.items()
+        }
+        found.append(
+            Variance(
+                ours,
+                closed_form(ours),
+                _of_ours(RANDOMIZERS.build(ours, {"epsilon": EPSILON, "k": K})),
+                measured,
+            )
+        )
     return found
 
 
@@ -254,9 +368,19 @@ def _of_ours(randomizer: Any) -> float:
     """The squared error of whole surveys, averaged, times the clients of one."""
     total, n = 0.0, SURVEYS * CLIENTS
     values = np.random.default_rng(4).integers(0, K, n)
-    coins = randomizer.cells_of(public_coins(stream_key("coins", 9, 1), 0, n)) if randomizer.uses_coins else np.zeros(n, dtype=np.uint8)
+    coins = (
+        randomizer.cells_of(public_coins(stream_key("coins", 9, 1), 0, n))
+        if randomizer.uses_coins
+        else np.zeros(n, dtype=np.uint8)
+    )
     for start in range(0, n, CLIENTS):
         stop = start + CLIENTS
-        reports = randomizer.respond(values[start:stop], randomizer.draw(KeyedNoise(9), Draw(1), start, stop), coins[start:stop])
-        total += math.fsum((randomizer.estimate(randomizer.tally(reports, coins[start:stop])).value - 1 / K) ** 2)
+        reports = randomizer.respond(
+            values[start:stop],
+            randomizer.draw(KeyedNoise(9), Draw(1), start, stop),
+            coins[start:stop],
+        )
+        total += math.fsum(
+            (randomizer.estimate(randomizer.tally(reports, coins[start:stop])).value - 1 / K) ** 2
+        )
     return CLIENTS * total / SURVEYS

@@ -1,4 +1,5 @@
-"""The exact epsilon of peers' mechanisms beside what they claim: their own code, run on every path of its random numbers, with the chance of that path."""
+"""The exact epsilon of peers' mechanisms beside what they claim: their own code, run on every path
+of its random numbers, with the chance of that path."""
 
 import random
 from collections import defaultdict
@@ -22,7 +23,8 @@ _DOUBLES = 1 << 53  # a uniform double is one of the multiples of 2^-53 below 1
 
 @dataclass
 class Path:
-    """One way through the program: the choices that are prescribed, those that followed, and the chance of them all."""
+    """One way through the program: the choices that are prescribed, those that followed, and the
+    chance of them all."""
 
     prescribed: tuple[int, ...]
     taken: list[int] = field(default_factory=list)
@@ -30,7 +32,8 @@ class Path:
     others: list[tuple[int, ...]] = field(default_factory=list)
 
     def choose(self, chances: Sequence[Fraction]) -> int:
-        """The index prescribed here, or the first possible one; the other possible ones are noted as paths still to go."""
+        """The index prescribed here, or the first possible one; the other possible ones are noted
+        as paths still to go."""
         possible = [index for index, chance in enumerate(chances) if chance]
         place = len(self.taken)
         if place < len(self.prescribed):
@@ -54,7 +57,9 @@ class Uniform:
 
     def _below(self, count: int) -> bool:
         if self._asked:
-            raise NotImplementedError("compares one number twice; only programs that compare it once are enumerated")
+            raise NotImplementedError(
+                "compares one number twice; only programs that compare it once are enumerated"
+            )
         self._asked = True
         share = Fraction(min(max(count, 0), _DOUBLES), _DOUBLES)
         return self._path.choose([share, 1 - share]) == 0
@@ -73,7 +78,8 @@ class Uniform:
 
 
 def law(program: Callable[[], Hashable]) -> dict[Hashable, Fraction]:
-    """The chance of each result, exact: doubles are multiples of 2^-53, whole numbers and permutations uniform."""
+    """The chance of each result, exact: doubles are multiples of 2^-53, whole numbers and
+    permutations uniform."""
     chances: dict[Hashable, Fraction] = defaultdict(Fraction)
     waiting: list[tuple[int, ...]] = [()]
     while waiting:
@@ -86,7 +92,8 @@ def law(program: Callable[[], Hashable]) -> dict[Hashable, Fraction]:
 
 
 def exact_epsilon(laws: Sequence[dict[Hashable, Fraction]]) -> float:
-    """ln of the largest ratio of two values' chances of one report; infinite if one of them cannot report it."""
+    """ln of the largest ratio of two values' chances of one report; infinite if one of them cannot
+    report it."""
     reports = {report for each in laws for report in each}
     chances = [[each.get(report, Fraction(0)) for each in laws] for report in reports]
     if any(not min(each) for each in chances):
@@ -100,18 +107,29 @@ def _drawing_from(path: Path) -> Iterator[None]:
     """Has Python's and numpy's generators follow a path, as far as the programs here use them."""
     with (
         patch.object(random, "random", partial(Uniform, path)),
-        patch.object(random, "randint", lambda low, high: path.among(range(int(low), int(high) + 1))),
+        patch.object(
+            random, "randint", lambda low, high: path.among(range(int(low), int(high) + 1))
+        ),
         patch.object(np.random, "random", partial(Uniform, path)),
         patch.object(np.random, "random_sample", partial(Uniform, path)),
-        patch.object(np.random, "randint", lambda low, high, dtype=int: path.among(range(low, high))),
+        patch.object(
+            np.random, "randint", lambda low, high, dtype=int: path.among(range(low, high))
+        ),
         patch.object(np.random, "binomial", lambda count, p: int(Uniform(path) < p)),
         patch.object(np.random, "choice", partial(_choice, path)),
     ):
         yield
 
 
-def _choice(path: Path, options: Any, size: int | None = None, replace: bool = True, p: Sequence[float] | None = None) -> Any:
-    """numpy's choice: one of some, some of some without putting back in any order, or independent entries of two with given chances."""
+def _choice(
+    path: Path,
+    options: Any,
+    size: int | None = None,
+    replace: bool = True,
+    p: Sequence[float] | None = None,
+) -> Any:
+    """numpy's choice: one of some, some of some without putting back in any order, or independent
+    entries of two with given chances."""
     if size is None:
         return path.among(options)
     if p is not None:
@@ -123,7 +141,8 @@ def _choice(path: Path, options: Any, size: int | None = None, replace: bool = T
 
 @dataclass(frozen=True)
 class Claim:
-    """A mechanism of a library, the epsilon it was asked for in nats, and a report as a hashable value, for each of k values."""
+    """A mechanism of a library, the epsilon it was asked for in nats, and a report as a hashable
+    value, for each of k values."""
 
     library: str
     mechanism: str
@@ -160,11 +179,31 @@ def _pure_ldp() -> list[Claim]:
         ("DEClient, d = 3", 1.0, 3, home.DEClient(1.0, 3, index_mapper=same).privatise),
         ("DEClient, d = 3", 40.0, 3, home.DEClient(40.0, 3, index_mapper=same).privatise),
         ("UEClient, SUE, d = 3", 1.0, 3, partial(_bits, home.UEClient(1.0, 3, index_mapper=same))),
-        ("UEClient, OUE, d = 3", 1.0, 3, partial(_bits, home.UEClient(1.0, 3, use_oue=True, index_mapper=same))),
-        ("HadamardResponseClient, d = 3", 1.0, 3, home.HadamardResponseClient(1.0, 3, None, index_mapper=same).privatise),
+        (
+            "UEClient, OUE, d = 3",
+            1.0,
+            3,
+            partial(_bits, home.UEClient(1.0, 3, use_oue=True, index_mapper=same)),
+        ),
+        (
+            "HadamardResponseClient, d = 3",
+            1.0,
+            3,
+            home.HadamardResponseClient(1.0, 3, None, index_mapper=same).privatise,
+        ),
         ("HadamardResponseClient, d = 3", 2.0, 3, response.privatise),
-        ("HadamardMechClient, d = 4, t = 2: the pairs", 1.0, 4, lambda value: tuple(transform.privatise(value))),
-        ("HadamardMechClient, d = 4, t = 2: list or iterator", 1.0, 4, lambda value: (isinstance(report := transform.privatise(value), list), tuple(report))),
+        (
+            "HadamardMechClient, d = 4, t = 2: the pairs",
+            1.0,
+            4,
+            lambda value: tuple(transform.privatise(value)),
+        ),
+        (
+            "HadamardMechClient, d = 4, t = 2: list or iterator",
+            1.0,
+            4,
+            lambda value: (isinstance(report := transform.privatise(value), list), tuple(report)),
+        ),
         ("RAPPORClient, m = 3, one hash", 1.0, 3, lambda value: tuple(loose.privatise(value)[0])),
     ]
     return [Claim("pure-ldp", *each) for each in clients]
@@ -176,17 +215,42 @@ def _bits(client: Any, value: int) -> Hashable:
 
 def _multi_freq() -> list[Claim]:
     home = "multi_freq_ldpy.pure_frequency_oracles."
-    direct, unary, subsets = (getattr(import_module(home + name), f"{name}_Client").py_func for name in ("GRR", "UE", "SS"))  # not compiled
+    direct, unary, subsets = (
+        getattr(import_module(home + name), f"{name}_Client").py_func
+        for name in ("GRR", "UE", "SS")
+    )  # not compiled
 
-    def shown(program: Callable[..., Any], k: int, epsilon: float, kept: Callable[[Any], Hashable]) -> Callable[[int], Hashable]:
+    def shown(
+        program: Callable[..., Any], k: int, epsilon: float, kept: Callable[[Any], Hashable]
+    ) -> Callable[[int], Hashable]:
         return lambda value: kept(program(value, k, epsilon))
 
     clients: list[tuple[str, float, int, Callable[[int], Hashable]]] = [
         ("GRR_Client, k = 3", 1.0, 3, shown(direct, 3, 1.0, int)),
         ("GRR_Client, k = 3", 40.0, 3, shown(direct, 3, 40.0, int)),
-        ("UE_Client, OUE, k = 3", 1.0, 3, shown(unary, 3, 1.0, lambda report: tuple(report.tolist()))),
-        ("SS_Client, k = 6: the set", 1.0, 6, shown(subsets, 6, 1.0, lambda report: frozenset(report.tolist()))),
-        ("SS_Client, k = 6: as it is returned", 1.0, 6, shown(subsets, 6, 1.0, lambda report: tuple(report.tolist()))),
-        ("SS_Client, k = 6: its first entry", 1.0, 6, shown(subsets, 6, 1.0, lambda report: int(np.asarray(report)[0]))),
+        (
+            "UE_Client, OUE, k = 3",
+            1.0,
+            3,
+            shown(unary, 3, 1.0, lambda report: tuple(report.tolist())),
+        ),
+        (
+            "SS_Client, k = 6: the set",
+            1.0,
+            6,
+            shown(subsets, 6, 1.0, lambda report: frozenset(report.tolist())),
+        ),
+        (
+            "SS_Client, k = 6: as it is returned",
+            1.0,
+            6,
+            shown(subsets, 6, 1.0, lambda report: tuple(report.tolist())),
+        ),
+        (
+            "SS_Client, k = 6: its first entry",
+            1.0,
+            6,
+            shown(subsets, 6, 1.0, lambda report: int(np.asarray(report)[0])),
+        ),
     ]
     return [Claim("multi-freq-ldpy", *each) for each in clients]

@@ -1,8 +1,10 @@
-"""Privacy losses as laws: of one part, of a total on a mesh with its prices, and of the sum of unequal parts.
+"""Privacy losses as laws: of one part, of a total on a mesh with its prices, and of the sum of
+unequal parts.
 
-That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh. A loss between two points is split among them so that
-both laws of the pair keep their mass. The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko
-et al. 2022). Chernoff's inequality bounds what wraps around.
+That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one
+mesh. A loss between two points is split among them so that both laws of the pair keep their mass.
+The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh
+squared (Doroshenko et al. 2022). Chernoff's inequality bounds what wraps around.
 """
 
 import math
@@ -25,9 +27,11 @@ _REACH = 600.0  # exponents that a float holds
 
 @dataclass(frozen=True)
 class Curve:
-    """The loss l is lowest + i step with probability weights[i] e^(scale - tilt l), and infinite with probability `infinite`; in nats.
+    """The loss l is lowest + i step with probability weights[i] e^(scale - tilt l), and infinite
+    with probability `infinite`; in nats.
 
-    Tilting keeps the weights that matter near 1, so that even a tiny delta has a small relative error. Callers round the weights up.
+    Tilting keeps the weights that matter near 1, so that even a tiny delta has a small relative
+    error. Callers round the weights up.
     """
 
     lowest: float
@@ -38,16 +42,26 @@ class Curve:
     infinite: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + E[(1 - e^(eps - loss))_+]; 1 below the lowest loss kept."""
+        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + E[(1 - e^(eps -
+        loss))_+]; 1 below the lowest loss kept."""
         if epsilon < self.lowest:
             return 1.0
         start = max(0, math.floor((epsilon - self.lowest) / self.step) + 1)
         over = (self.lowest - epsilon) + np.arange(start, len(self.weights)) * self.step
-        shares = self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
-        return min(1.0, self.infinite + float(shares.sum()) * math.exp(min(self.scale - self.tilt * epsilon, _REACH)) * _ABOVE)
+        shares = (
+            self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
+        )
+        return min(
+            1.0,
+            self.infinite
+            + float(shares.sum())
+            * math.exp(min(self.scale - self.tilt * epsilon, _REACH))
+            * _ABOVE,
+        )
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses delta is linear in e^epsilon."""
+        """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses
+        delta is linear in e^epsilon."""
         rest = (delta - self.infinite) / _ABOVE
         if rest <= 0:
             return math.inf
@@ -85,17 +99,22 @@ Exact: TypeAlias = Pure | Approximate | Lattice | Gaussian | DiscreteGaussian
 _FAR = 20.0  # standard deviations of noise; beyond, the loss counts as infinite: probability 6e-89
 _BEYOND = 1e-88
 _NONE = 1e-290  # a smaller mass counts towards the infinite loss
-_FINE = 0.05  # mu below which a discrete Gaussian is as good as a normal one where a bound is asked for
-_CELLS = 50  # to a standard deviation of a normal loss, three nodes each: wrong by less than 1e-11 of a mass
+_FINE = (
+    0.05  # mu below which a discrete Gaussian is as good as a normal one where a bound is asked for
+)
+# to a standard deviation of a normal loss, three nodes each: wrong by less than 1e-11 of a mass
+_CELLS = 50
 _MARGIN = 1 + 1e-10
 SLACK = 2e-15  # of a loss: more than the rounding of floats
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """The loss is losses[i] with probability masses[i], and infinite with probability `infinite`; `step` divides all losses, to within 1e-18.
+    """The loss is losses[i] with probability masses[i], and infinite with probability `infinite`;
+    `step` divides all losses, to within 1e-18.
 
-    With `mu`, the losses are nodes of a normal law, or bounded by one: E[e^(t loss)] <= e^(t (t + 1) mu^2 / 2).
+    With `mu`, the losses are nodes of a normal law, or bounded by one: E[e^(t loss)] <= e^(t (t +
+    1) mu^2 / 2).
     """
 
     losses: Floats
@@ -124,14 +143,17 @@ class Atoms:
         return log_sum(np.log(self.masses) + tilt * self.losses)
 
     def on_mesh(self, mesh: float) -> tuple[Ints, Floats]:
-        """Places and masses on a mesh: each loss is split among its two neighbours so that both laws keep their mass; within `slack`, a loss is a place."""
+        """Places and masses on a mesh: each loss is split among its two neighbours so that both
+        laws keep their mass; within `slack`, a loss is a place."""
         places = np.floor(self.losses / mesh + SLACK * (np.abs(self.losses) / mesh + 1))
         over = self.losses - places * mesh
         over[np.abs(over) <= SLACK * (np.abs(self.losses) + mesh)] = 0.0
         upper = self.masses * np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))
         low, count = int(places.min()), int(places.max() - places.min()) + 2
         here = (places - low).astype(np.int64)
-        masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(here + 1, upper, count)
+        masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(
+            here + 1, upper, count
+        )
         used = np.flatnonzero(masses)
         return used + low, masses[used]
 
@@ -143,17 +165,32 @@ def log_sum(powers: Floats) -> float:
 
 @lru_cache(maxsize=64)
 def atoms_of(part: Exact) -> Atoms:
-    """The worst law of a loss (Kairouz, Oh, Viswanath 2015 for the pure and the approximate ones)."""
+    """The worst law of a loss (Kairouz, Oh, Viswanath 2015 for the pure and the approximate
+    ones)."""
     if isinstance(part, Pure | Approximate):
         rare = 1 / (1 + math.exp(part.epsilon))
         finite = 1 - part.delta
-        return Atoms(np.array([-part.epsilon, part.epsilon]), np.array([finite * rare, finite * (1 - rare)]), part.delta, Fraction(part.nano, NANO))
+        return Atoms(
+            np.array([-part.epsilon, part.epsilon]),
+            np.array([finite * rare, finite * (1 - rare)]),
+            part.delta,
+            Fraction(part.nano, NANO),
+        )
     if isinstance(part, Lattice):
         places = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
         masses = np.array([part.weights[place] / part.total for place in places])
         losses = (part.least + np.array(places)) * part.step
-        return Atoms(losses, masses, part.infinite / part.total + _BEYOND, Fraction(round(part.step * ATTO), ATTO))
-    return _discrete(part) if isinstance(part, DiscreteGaussian) else _normal(part.mu, part.mu / _CELLS)
+        return Atoms(
+            losses,
+            masses,
+            part.infinite / part.total + _BEYOND,
+            Fraction(round(part.step * ATTO), ATTO),
+        )
+    return (
+        _discrete(part)
+        if isinstance(part, DiscreteGaussian)
+        else _normal(part.mu, part.mu / _CELLS)
+    )
 
 
 def _discrete(part: DiscreteGaussian) -> Atoms:
@@ -162,16 +199,28 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     weights = np.exp(-(noise**2) * part.step / 2)
     noise, weights = noise[weights > _NONE], weights[weights > _NONE]
     mu = part.mu if part.mu < _FINE else 0.0
-    return Atoms((1 - 2 * noise) * part.step / 2, weights / weights.sum(), _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), mu)
+    return Atoms(
+        (1 - 2 * noise) * part.step / 2,
+        weights / weights.sum(),
+        _BEYOND,
+        Fraction(part.atto_mu2, 2 * ATTO),
+        mu,
+    )
 
 
 def _normal(mu: float, cell: float) -> Atoms:
-    """A normal loss of mean mu^2 / 2 and deviation mu, as three Gauss-Legendre nodes in each cell [i cell, (i + 1) cell]."""
-    low, high = math.floor((mu**2 / 2 - _FAR * mu) / cell), math.ceil((mu**2 / 2 + _FAR * mu) / cell)
+    """A normal loss of mean mu^2 / 2 and deviation mu, as three Gauss-Legendre nodes in each cell
+    [i cell, (i + 1) cell]."""
+    low, high = (
+        math.floor((mu**2 / 2 - _FAR * mu) / cell),
+        math.ceil((mu**2 / 2 + _FAR * mu) / cell),
+    )
     nodes, weights = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)]), np.array([5, 8, 5]) / 18
     losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
     density = np.exp(-(((losses - mu**2 / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
-    return Atoms(losses, density * np.tile(weights, high - low) * cell * _MARGIN, _BEYOND, Fraction(0), mu)
+    return Atoms(
+        losses, density * np.tile(weights, high - low) * cell * _MARGIN, _BEYOND, Fraction(0), mu
+    )
 
 
 def on_mesh(part: Exact, mesh: float) -> tuple[Ints, Floats]:
@@ -182,23 +231,36 @@ def on_mesh(part: Exact, mesh: float) -> tuple[Ints, Floats]:
 
 
 MAX_PARTS = 10**8
-_SPREAD = 20.0  # times sqrt(k): fewer or more agreeing answers have a probability below 2 e^-800 (Hoeffding)
+# times sqrt(k): fewer or more agreeing answers have a probability below 2 e^-800 (Hoeffding)
+_SPREAD = 20.0
 
 
 def binomial_curve(part: Pure, parts: int) -> Curve:
-    """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~ Binomial(k, e^e / (1 + e^e)).
+    """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~
+    Binomial(k, e^e / (1 + e^e)).
 
-    Exact for randomized responses and discrete Laplace noise on counts of sensitivity 1: their loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
+    Exact for randomized responses and discrete Laplace noise on counts of sensitivity 1: their loss
+    is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode, reach = min(parts, math.floor((parts + 1) * agreeing)), math.ceil(_SPREAD * math.sqrt(parts)) + 1
+    mode, reach = (
+        min(parts, math.floor((parts + 1) * agreeing)),
+        math.ceil(_SPREAD * math.sqrt(parts)) + 1,
+    )
     low, high = max(0, mode - reach), min(parts, mode + reach)
     up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
     rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
-    weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))  # relative to the mode: sums of small logarithms, which round little
-    return Curve((2 * low - parts) * part.epsilon, 2 * part.epsilon, weights / weights.sum(), infinite=1e-300 if high < parts else 0.0)
+    weights = np.exp(
+        np.concatenate([falling[::-1], [0.0], rising])
+    )  # relative to the mode: sums of small logarithms, which round little
+    return Curve(
+        (2 * low - parts) * part.epsilon,
+        2 * part.epsilon,
+        weights / weights.sum(),
+        infinite=1e-300 if high < parts else 0.0,
+    )
 
 
 _TOLERANCE = 2e-4  # nats that the mesh may cost
@@ -226,7 +288,8 @@ class OnMesh:
 
 @dataclass(frozen=True)
 class Window:
-    """The places low..top of the summed loss, the highest reachable one, and ln E[e^(exponent place)] at its exponent."""
+    """The places low..top of the summed loss, the highest reachable one, and ln E[e^(exponent
+    place)] at its exponent."""
 
     low: int
     top: int
@@ -235,12 +298,20 @@ class Window:
 
     @classmethod
     def of(cls, parts: Sequence[OnMesh], exponent: float, others: Sequence[float]) -> "Window":
-        """The narrowest window that the losses' range and Chernoff's inequality, at several other exponents, allow."""
-        low, top = sum(part.count * int(part.places.min()) for part in parts), sum(part.count * int(part.places.max()) for part in parts)
+        """The narrowest window that the losses' range and Chernoff's inequality, at several other
+        exponents, allow."""
+        low, top = (
+            sum(part.count * int(part.places.min()) for part in parts),
+            sum(part.count * int(part.places.max()) for part in parts),
+        )
         highest, scale = top, growth(parts, exponent)
         for other in others:
             bound = (growth(parts, other) - scale + _RARE) / (other - exponent)
-            low, top = (low, min(top, math.ceil(bound))) if other > exponent else (max(low, math.floor(bound)), top)
+            low, top = (
+                (low, min(top, math.ceil(bound)))
+                if other > exponent
+                else (max(low, math.floor(bound)), top)
+            )
         return cls(low, top, highest, scale)
 
 
@@ -257,8 +328,14 @@ class Summed:
     @classmethod
     def of(cls, losses: Mapping[Exact, int]) -> "Summed":
         """All normal noise becomes one part, which is exact."""
-        parts = [(part, count) for part, count in losses.items() if not isinstance(part, Gaussian) and count]
-        atto = sum(part.atto_mu2 * count for part, count in losses.items() if isinstance(part, Gaussian))
+        parts = [
+            (part, count)
+            for part, count in losses.items()
+            if not isinstance(part, Gaussian) and count
+        ]
+        atto = sum(
+            part.atto_mu2 * count for part, count in losses.items() if isinstance(part, Gaussian)
+        )
         return cls((*parts, *([(Gaussian(atto), 1)] if atto else [])))
 
     @property
@@ -266,37 +343,60 @@ class Summed:
         return [(atoms_of(part), count) for part, count in self.parts]
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon (nats) beside this delta, or infinity; at most .001 too large for a million parts and 10 nats."""
+        """The least epsilon (nats) beside this delta, or infinity; at most .001 too large for a
+        million parts and 10 nats."""
         return self.curve(-math.log(delta)).epsilon(delta)
 
     def delta(self, epsilon: float) -> float:
         """The least delta beside this epsilon (nats)."""
         tilts = self._tilts(1.0) if self._spread else np.ones(1)
-        return self.curve(max(0.0, -float((self._growths(tilts) + _log_share(tilts) - tilts * epsilon).min()))).delta(epsilon)
+        return self.curve(
+            max(0.0, -float((self._growths(tilts) + _log_share(tilts) - tilts * epsilon).min()))
+        ).delta(epsilon)
 
     def curve(self, rarity: float) -> Curve:
         """The law of the sum, tilted to where delta is about e^-rarity."""
-        infinite = -math.expm1(math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws))
+        infinite = -math.expm1(
+            math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws)
+        )
         if not self._spread:
             return Curve(0.0, 1.0, np.ones(1), infinite=infinite)
         tilts = self._tilts(rarity)
         growths = self._growths(tilts)
         best = int(np.argmin((growths + _log_share(tilts) + rarity) / tilts))
         tilt, mesh, window = float(tilts[best]), self._mesh() / 2, Window(0, 4 * _MOST, 0, 0.0)
-        others = [-float(tilts[len(_TILTS) // 2]), *tilts[best % 4 : best : 4][-4:].tolist(), *tilts[best + 4 :: 4][:3].tolist()]
+        others = [
+            -float(tilts[len(_TILTS) // 2]),
+            *tilts[best % 4 : best : 4][-4:].tolist(),
+            *tilts[best + 4 :: 4][:3].tolist(),
+        ]
         while window.top - window.low > 2 * _MOST:  # wider than most
             mesh *= 2
             parts = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
             window = Window.of(parts, tilt * mesh, [each * mesh for each in others])
-        wrapped = math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE)) if window.top < window.highest else 0.0
+        wrapped = (
+            math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
+            if window.top < window.highest
+            else 0.0
+        )
         slack = sum(count * each.slack(mesh) for each, count in self.laws)
         weights, _ = transformed(parts, tilt * mesh, window)
-        return Curve(window.low * mesh + slack, mesh, weights, tilt, window.scale + tilt * slack, infinite + wrapped)
+        return Curve(
+            window.low * mesh + slack,
+            mesh,
+            weights,
+            tilt,
+            window.scale + tilt * slack,
+            infinite + wrapped,
+        )
 
     @property
     def _spread(self) -> float:
         """The standard deviation of the sum; a rare loss counts as if it were not that rare."""
-        return max(math.sqrt(sum(count * each.variance for each, count in self.laws)), max(each.width for each, _ in self.laws) / 40)
+        return max(
+            math.sqrt(sum(count * each.variance for each, count in self.laws)),
+            max(each.width for each, _ in self.laws) / 40,
+        )
 
     def _tilts(self, rarity: float) -> Floats:
         """The tilts to try: around that of a normal law, and none at which one loss dominates."""
@@ -307,17 +407,34 @@ class Summed:
     def _growths(self, tilts: Floats) -> Floats:
         """An upper bound on ln E[e^(t loss)] of the sum, for each t."""
         laws = self.laws
-        return np.array([math.fsum(count * each.log_growth(float(tilt)) for each, count in laws) for tilt in tilts])
+        return np.array(
+            [
+                math.fsum(count * each.log_growth(float(tilt)) for each, count in laws)
+                for tilt in tilts
+            ]
+        )
 
     def _mesh(self) -> float:
-        """A common divisor of all losses costs nothing; without one that is large enough, a mesh that costs no more than the tolerance."""
+        """A common divisor of all losses costs nothing; without one that is large enough, a mesh
+        that costs no more than the tolerance."""
         laws = self.laws
-        reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(each.width for each, _ in laws)
-        finest, common = reach / _MOST, float(_common([each.step for each, _ in laws if each.width]))
+        reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(
+            each.width for each, _ in laws
+        )
+        finest, common = (
+            reach / _MOST,
+            float(_common([each.step for each, _ in laws if each.width])),
+        )
         if common > finest:
             return common
         rounded = sum(count for _, count in laws)
-        return max(finest, min(_TOLERANCE / math.sqrt(rounded), *(math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance)))
+        return max(
+            finest,
+            min(
+                _TOLERANCE / math.sqrt(rounded),
+                *(math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance),
+            ),
+        )
 
 
 def _log_share(tilts: Floats) -> Floats:
@@ -328,21 +445,32 @@ def _log_share(tilts: Floats) -> Floats:
 def _common(steps: Sequence[Fraction]) -> Fraction:
     divisor = steps[0]
     for step in steps[1:]:
-        divisor = Fraction(math.gcd(divisor.numerator * step.denominator, step.numerator * divisor.denominator), divisor.denominator * step.denominator)
+        divisor = Fraction(
+            math.gcd(divisor.numerator * step.denominator, step.numerator * divisor.denominator),
+            divisor.denominator * step.denominator,
+        )
     return divisor if all(steps) else Fraction(0)
 
 
 def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tuple[Floats, float]:
-    """The tilted law of the sum on the window, each mass rounded up by the possible error of the transform, and that error."""
+    """The tilted law of the sum on the window, each mass rounded up by the possible error of the
+    transform, and that error."""
     low, top = window.low, window.top
     n = 1 << max(4, (top - low + 1).bit_length())
     product = np.ones(n // 2 + 1, dtype=np.complex128)
     start = 0
     for part in parts:
         _, masses = part.tilted(exponent)
-        centre = round(float(masses @ part.places))  # near 0 the phases, which large powers multiply, are small
+        centre = round(
+            float(masses @ part.places)
+        )  # near 0 the phases, which large powers multiply, are small
         start += part.count * centre
         product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
-    error = _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
-    law: Floats = np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0) + error
+    error = (
+        _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
+    )
+    law: Floats = (
+        np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0)
+        + error
+    )
     return law, error

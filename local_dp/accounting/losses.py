@@ -1,4 +1,5 @@
-"""Losses with more than one number: laws on whole multiples of one step, exact in whole weights; Gaussian noise, its price, and its discrete counterpart."""
+"""Losses with more than one number: laws on whole multiples of one step, exact in whole weights;
+Gaussian noise, its price, and its discrete counterpart."""
 
 import math
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from local_dp.optimise import crossing, least_whole
 
 @dataclass(frozen=True)
 class Lattice:
-    """The loss is (least + i) ln(growth) nats with probability `weights[i]` / `total`, and infinite with probability `infinite` / `total`.
+    """The loss is (least + i) ln(growth) nats with probability `weights[i]` / `total`, and infinite
+    with probability `infinite` / `total`.
 
-    The law of ln(Pr[y] / Pr'[y]) for y drawn from Pr, which dominates every pair of neighbours both ways. `growth` = e^step is a fraction.
-    Where e^step is irrational, `growth` is just below it (`exp_epsilon`). All else is exact. Raises InputError where no law Pr' fits.
+    The law of ln(Pr[y] / Pr'[y]) for y drawn from Pr, which dominates every pair of neighbours both
+    ways. `growth` = e^step is a fraction. Where e^step is irrational, `growth` is just below it
+    (`exp_epsilon`). All else is exact. Raises InputError where no law Pr' fits.
     """
 
     growth: Fraction
@@ -27,10 +30,19 @@ class Lattice:
     infinite: int = 0
 
     def __post_init__(self) -> None:
-        if self.growth <= 1 or not self.weights or min(*self.weights, self.infinite) < 0 or not sum(self.weights):
-            raise InputError("a loss law needs a growth above 1 and weights of 0 or more, not all 0")
+        if (
+            self.growth <= 1
+            or not self.weights
+            or min(*self.weights, self.infinite) < 0
+            or not sum(self.weights)
+        ):
+            raise InputError(
+                "a loss law needs a growth above 1 and weights of 0 or more, not all 0"
+            )
         if self._summed(self.weights, self.least) > self.total:
-            raise InputError("these losses are too low: the other law would have more than all probability")
+            raise InputError(
+                "these losses are too low: the other law would have more than all probability"
+            )
 
     @property
     def total(self) -> int:
@@ -48,15 +60,19 @@ class Lattice:
         return self.step * (self.least + len(self.weights) - 1)
 
     def delta(self, whole: Fraction) -> Fraction:
-        """The least delta beside epsilon = ln `whole`: Pr[loss infinite] + the mean of max(0, 1 - whole e^-loss), exactly."""
+        """The least delta beside epsilon = ln `whole`: Pr[loss infinite] + the mean of max(0, 1 -
+        whole e^-loss), exactly."""
         high = 0
         while high < len(self.weights) and self.growth ** (self.least + high) <= whole:
             high += 1
         above = self.weights[high:]
-        return (self.infinite + sum(above) - whole * self._summed(above, self.least + high)) / Fraction(self.total)
+        return (
+            self.infinite + sum(above) - whole * self._summed(above, self.least + high)
+        ) / Fraction(self.total)
 
     def times(self, parts: int) -> "Lattice":
-        """The total loss of `parts` of them, adaptive or not. Raises InputError unless parts is 1 or more."""
+        """The total loss of `parts` of them, adaptive or not. Raises InputError unless parts is 1
+        or more."""
         check_whole("parts", parts, 1, 10**8)
         if parts == 1:
             return self
@@ -64,7 +80,8 @@ class Lattice:
         return half + half + self if parts % 2 else half + half
 
     def __add__(self, other: "Lattice | Pure | Approximate") -> "Lattice":
-        """The law of the sum; a pure or approximate loss counts as a randomized response, rounded up to this step. Raises InputError where steps differ."""
+        """The law of the sum; a pure or approximate loss counts as a randomized response, rounded
+        up to this step. Raises InputError where steps differ."""
         if isinstance(other, Pure | Approximate):
             steps, ratio = 0, exp_epsilon(other.nano)
             while self.growth**steps < ratio:
@@ -73,7 +90,11 @@ class Lattice:
         if not isinstance(other, Lattice):
             return NotImplemented
         if other.growth != self.growth:
-            raise InputError(f"loss laws of steps {self.step:g} and {other.step:g} do not add up exactly; give them one step")
+            raise InputError(
+                f"loss laws of steps {self.step:g} and {other.step:g} do not add up exactly; "
+                "give "
+                "them one step"
+            )
         weights = [0] * (len(self.weights) + len(other.weights) - 1)
         for place, weight in enumerate(self.weights):
             if weight:
@@ -94,7 +115,8 @@ class Lattice:
 
 
 def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) -> Lattice:
-    """The loss of a randomized response that reveals its input with probability `delta`: the worst of that loss (Kairouz, Oh, Viswanath 2015)."""
+    """The loss of a randomized response that reveals its input with probability `delta`: the worst
+    of that loss (Kairouz, Oh, Viswanath 2015)."""
     if steps == 0:
         return Lattice(growth, 0, (delta.denominator - delta.numerator,), delta.numerator)
     ratio, hidden = growth**steps, delta.denominator - delta.numerator
@@ -104,9 +126,14 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
 
 
 def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
-    """The exact loss of discrete Laplace noise of ratio e^(-eps / m), m = `sensitivity`, eps = `nano` / 1e9: (m - 2 y) eps / m where the noise is y."""
+    """The exact loss of discrete Laplace noise of ratio e^(-eps / m), m = `sensitivity`, eps =
+    `nano` / 1e9: (m - 2 y) eps / m where the noise is y."""
     if nano < 1 or sensitivity < 1:
-        raise InputError(f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give 1 or more of each")
+        raise InputError(
+            f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give "
+            "1 or "
+            "more of each"
+        )
     growth, m = exp_epsilon(Fraction(nano, sensitivity)), sensitivity
     more, less = growth.numerator, growth.denominator
     inside = {m - 2 * y: less**y * more ** (m - y) * (more - less) for y in range(1, m)}
@@ -121,19 +148,24 @@ _MARGIN = 1 + 1e-11  # more than the rounding of a closed form
 
 @dataclass(frozen=True)
 class _Noise:
-    """mu^2 = `atto_mu2` / 1e18; one answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma."""
+    """mu^2 = `atto_mu2` / 1e18; one answer of sensitivity 1 with noise of standard deviation sigma
+    has mu = 1 / sigma."""
 
     atto_mu2: int
 
     def __post_init__(self) -> None:
         if type(self.atto_mu2) is not int or self.atto_mu2 < 1:
-            raise InputError(f"mu^2 is {self.atto_mu2!r} units of 1e-18; give a whole number, 1 or more")
+            raise InputError(
+                f"mu^2 is {self.atto_mu2!r} units of 1e-18; give a whole number, 1 or more"
+            )
 
     @classmethod
     def of_sigma(cls, sigma: float) -> Self:
         """One answer of sensitivity 1. Raises InputError unless .1 <= sigma <= 10,000."""
         if not SIGMAS[0] <= sigma <= SIGMAS[1]:  # also false for NaN
-            raise InputError(f"sigma is {sigma:g}; give a number from {SIGMAS[0]:g} to {SIGMAS[1]:,.0f}")
+            raise InputError(
+                f"sigma is {sigma:g}; give a number from {SIGMAS[0]:g} to {SIGMAS[1]:,.0f}"
+            )
         return cls(math.ceil(ATTO / Fraction(repr(float(sigma))) ** 2))
 
     @property
@@ -144,7 +176,8 @@ class _Noise:
 
 @dataclass(frozen=True)
 class Gaussian(_Noise):
-    """Normal noise, of one answer or many, to compare with: the loss is normal with mean mu^2 / 2 and variance mu^2; several mu^2 add up exactly."""
+    """Normal noise, of one answer or many, to compare with: the loss is normal with mean mu^2 / 2
+    and variance mu^2; several mu^2 add up exactly."""
 
     def __add__(self, other: "Gaussian") -> "Gaussian":
         return Gaussian(self.atto_mu2 + other.atto_mu2)
@@ -152,7 +185,8 @@ class Gaussian(_Noise):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(_Noise):
-    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2, and rho = mu^2 / 2.
+    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2
+    y) mu^2 / 2, and rho = mu^2 / 2.
 
     Several do not add up to another. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
     """
@@ -164,7 +198,8 @@ class DiscreteGaussian(_Noise):
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up. Source: Balle, Wang 2018, Theorem 8."""
+    """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up.
+    Source: Balle, Wang 2018, Theorem 8."""
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
     if near >= _FAR:
@@ -198,7 +233,8 @@ _UP = 1 + 1e-12  # more than the rounding of a few floats
 
 
 def conversion(rho: float, delta: float) -> float:
-    """The least epsilon that rho-zCDP gives beside delta: a rho + ln(1 / (a delta)) / (a - 1) + ln(1 - 1 / a) at its best order a > 1; any order is safe.
+    """The least epsilon that rho-zCDP gives beside delta: a rho + ln(1 / (a delta)) / (a - 1) +
+    ln(1 - 1 / a) at its best order a > 1; any order is safe.
 
     Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
@@ -217,8 +253,14 @@ def conversion(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)  # the same budget is converted for each mechanism that is built
 def rho_within(budget: Approximate) -> Concentrated:
-    """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises InputError where there is none or no delta."""
-    most = least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon) - 1 if budget.atto else 0
+    """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises
+    InputError where there is none or no delta."""
+    most = (
+        least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon)
+        - 1
+        if budget.atto
+        else 0
+    )
     if not most:
         raise InputError(f"{budget} is worth no rho; give a delta above 0 and a larger epsilon")
     return Concentrated(most)

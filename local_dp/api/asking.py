@@ -11,7 +11,17 @@ import numpy as np
 
 from local_dp.api.declare import CSV, DATES, by_name, keywords, option
 from local_dp.api.result import Result
-from local_dp.api.tables import Dates, Table, bounds_text, ends_of, records_of, sample_rows, settings_text, unsaid, warn
+from local_dp.api.tables import (
+    Dates,
+    Table,
+    bounds_text,
+    ends_of,
+    records_of,
+    sample_rows,
+    settings_text,
+    unsaid,
+    warn,
+)
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -39,46 +49,121 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of a run: keywords of the functions of `local_dp`, and options of `local-dp run`, `server`, `host` and `client`."""
+    """The options of a run: keywords of the functions of `local_dp`, and options of `local-dp run`,
+    `server`, `host` and `client`."""
 
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
-    clients: int | None = option(None, "Number of clients; default: all rows, or without a table as many as 95 % success needs", metavar="N")
-    resample: bool = option(False, "Draw the clients' rows with replacement, so that any number of clients is possible")
-    tier: Tier | None = option(
-        None, "How the clients run: a process each, packed in hosts, simulated, or only their sum drawn; default: population, with a broker hosts"
+    clients: int | None = option(
+        None,
+        "Number of clients; default: all rows, or without a table as many as 95 % success needs",
+        metavar="N",
     )
-    hosts: int | None = option(None, "Number of host processes that share the clients; selects tier hosts", usual=Settings.hosts, metavar="H")
+    resample: bool = option(
+        False, "Draw the clients' rows with replacement, so that any number of clients is possible"
+    )
+    tier: Tier | None = option(
+        None,
+        (
+            "How the clients run: a process each, packed in hosts, simulated, or only their sum "
+            "drawn; default: population, with a broker hosts"
+        ),
+    )
+    hosts: int | None = option(
+        None,
+        "Number of host processes that share the clients; selects tier hosts",
+        usual=Settings.hosts,
+        metavar="H",
+    )
     broker: str | None = option(
-        None, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts", usual=EMBEDDED, metavar="URL"
+        None,
+        (
+            "embedded, or mqtt://[user:password@]host[:port], or "
+            "mqtts://...[?ca=FILE[&cert=FILE]]; "
+            "selects tier hosts"
+        ),
+        usual=EMBEDDED,
+        metavar="URL",
     )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
-    private: bool = option(False, "Draw the clients' noise from the operating system; takes no seed")
-    deadline: float | None = option(
-        None, "Longest duration of a round; default: 30, or more for many members and long round trips", metavar="T", unit="seconds"
+    private: bool = option(
+        False, "Draw the clients' noise from the operating system; takes no seed"
     )
-    quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
-    allow: tuple[str, ...] | None = option(None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME")
-    unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
-    cluster: str = option("", "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
-    shuffle: bool = option(False, "Put a shuffler between clients and server; the result shows the epsilon of all reports together")
-    crowd: int = option(Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C")
-    delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
-    fault: str | None = option(None, f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS")
+    deadline: float | None = option(
+        None,
+        "Longest duration of a round; default: 30, or more for many members and long round trips",
+        metavar="T",
+        unit="seconds",
+    )
+    quorum: float = option(
+        0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE"
+    )
+    allow: tuple[str, ...] | None = option(
+        None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME"
+    )
+    unverified: bool = option(
+        False, "In memory, use a randomizer that fails its verification; the result says so"
+    )
+    cluster: str = option(
+        "",
+        "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786",
+        metavar="URL",
+    )
+    shuffle: bool = option(
+        False,
+        (
+            "Put a shuffler between clients and server; the result shows the epsilon of all "
+            "reports "
+            "together"
+        ),
+    )
+    crowd: int = option(
+        Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C"
+    )
+    delta: float = option(
+        Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D"
+    )
+    fault: str | None = option(
+        None, f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS"
+    )
     worst_case: float | None = option(
-        None, "Also show intervals that hold for any answers of missing clients and if this share of all clients lies", metavar="SHARE"
+        None,
+        (
+            "Also show intervals that hold for any answers of missing clients and if this share of "
+            "all clients lies"
+        ),
+        metavar="SHARE",
     )
     stores: Path | str | None = option(
-        None, "Folder where client processes or hosts store answers and spent budget, over several runs; selects tier hosts", metavar="DIR"
+        None,
+        (
+            "Folder where client processes or hosts store answers and spent budget, over several "
+            "runs; selects tier hosts"
+        ),
+        metavar="DIR",
     )
     csv: str = option("", CSV, metavar="FORM")
     person: str | None = option(
-        None, "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN"
+        None,
+        (
+            "Column that names each row's person, by whom stores keep budgets and answers: rows "
+            "may "
+            "move and change"
+        ),
+        metavar="COLUMN",
     )
     dates: Dates = option(None, **DATES)
-    raw: bool = option(False, "Show the unbiased numbers, also impossible ones such as a negative share")
-    progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
-    watch: Announce | bool | None = option(None, "Show the run on a local page while it goes on; needs local-dp[watch]")
-    notice: Callable[[str], None] | None = option(None, "A function that gets the notice of too few clients; default: a warning", shell=False)
+    raw: bool = option(
+        False, "Show the unbiased numbers, also impossible ones such as a negative share"
+    )
+    progress: OnProgress | None = option(
+        None, "A function that is called with the progress of the run", shell=False
+    )
+    watch: Announce | bool | None = option(
+        None, "Show the run on a local page while it goes on; needs local-dp[watch]"
+    )
+    notice: Callable[[str], None] | None = option(
+        None, "A function that gets the notice of too few clients; default: a warning", shell=False
+    )
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
@@ -86,28 +171,36 @@ class RunOptions:
         known = [each.name for each in fields(cls)]
         for name in options:
             if name in ("low", "high"):
-                raise InputError(f"there is no option {name!r}; give both ends of the range: bounds=(low, high)")
+                raise InputError(
+                    f"there is no option {name!r}; give both ends of the range: bounds=(low, high)"
+                )
             if name not in known:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
 
     def asked(self, table: Records) -> Records:
-        """The columns that a protocol may ask about: all but the person's. Raises InputError where there is no such column."""
+        """The columns that a protocol may ask about: all but the person's. Raises InputError where
+        there is no such column."""
         return table.without(self.person) if self.person else table
 
     def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
-        """The columns of a table that are read; None: all, as stores belong to whole rows, or to people."""
+        """The columns of a table that are read; None: all, as stores belong to whole rows, or to
+        people."""
         return None if self.stores or self.person else protocol.reads
 
     @property
     def copied(self) -> bool:
-        """Whether a large CSV table may be copied to a temporary folder: no private table, and none whose rows the workers of a cluster are sent."""
+        """Whether a large CSV table may be copied to a temporary folder: no private table, and none
+        whose rows the workers of a cluster are sent."""
         return not (self.private or self.cluster)
 
     @property
     def chosen_tier(self) -> Tier:
-        """The tier that is asked for; by default population, or hosts where an option needs real clients."""
-        over_a_bus = any(each is not None for each in (self.broker, self.hosts, self.fault, self.stores))
+        """The tier that is asked for; by default population, or hosts where an option needs real
+        clients."""
+        over_a_bus = any(
+            each is not None for each in (self.broker, self.hosts, self.fault, self.stores)
+        )
         return self.tier or ("hosts" if over_a_bus else "population")
 
     def _check(self) -> None:
@@ -117,10 +210,13 @@ class RunOptions:
                 raise InputError(f"--{name} is empty; give it a value, or leave it out")
         for name, tiers in (("broker", ("hosts", "processes")), ("hosts", ("hosts",))):
             if getattr(self, name) is not None and self.chosen_tier not in tiers:
-                raise InputError(f"tier {self.chosen_tier} has no --{name}; leave it out, or give --tier hosts")
+                raise InputError(
+                    f"tier {self.chosen_tier} has no --{name}; leave it out, or give --tier hosts"
+                )
 
     def settings(self, protocol: LocalProtocol[Any], records: Records | None) -> Settings:
-        """The settings of the run. Gives a notice if the clients are too few for the protocol's tolerance. Raises InputError."""
+        """The settings of the run. Gives a notice if the clients are too few for the protocol's
+        tolerance. Raises InputError."""
         nano_epsilon(self.epsilon)
         self._check()
         faults = Faults.parse(self.fault) if self.fault else None
@@ -128,12 +224,20 @@ class RunOptions:
         clients, seed = self.clients, randomness.seed
         if clients is not None and not isinstance(clients, int | np.integer):
             raise InputError(f"clients is {clients!r:.80}; give a whole number")
-        dealt = 0 if self.stores and self.seed is None else seed  # stores belong to their rows in their order
+        dealt = (
+            0 if self.stores and self.seed is None else seed
+        )  # stores belong to their rows in their order
         if records is None:
-            population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, dealt)
+            population = protocol.synthetic(
+                protocol.clients(self.epsilon) if clients is None else clients, dealt
+            )
         else:
             clients = len(records) if clients is None else clients
-            population = Resampled(records, clients, dealt) if self.resample else sample_rows(records, clients, dealt)
+            population = (
+                Resampled(records, clients, dealt)
+                if self.resample
+                else sample_rows(records, clients, dealt)
+            )
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
             (self.notice or warn)(few)
@@ -159,7 +263,8 @@ class RunOptions:
 
 
 class Options(TypedDict, total=False):
-    """The names and types of `RunOptions` for type checkers, which read no dataclass as keywords."""
+    """The names and types of `RunOptions` for type checkers, which read no dataclass as
+    keywords."""
 
     epsilon: float
     clients: int | None
@@ -196,38 +301,65 @@ def documented(function: F) -> F:
     return called
 
 
-def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], settings: Mapping[str, Any], options: Iterable[str] = ()) -> LocalProtocol[Any]:
-    """The protocol of this name or class, with its parameters as Python writes them; or the object, which takes none.
+def protocol_of(
+    name: str | type[LocalProtocol[Any]] | LocalProtocol[Any],
+    settings: Mapping[str, Any],
+    options: Iterable[str] = (),
+) -> LocalProtocol[Any]:
+    """The protocol of this name or class, with its parameters as Python writes them; or the object,
+    which takes none.
 
-    Raises InputError; for an unknown parameter it names the nearest one, also of the `options` beside them.
+    Raises InputError; for an unknown parameter it names the nearest one, also of the `options`
+    beside them.
     """
     if isinstance(name, LocalProtocol):
         if settings:
-            raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
+            raise InputError(
+                f"{', '.join(settings)}: parameters for a protocol that is an object already; "
+                "give them to it"
+            )
         return name
     if not isinstance(name, str | type):
-        raise InputError(f"a protocol is a name, such as 'survey', and not {type(name).__name__}; give the table after it")
+        raise InputError(
+            f"a protocol is a name, such as 'survey', and not {type(name).__name__}; give the "
+            "table after it"
+        )
     kind = find_protocol(name) if isinstance(name, str) else name
     known = [each.name for each in fields(kind)]
     with python_errors():
         if "bounds" in settings and "bounds" not in known and "low" in known:
             low, high = ends_of(settings["bounds"])
-            settings = {**{each: value for each, value in settings.items() if each != "bounds"}, "low": low, "high": high}
+            settings = {
+                **{each: value for each, value in settings.items() if each != "bounds"},
+                "low": low,
+                "high": high,
+            }
         for each in settings:
             if each not in known:
-                raise InputError(f"{unknown(f'{kind.name} has no parameter', each, [*known, *options])}; `local-dp describe {kind.name}` describes them")
+                raise InputError(
+                    f"{unknown(f'{kind.name} has no parameter', each, [*known, *options])}; "
+                    f"`local-dp describe {kind.name}` describes them"
+                )
         hints = get_type_hints(kind)
-        lists = {each: _listed(each, value, settings) for each, value in settings.items() if get_origin(hints[each]) is tuple}
+        lists = {
+            each: _listed(each, value, settings)
+            for each, value in settings.items()
+            if get_origin(hints[each]) is tuple
+        }
         return kind(**{**settings, **lists})
 
 
 def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a mapping. Raises InputError."""
+    """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a
+    mapping. Raises InputError."""
     weights = settings.get("weights")
     if isinstance(weights, Mapping) and name in ("labels", "weights"):
         labels = list(settings.get("labels") or weights)
         if set(labels) != set(weights):
-            raise InputError(f"there are weights of {', '.join(map(str, weights))}, and the groups are {', '.join(map(str, labels))}; give the weight of each")
+            raise InputError(
+                f"there are weights of {', '.join(map(str, weights))}, and the groups are "
+                f"{', '.join(map(str, labels))}; give the weight of each"
+            )
         value = labels if name == "labels" else [weights[label] for label in labels]
     if value is None:
         return ()
@@ -237,41 +369,81 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
         return bounds_text(value) if name == "bounds" else settings_text(value)
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
-    return (_text(value),) if isinstance(value, str | int | float | np.generic) else tuple(map(_text, value))
+    return (
+        (_text(value),)
+        if isinstance(value, str | int | float | np.generic)
+        else tuple(map(_text, value))
+    )
 
 
 def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The labels of each column that is no question: from a mapping, a list of lists, or a list for the only one. Raises InputError."""
+    """The labels of each column that is no question: from a mapping, a list of lists, or a list for
+    the only one. Raises InputError."""
     named = [column for column in columns if not is_question(column)]
     if isinstance(labels, Mapping):
         if set(labels) != set(named):
-            raise InputError(f"there are labels of {', '.join(map(str, labels))}, and the columns are {', '.join(named)}; give the labels of each")
+            raise InputError(
+                f"there are labels of {', '.join(map(str, labels))}, and the columns are "
+                f"{', '.join(named)}; give the labels of each"
+            )
         labels = [labels[column] for column in named]
-    elif len(named) == 1 and not any(isinstance(each, Sequence) and (not isinstance(each, str) or "|" in each or SEPARATOR in each) for each in labels):
+    elif len(named) == 1 and not any(
+        isinstance(each, Sequence)
+        and (not isinstance(each, str) or "|" in each or SEPARATOR in each)
+        for each in labels
+    ):
         labels = [labels]
-    return tuple(each if isinstance(each, str) else SEPARATOR.join(_listed("labels", each, {})) for each in labels)
+    return tuple(
+        each if isinstance(each, str) else SEPARATOR.join(_listed("labels", each, {}))
+        for each in labels
+    )
 
 
 def _text(value: Any) -> str:
-    """A value as the library writes it: whole numbers without a decimal point, and a row of numbers with spaces."""
+    """A value as the library writes it: whole numbers without a decimal point, and a row of numbers
+    with spaces."""
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         return " ".join(map(_text, value))
-    return str(int(value)) if isinstance(value, float | np.floating) and value.is_integer() else str(value)
+    return (
+        str(int(value))
+        if isinstance(value, float | np.floating) and value.is_integer()
+        else str(value)
+    )
 
 
 @python_errors()
-def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions, stored: Stored | None = None) -> Result:
-    """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the result without its truth. Raises the errors of a run.
+def ask(
+    protocol: LocalProtocol[Any],
+    table: Table | None,
+    options: RunOptions,
+    stored: Stored | None = None,
+) -> Result:
+    """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the
+    result without its truth. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.
     """
     notice = unsaid if options.private else options.notice
     only, copy = options.reads(protocol), options.copied
-    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates, only=only, copy=copy)
+    records = (
+        None
+        if table is None
+        else records_of(
+            table, notice=notice, csv=options.csv, dates=options.dates, only=only, copy=copy
+        )
+    )
     question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
-    if records is None and isinstance(made_up, str) and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
+    if (
+        records is None
+        and isinstance(made_up, str)
+        and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
+    ):
         raise InputError("the question is about the columns of a table: add --records")
-    prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
+    prepared = (
+        protocol
+        if records is None
+        else protocol.for_table(Launch(options.asked(records), options.private))
+    )
     return play(options.settings(prepared, records), options, stored=stored)
 
 

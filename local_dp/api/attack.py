@@ -1,7 +1,7 @@
 """Attacks on a table of your own: how much do noisy answers reveal?
 
-`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`. Each attack takes the noise of the answers, or the epsilon of a curator,
-and a seed.
+`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`. Each attack takes
+the noise of the answers, or the epsilon of a curator, and a seed.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,14 @@ from local_dp.accounting.rules import optimal_part
 from local_dp.api.declare import WIDTH, Printable
 from local_dp.api.tables import Dates, Table, records_of
 from local_dp.arrays import Bools, Column, Floats
-from local_dp.attacks import Traced, least_squares, random_subsets, reconstruction, traced_share, tracing
+from local_dp.attacks import (
+    Traced,
+    least_squares,
+    random_subsets,
+    reconstruction,
+    traced_share,
+    tracing,
+)
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
@@ -36,13 +43,18 @@ from local_dp.theorems.curated import curated_from_sq
 R = TypeVar("R")
 DELTA = 1e-6
 MOST_ROWS, RATIO = 400, 4  # rows to reconstruct, counts per row
-MOST_CUTS, GROUPS, RATE = 16, 20, 0.01  # attributes of a column; groups; strangers that may score above
+MOST_CUTS, GROUPS, RATE = (
+    16,
+    20,
+    0.01,
+)  # attributes of a column; groups; strangers that may score above
 LEAST = 200  # strangers, so that one in a hundred is measurable
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The noise of the counts: normal with standard deviation `noise`, in rows, or that of a curator with `epsilon` and delta 1e-6 for all."""
+    """The noise of the counts: normal with standard deviation `noise`, in rows, or that of a
+    curator with `epsilon` and delta 1e-6 for all."""
 
     noise: float | None
     epsilon: float | None
@@ -50,9 +62,15 @@ class Answers:
 
     def __post_init__(self) -> None:
         if (self.noise is None) == (self.epsilon is None):
-            raise InputError("give either noise, the standard deviation of each count in rows, or epsilon, for a curator")
+            raise InputError(
+                "give either noise, the standard deviation of each count in rows, or epsilon, "
+                "for "
+                "a curator"
+            )
         if self.noise is not None and not 0 <= self.noise < 1e9:
-            raise InputError(f"the noise is {self.noise:g}; give a standard deviation of 0 or more, in rows")
+            raise InputError(
+                f"the noise is {self.noise:g}; give a standard deviation of 0 or more, in rows"
+            )
         if self.epsilon is not None:
             approximate(self.epsilon, DELTA)
 
@@ -65,14 +83,23 @@ class Answers:
         """The standard deviation of a count, in rows; for a curator, of Laplace noise."""
         return float(np.sqrt(2) / self.part(counts).epsilon) if self.noise is None else self.noise
 
-    def to(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, *, scale: float = 1.0, round: int = 0) -> R:
+    def to(
+        self,
+        attack: Nonadaptive[StatisticalQuery, float, R],
+        table: Records,
+        *,
+        scale: float = 1.0,
+        round: int = 0,
+    ) -> R:
         """The result of the attack; `scale` is a factor of the noise."""
         counts, n = len(attack.queries), len(table)
         if self.noise is not None:
             generator = np.random.default_rng([self.chance.seed, round, 1])
             return run(attack, NoisyOracle(Rows(table), 2 * scale * self.noise / n, generator))
         part = self.part(counts)
-        trusted = TrustedOracle[Records](table, Account(Pure(counts * part.nano)), Draws(self.chance.noise(), round))
+        trusted = TrustedOracle[Records](
+            table, Account(Pure(counts * part.nano)), Draws(self.chance.noise(), round)
+        )
         return run(curated_from_sq(attack, part.epsilon, n), trusted)
 
 
@@ -80,7 +107,10 @@ def _yes(records: Records, question: str) -> Bools:
     """The rows that answer yes. Raises InputError if a missing value leaves the answer open."""
     answers = answers_of(parse(question), records)
     if answers.unknown.any():
-        raise InputError(f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}: a value is missing; ask a question that every row answers")
+        raise InputError(
+            f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}: a value is "
+            "missing; ask a question that every row answers"
+        )
     return answers.yes
 
 
@@ -90,32 +120,68 @@ class Attacked(Printable):
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        noise = f"noise of standard deviation {data['sd']:g}" if data["sd"] is not None else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
-        head = f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(noise)}; {held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
+        noise = (
+            f"noise of standard deviation {data['sd']:g}"
+            if data["sd"] is not None
+            else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
+        )
+        head = (
+            f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(noise)}; "
+            f"{held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
+        )
         lines = _rows_text(data) if data["attack"] == "reconstruct" else _members_text(data)
         return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
 def reconstruct(
-    table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = "", dates: Dates = None
+    table: Table,
+    question: str,
+    *,
+    noise: float | None = None,
+    epsilon: float | None = None,
+    seed: int | None = None,
+    csv: str = "",
+    dates: Dates = None,
 ) -> Attacked:
-    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows: 4 n counts.
+    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of
+    rows: 4 n counts.
 
-    Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share of wrong guesses depends only on the noise in units of
-    sqrt(n) (`bounds.attacks.wrong_bits`).
+    Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share
+    of wrong guesses depends only on the noise in units of sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = records_of(table, csv=csv, dates=dates), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = (
+        records_of(table, csv=csv, dates=dates),
+        Answers(noise, epsilon, Randomness.choose(seed, False)),
+    )
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
     n, tried = len(yes), min(len(yes), MOST_ROWS)
     bits = generator.permutation(yes)[:tried]
     scale = float(np.sqrt(tried / n))
-    guess = answers.to(reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares), secret_bits(bits), scale=scale)
+    guess = answers.to(
+        reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares),
+        secret_bits(bits),
+        scale=scale,
+    )
     wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
     sd = answers.sd(RATIO * tried) * (scale if noise is not None else 1.0)
     rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
-    errors = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
-    return Attacked({**_about("reconstruct", question, answers), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **errors})
+    errors = {
+        "noise": sd,
+        "noise_in_roots": sd / tried**0.5,
+        "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0,
+        "guessing": commoner,
+    }
+    return Attacked(
+        {
+            **_about("reconstruct", question, answers),
+            "n": n,
+            "tried": tried,
+            "counts": RATIO * tried,
+            **rates,
+            **errors,
+        }
+    )
 
 
 def trace(
@@ -129,31 +195,54 @@ def trace(
     csv: str = "",
     dates: Dates = None,
 ) -> Attacked:
-    """Identifies the members of a small random group of rows that answer yes, from the noisy means of all their attributes.
+    """Identifies the members of a small random group of rows that answer yes, from the noisy means
+    of all their attributes.
 
-    One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
-    members are compared with strangers.
+    One half of the others are the strangers; the other half is public knowledge. The attributes of
+    a row are dependent, so p-values prove nothing here: members are compared with strangers.
     """
-    records, answers = records_of(table, csv=csv, dates=dates), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = (
+        records_of(table, csv=csv, dates=dates),
+        Answers(noise, epsilon, Randomness.choose(seed, False)),
+    )
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:
-        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; a group of {members:,} needs at least {members + 2 * LEAST:,}")
+        raise InputError(
+            f"{len(bits):,} rows answer yes to {question!r}; a group of {members:,} needs at "
+            f"least {members + 2 * LEAST:,}"
+        )
     scores, error = [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([answers.chance.seed, each]).permutation(bits)
         public = rows[members + strangers :]
         shares = (public.sum(axis=0) + 0.5) / (len(public) + 1)  # of ones of each bit, never 0 or 1
         suspects = rows[: members + strangers]
-        means, result = answers.to(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), round=each)
+        means, result = answers.to(
+            _with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), round=each
+        )
         scores.append(result.scores)
         error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
-    share = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
+    share = traced_share(
+        np.concatenate([each[:members] for each in scores]),
+        np.concatenate([each[members:] for each in scores]),
+        RATE,
+    )
     group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
-    return Attacked({**_about("trace", question, answers), **group, "found": share, "by_chance": RATE, "largest_error": error})
+    return Attacked(
+        {
+            **_about("trace", question, answers),
+            **group,
+            "found": share,
+            "by_chance": RATE,
+            "largest_error": error,
+        }
+    )
 
 
-def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
+def _with_means(
+    attack: Nonadaptive[StatisticalQuery, float, Traced],
+) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
     """The same attack; its result also holds the answers."""
     return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
 
@@ -161,11 +250,19 @@ def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadap
 def _about(attack: str, question: str, answers: Answers) -> dict[str, Any]:
     delta = None if answers.epsilon is None else DELTA
     stamp = {"private": False, "stamp": STAMP, "seed": answers.chance.seed}
-    return {"attack": attack, "question": question, "sd": answers.noise, "epsilon": answers.epsilon, "delta": delta, **stamp}
+    return {
+        "attack": attack,
+        "question": question,
+        "sd": answers.noise,
+        "epsilon": answers.epsilon,
+        "delta": delta,
+        **stamp,
+    }
 
 
 def attributes(records: Records) -> Bools:
-    """Bits of each row, shape (n, d): at or above each of up to 16 values of a column of numbers, equal to each of up to 16 texts."""
+    """Bits of each row, shape (n, d): at or above each of up to 16 values of a column of numbers,
+    equal to each of up to 16 texts."""
     columns = [bit for name in records.columns for bit in _bits(records[name])]
     if not columns:
         raise InputError("every column has one value only, so all rows look the same")
@@ -175,18 +272,37 @@ def attributes(records: Records) -> Bools:
 def _bits(column: Column) -> list[Bools]:
     values, counts = np.unique(column[~absent(column)], return_counts=True)
     if column.dtype.kind == "U":
-        return [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]] if len(values) > 1 else []
+        return (
+            [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]]
+            if len(values) > 1
+            else []
+        )
     cuts = values[1:]
-    return [column >= value for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]] if len(cuts) else []
+    return (
+        [
+            column >= value
+            for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]
+        ]
+        if len(cuts)
+        else []
+    )
 
 
 def _rows_text(data: dict[str, Any]) -> list[str]:
-    sample = "" if data["tried"] == data["n"] else f" of {data['tried']} sampled rows, with noise scaled to their square root,"
-    wrong, low, high, expected, guessing = (_percent(data[name]) for name in ("wrong", "low", "high", "expected", "guessing"))
+    sample = (
+        ""
+        if data["tried"] == data["n"]
+        else f" of {data['tried']} sampled rows, with noise scaled to their square root,"
+    )
+    wrong, low, high, expected, guessing = (
+        _percent(data[name]) for name in ("wrong", "low", "high", "expected", "guessing")
+    )
     return [
-        f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are wrong "
+        f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are "
+        "wrong "
         f"({held(f'{low} to {high}')}; closed form {held(expected)}).",
-        f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. Guessing the more common answer for everyone is wrong in "
+        f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. "
+        "Guessing the more common answer for everyone is wrong in "
         f"{held(guessing)}.",
         _compared(data),
     ]
@@ -195,13 +311,19 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
 def _compared(data: dict[str, Any]) -> str:
     if data["high"] < data["guessing"]:
         return "So many counts reveal single rows."
-    return "These guesses do not show that the attack does better." if data["low"] < data["guessing"] else "This attack guesses no better than that."
+    return (
+        "These guesses do not show that the attack does better."
+        if data["low"] < data["guessing"]
+        else "This attack guesses no better than that."
+    )
 
 
 def _members_text(data: dict[str, Any]) -> list[str]:
     return [
-        f"From the means of {data['attributes']} attributes of {data['members']:,} row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these "
-        f"rows are distinguished from 99 % of the others that answer yes; by chance {held(_percent(data['by_chance']))} are. "
+        f"From the means of {data['attributes']} attributes of {data['members']:,} "
+        f"row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these "
+        "rows are distinguished from 99 % of the others that answer yes; by chance "
+        f"{held(_percent(data['by_chance']))} are. "
         f"{data['groups']} groups were tried.",
         f"The largest error of a mean is {data['largest_error']:.2g}.",
     ]

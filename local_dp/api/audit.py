@@ -1,4 +1,5 @@
-"""Audits a randomizer: a built-in one, one of an installed package, or a class in your own module."""
+"""Audits a randomizer: a built-in one, one of an installed package, or a class in your own
+module."""
 
 import sys
 from collections.abc import Mapping
@@ -17,9 +18,18 @@ from local_dp.text.layout import definitions, paragraph
 from local_dp.verification.audit import audit as _audited
 
 GRADES = {
-    "exact": "exact: the loss is computed from the whole channel, and the sampler is enumerated and compared with it",
-    "declared": "declared: the loss is computed from the declared channel; the sampler is compared with it at some words and by drawing",
-    "black box": "black box: no channel is declared; reports can reveal a violation, but cannot prove that there is none",
+    "exact": (
+        "exact: the loss is computed from the whole channel, and the sampler is enumerated and "
+        "compared with it"
+    ),
+    "declared": (
+        "declared: the loss is computed from the declared channel; the sampler is compared with it "
+        "at some words and by drawing"
+    ),
+    "black box": (
+        "black box: no channel is declared; reports can reveal a violation, but cannot prove that "
+        "there is none"
+    ),
 }
 
 
@@ -35,31 +45,61 @@ class Audited(Printable):
     def text(self, width: int = WIDTH) -> str:
         """The verdict first, then each check."""
         data = self.data
-        unproved = all(each["holds"] or (each["check"] == "loss" and each["witness"] is None) for each in data["findings"])
-        verdict = "no fault was found" if data["holds"] else "NOT VERIFIED" if unproved else "IT DOES NOT HOLD"
+        unproved = all(
+            each["holds"] or (each["check"] == "loss" and each["witness"] is None)
+            for each in data["findings"]
+        )
+        verdict = (
+            "no fault was found"
+            if data["holds"]
+            else "NOT VERIFIED"
+            if unproved
+            else "IT DOES NOT HOLD"
+        )
         loss = "" if data["loss"] is None else f", exact loss {data['loss']:.12g}"
-        head = paragraph(f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  ")
-        accepted = "which clients accept" if data["evidence"] in PROVEN else "which clients refuse unless their policy accepts it"
+        head = paragraph(
+            f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  "
+        )
+        accepted = (
+            "which clients accept"
+            if data["evidence"] in PROVEN
+            else "which clients refuse unless their policy accepts it"
+        )
         rows = [("evidence", f"{data['evidence']}, {accepted}"), ("grade", GRADES[data["grade"]])]
         for each in data["findings"]:
-            rows.append((each["check"], f"{'' if each['holds'] else 'FAILS: '}{each['said']} ({'exact' if each['exact'] else 'not exhaustive'})"))
+            rows.append(
+                (
+                    each["check"],
+                    (
+                        f"{'' if each['holds'] else 'FAILS: '}{each['said']} "
+                        f"({'exact' if each['exact'] else 'not exhaustive'})"
+                    ),
+                )
+            )
             if each["witness"] is not None:
-                rows.append(("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"])))
+                rows.append(
+                    ("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"]))
+                )
         return f"{head}\n\n{definitions(rows, width)}"
 
 
 def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
-    """Audits a randomizer: by name, as "module:Class" with an epsilon and parameters, or one that is made already. Raises InputError or RefusedError."""
+    """Audits a randomizer: by name, as "module:Class" with an epsilon and parameters, or one that
+    is made already. Raises InputError or RefusedError."""
     randomizer = name if isinstance(name, Randomizer) else built(name, epsilon, parameters)
     return Audited(_audited(randomizer).describe())
 
 
 def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
-    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError for an unknown name."""
+    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError
+    for an unknown name."""
     kind = _class_of(name) if ":" in name else RANDOMIZERS[name]
     known = [each.name for each in fields(kind) if each.name != "epsilon"]
     if "epsilon" in parameters:
-        raise InputError(f"epsilon is set to {parameters['epsilon']!r}; it has an option of its own: give --epsilon")
+        raise InputError(
+            f"epsilon is set to {parameters['epsilon']!r}; it has an option of its own: give "
+            "--epsilon"
+        )
     if wrong := parameters.keys() - set(known):
         raise InputError(unknown(f"{name} has no parameter", min(wrong), known))
     try:
@@ -68,7 +108,9 @@ def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Ran
     except InputError as error:
         raise InputError(f"{name} cannot be made: {str(error).removeprefix(f'{name}: ')}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-        raise InputError(f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}") from None
+        raise InputError(
+            f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}"
+        ) from None
     if not all(isinstance(each, str) for each in named[:2]):
         raise InputError(f"{name} must have a name and an evidence, each a text")
     return made
@@ -85,7 +127,10 @@ def _class_of(name: str) -> type[Randomizer]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(f"{name!r} cannot be imported: {_line(error)}") from None
     if not (isinstance(kind, type) and issubclass(kind, Randomizer)):
-        raise InputError(f"{name!r} is no randomizer; derive a class from local_dp.randomizers.randomizer.Randomizer or one of its kinds")
+        raise InputError(
+            f"{name!r} is no randomizer; derive a class from "
+            "local_dp.randomizers.randomizer.Randomizer or one of its kinds"
+        )
     return kind
 
 
@@ -95,8 +140,12 @@ def _line(error: BaseException) -> str:
 
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:
-    """The parameters in NAME=VALUE: a whole number, a number, text, or with a semicolon several texts. Raises InputError."""
-    return {key: tuple(value.split(";")) if ";" in value else _number(value) for key, value in settings_of(settings).items()}
+    """The parameters in NAME=VALUE: a whole number, a number, text, or with a semicolon several
+    texts. Raises InputError."""
+    return {
+        key: tuple(value.split(";")) if ";" in value else _number(value)
+        for key, value in settings_of(settings).items()
+    }
 
 
 def _number(text: str) -> int | float | str:
@@ -119,4 +168,8 @@ def refuse_unknown(name: str) -> None:
 
 def _witness(witness: dict[str, Any]) -> str:
     ratio = "infinite" if witness["ratio"] is None else f"{witness['ratio']:.9g}"
-    return f"inputs {witness['inputs'][0]} and {witness['inputs'][1]}, {witness['output']}, public coin {witness['cell']}: ratio {ratio}"
+    return (
+        f"inputs {witness['inputs'][0]} and {witness['inputs'][1]}, {witness['output']}, public "
+        "coin "
+        f"{witness['cell']}: ratio {ratio}"
+    )

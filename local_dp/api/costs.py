@@ -1,4 +1,5 @@
-"""Costs: the best randomizer for a task, the price of mechanisms, the epsilon of shuffled reports, shares by several messages; and budgets in files."""
+"""Costs: the best randomizer for a task, the price of mechanisms, the epsilon of shuffled reports,
+shares by several messages; and budgets in files."""
 
 import math
 from collections import Counter
@@ -63,24 +64,46 @@ class BestFor(Printable):
     def text(self, width: int = WIDTH) -> str:
         data = self.data
         parameters = ", ".join(f"{name}={value}" for name, value in data["parameters"].items())
-        error = "" if data["clients"] is None else f" With {data['clients']:,} clients the standard error is {number(data['error'])}."
-        head = paragraph(f"{data['randomizer']}({parameters}): {data['reason']}.{error}", width, "  ")
-        rows = [(name, number(variance)) for name, variance in [(data["randomizer"], data["variance"]), *data["others"]]]
-        return "\n\n".join((head, table(("randomizer", f"n times the variance of {data['of']}"), rows, width)))
+        error = (
+            ""
+            if data["clients"] is None
+            else f" With {data['clients']:,} clients the standard error is {number(data['error'])}."
+        )
+        head = paragraph(
+            f"{data['randomizer']}({parameters}): {data['reason']}.{error}", width, "  "
+        )
+        rows = [
+            (name, number(variance))
+            for name, variance in [(data["randomizer"], data["variance"]), *data["others"]]
+        ]
+        return "\n\n".join(
+            (head, table(("randomizer", f"n times the variance of {data['of']}"), rows, width))
+        )
 
 
 def best_for(task: str, *, epsilon: float = 1.0, k: int = 2, clients: int | None = None) -> BestFor:
-    """The best known randomizer for a task at this epsilon, by closed form, with its reason. Raises InputError.
+    """The best known randomizer for a task at this epsilon, by closed form, with its reason. Raises
+    InputError.
 
-    "survey": the share of a yes; "frequency": the shares of `k` symbols; "mean": the mean in [0, 1] of the distribution that the clients are drawn from;
-    "table-mean": the mean of the clients' own numbers; "mean-vector": vectors in [-1, 1]^k, the variances of all coordinates together; "ball-vector": vectors
-    in the unit ball; "strings": the share of one of all strings of `k` bits. With `clients`, also the standard error.
+    "survey": the share of a yes; "frequency": the shares of `k` symbols; "mean": the mean in [0, 1]
+    of the distribution that the clients are drawn from; "table-mean": the mean of the clients' own
+    numbers; "mean-vector": vectors in [-1, 1]^k, the variances of all coordinates together;
+    "ball-vector": vectors in the unit ball; "strings": the share of one of all strings of `k` bits.
+    With `clients`, also the standard error.
     """
     choice = best.best_for(task, epsilon, k)
     if clients is not None:
         check_whole("clients", clients, 1, 10**15)
     error = None if clients is None else choice.error(clients)
-    return BestFor({"task": task, "clients": clients, **asdict(choice), "error": error, "others": [list(pair) for pair in choice.others]})
+    return BestFor(
+        {
+            "task": task,
+            "clients": clients,
+            **asdict(choice),
+            "error": error,
+            "others": [list(pair) for pair in choice.others],
+        }
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,14 +113,23 @@ class Prices(Printable):
     def text(self, width: int = WIDTH) -> str:
         """The prices are rounded up."""
         data = self.data
-        priced, beside = ("epsilon", "delta") if isinstance(data["epsilon"], dict) else ("delta", "epsilon")
-        head = f"{data['mechanisms']}: {data['answers']:,} {'answer' if data['answers'] == 1 else 'answers'}, {beside} {data[beside]:g}"
-        rows = [(f"{rule}: {RULES[rule]}", "none" if price is None else bound(price, True, _DIGITS)) for rule, price in data[priced].items()]
+        priced, beside = (
+            ("epsilon", "delta") if isinstance(data["epsilon"], dict) else ("delta", "epsilon")
+        )
+        head = (
+            f"{data['mechanisms']}: {data['answers']:,} "
+            f"{'answer' if data['answers'] == 1 else 'answers'}, {beside} {data[beside]:g}"
+        )
+        rows = [
+            (f"{rule}: {RULES[rule]}", "none" if price is None else bound(price, True, _DIGITS))
+            for rule, price in data[priced].items()
+        ]
         return f"{paragraph(head, width, '  ')}\n\n{table(('rule', priced), rows, width)}"
 
 
 def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None) -> Prices:
-    """The epsilon beside `delta`, or with an `epsilon` the delta beside it, by each rule; None where a rule promises nothing. Raises InputError.
+    """The epsilon beside `delta`, or with an `epsilon` the delta beside it, by each rule; None
+    where a rule promises nothing. Raises InputError.
 
     The list has the form of `local-dp price`: "discrete-laplace 0.01 x 10000 + gaussian 5 x 3".
     """
@@ -105,11 +137,25 @@ def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None)
     about = {"mechanisms": mechanisms, "answers": sum(losses.values())}
     if epsilon is None:
         epsilons = {rule: rules.epsilon(losses, delta, rule) for rule in rules.RULES}
-        return Prices({**about, "delta": delta, "epsilon": {rule: cost if math.isfinite(cost) else None for rule, cost in epsilons.items()}})
+        return Prices(
+            {
+                **about,
+                "delta": delta,
+                "epsilon": {
+                    rule: cost if math.isfinite(cost) else None for rule, cost in epsilons.items()
+                },
+            }
+        )
     if not 0 <= epsilon <= MOST:
         raise InputError(f"epsilon is {epsilon}; give a number from 0 to {MOST:g} nats")
     deltas = {rule: rules.delta(losses, epsilon, rule) for rule in rules.RULES}
-    return Prices({**about, "epsilon": epsilon, "delta": {rule: cost if cost < 1 else None for rule, cost in deltas.items()}})
+    return Prices(
+        {
+            **about,
+            "epsilon": epsilon,
+            "delta": {rule: cost if cost < 1 else None for rule, cost in deltas.items()},
+        }
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,30 +165,92 @@ class Shuffled(Printable):
     def text(self, width: int = WIDTH) -> str:
         """Upper bounds are rounded up, lower bounds down."""
         data = self.data
-        named = " ".join([data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())])
-        head = f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} each, delta {data['delta']:g}"
-        rows = [(f"at most: {rule}", SHUFFLE_RULES[rule], bound(most, True)) for rule, most in data["upper"].items()]
-        rows += [(f"at least: {rule}", SHUFFLE_RULES.get(rule, "the worst data set"), bound(least, False)) for rule, least in data["lower"].items()]
-        verdict = "The epsilon of the worst data set is known from both sides." if data["exact"] else "The epsilon of the worst data set lies between the two."
-        trust = "This holds if all clients answer and the shuffler keeps the senders secret. From the shuffler itself, only its own epsilon protects a report."
-        return "\n\n".join([paragraph(head, width, "  "), table(("epsilon", "by", "nats"), rows, width), paragraph(f"{verdict} {trust}", width, "  ")])
+        named = " ".join(
+            [data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())]
+        )
+        head = (
+            f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} each, "
+            f"delta {data['delta']:g}"
+        )
+        rows = [
+            (f"at most: {rule}", SHUFFLE_RULES[rule], bound(most, True))
+            for rule, most in data["upper"].items()
+        ]
+        rows += [
+            (
+                f"at least: {rule}",
+                SHUFFLE_RULES.get(rule, "the worst data set"),
+                bound(least, False),
+            )
+            for rule, least in data["lower"].items()
+        ]
+        verdict = (
+            "The epsilon of the worst data set is known from both sides."
+            if data["exact"]
+            else "The epsilon of the worst data set lies between the two."
+        )
+        trust = (
+            "This holds if all clients answer and the shuffler keeps the senders secret. From the "
+            "shuffler itself, only its own epsilon protects a report."
+        )
+        return "\n\n".join(
+            [
+                paragraph(head, width, "  "),
+                table(("epsilon", "by", "nats"), rows, width),
+                paragraph(f"{verdict} {trust}", width, "  "),
+            ]
+        )
 
 
-def shuffled(name: str, *, clients: int, epsilon: float = 1.0, delta: float = 1e-6, together: float | None = None, **parameters: Parameter) -> Shuffled:
-    """The epsilon of `clients` shuffled reports of a randomizer beside `delta`, by every rule. Raises InputError or RefusedError.
+def shuffled(
+    name: str,
+    *,
+    clients: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    together: float | None = None,
+    **parameters: Parameter,
+) -> Shuffled:
+    """The epsilon of `clients` shuffled reports of a randomizer beside `delta`, by every rule.
+    Raises InputError or RefusedError.
 
-    With `together`, an epsilon after shuffling, `epsilon` is the largest one of a report for which this is proved.
+    With `together`, an epsilon after shuffling, `epsilon` is the largest one of a report for which
+    this is proved.
     """
     return behind_shuffler(name, parameters, clients, epsilon, delta, together)
 
 
-def behind_shuffler(name: str, parameters: Mapping[str, Parameter], clients: int, epsilon: float, delta: float, together: float | None) -> Shuffled:
+def behind_shuffler(
+    name: str,
+    parameters: Mapping[str, Parameter],
+    clients: int,
+    epsilon: float,
+    delta: float,
+    together: float | None,
+) -> Shuffled:
     """The same, with parameters of any name."""
     if together is not None:
-        epsilon = largest_local(lambda local: built(name, local, parameters), clients, together, delta)
+        epsilon = largest_local(
+            lambda local: built(name, local, parameters), clients, together, delta
+        )
     bounds = amplified(built(name, epsilon, parameters), clients, delta)
-    about = {"randomizer": name, "parameters": dict(parameters), "epsilon": epsilon, "clients": clients, "delta": delta}
-    return Shuffled({**about, "upper": bounds.uppers, "lower": bounds.lowers, "least": bounds.lower, "most": bounds.upper, "exact": bounds.exact})
+    about = {
+        "randomizer": name,
+        "parameters": dict(parameters),
+        "epsilon": epsilon,
+        "clients": clients,
+        "delta": delta,
+    }
+    return Shuffled(
+        {
+            **about,
+            "upper": bounds.uppers,
+            "lower": bounds.lowers,
+            "least": bounds.lower,
+            "most": bounds.upper,
+            "exact": bounds.exact,
+        }
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,18 +264,35 @@ class Mixed(Tabular):
     def draw(self, path: Path, drawing: "Drawing") -> None:
         from local_dp.experiments.lab.figures import plot_estimates
 
-        title = f"{self.data['protocol']} behind a shuffler, epsilon {self.data['epsilon']:g}, {self.data['clients']:,} clients; {STAMP}"
+        title = (
+            f"{self.data['protocol']} behind a shuffler, epsilon {self.data['epsilon']:g}, "
+            f"{self.data['clients']:,} clients; {STAMP}"
+        )
         plot_estimates(drawn_rows(self.data, title, "shuffled"), path, drawing)
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        head = f"{data['protocol']} behind a shuffler, blanket messages, {number(data['clients'])} clients; {data['stamp']}, seed {data['seed']}"
-        cost = f"{number(data['messages_each'])} messages from each client on average; true error {number(data['result']['true_error'])}"
-        loss = (
-            f"All messages together have epsilon {bound(data['upper'], True)} (at least {bound(data['lower'], False)}) at delta {number(data['delta'])}, "
-            "for any data, if all clients answer and the shuffler keeps the senders secret. The shuffler itself sees the true symbols."
+        head = (
+            f"{data['protocol']} behind a shuffler, blanket messages, {number(data['clients'])} "
+            f"clients; {data['stamp']}, seed {data['seed']}"
         )
-        return "\n\n".join([paragraph(head, width), result_table(data["result"], width), f"{paragraph(cost, width)}\n{paragraph(loss, width)}"])
+        cost = (
+            f"{number(data['messages_each'])} messages from each client on average; true error "
+            f"{number(data['result']['true_error'])}"
+        )
+        loss = (
+            f"All messages together have epsilon {bound(data['upper'], True)} (at least "
+            f"{bound(data['lower'], False)}) at delta {number(data['delta'])}, "
+            "for any data, if all clients answer and the shuffler keeps the senders secret. The "
+            "shuffler itself sees the true symbols."
+        )
+        return "\n\n".join(
+            [
+                paragraph(head, width),
+                result_table(data["result"], width),
+                f"{paragraph(cost, width)}\n{paragraph(loss, width)}",
+            ]
+        )
 
 
 @python_errors()
@@ -183,17 +308,28 @@ def mix(
     dates: Dates = None,
     **settings: Any,
 ) -> Mixed:
-    """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
+    """Simulates clients that send their symbol among blanket messages through a shuffler:
+    `mix("frequency", table, column="colour", labels=("red", "blue"))`.
 
-    `task` is a protocol of shares, such as frequency or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
-    (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
+    `task` is a protocol of shares, such as frequency or crosstab, by name with its parameters as
+    `settings`, or as an object. All messages together are (epsilon, delta)-private, exactly and for
+    every data set; the shuffler itself sees the symbols. Raises InputError.
     """
     protocol = protocol_of(task, settings)
     if not isinstance(protocol, OfShares):
-        raise InputError(f"{protocol.name} estimates no shares of symbols, which blanket messages are for; `local-dp mix` lists the protocols that do")
+        raise InputError(
+            f"{protocol.name} estimates no shares of symbols, which blanket messages are for; "
+            "`local-dp mix` lists the protocols that do"
+        )
     if protocol.excluded:
-        raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
-    records = None if table is None else records_of(table, csv=csv, dates=dates, only=protocol.reads)
+        raise InputError(
+            f"{protocol.name} among those present is a quotient of shares, which has no "
+            "interval "
+            "here; use missing=category"
+        )
+    records = (
+        None if table is None else records_of(table, csv=csv, dates=dates, only=protocol.reads)
+    )
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     drawn = Randomness.choose(seed, private=False).seed
     if records is None:
@@ -201,7 +337,9 @@ def mix(
     else:
         population = sample_rows(records, len(records) if clients is None else clients, drawn)
     histogram = multi_message(known.query.domain.size, Target(population.size, epsilon, delta))
-    result = known.of_shares(histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn))))
+    result = known.of_shares(
+        histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn)))
+    )
     least, most = histogram.epsilon(population.size, delta)
     return Mixed(
         {
@@ -213,8 +351,15 @@ def mix(
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
-            "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(known).items()},
-            "result": {**described(known, result), "truth": plain(known.truth(population)), "true_error": known.true_error(result, population)},
+            "parameters": {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in asdict(known).items()
+            },
+            "result": {
+                **described(known, result),
+                "truth": plain(known.truth(population)),
+                "true_error": known.true_error(result, population),
+            },
             "seed": drawn,
             "stamp": STAMP,
         }
@@ -226,38 +371,82 @@ class Spending(Printable):
     """A budget, its charges, and the rest."""
 
     def text(self, width: int = WIDTH) -> str:
-        charges = [(charge["at"], charge["what"], number(charge["epsilon"], 0.0), number(charge["delta"], 0.0)) for charge in self.data["charges"]]
+        charges = [
+            (
+                charge["at"],
+                charge["what"],
+                number(charge["epsilon"], 0.0),
+                number(charge["delta"], 0.0),
+            )
+            for charge in self.data["charges"]
+        ]
         total, left = (_price(self.data[name]) for name in ("budget", "left"))
         rows = [table(("when", "what", "epsilon", "delta"), charges, width)] if charges else []
-        return "\n\n".join((paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows))
+        return "\n\n".join(
+            (paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows)
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Spent(Printable):
-    """The spent budget of a store, by run and by label, and the rest for life; with several clients, of the one that has spent most."""
+    """The spent budget of a store, by run and by label, and the rest for life; with several
+    clients, of the one that has spent most."""
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        line = f"{data['file']}: epsilon {number(data['spent'], 0.0)} of {number(data['lifetime'], 0.0)} spent for life; {number(data['left'], 0.0)} is left"
-        runs = [(each["run"], number(each["epsilon"], 0.0), str(each["rounds"])) for each in data["runs"]]
-        labels = [(each["label"], each["run"], number(each["epsilon"], 0.0)) for each in data["labels"]]
-        tables = (table(names, rows, width) for names, rows in ((("run", "epsilon", "rounds"), runs), (("label", "in run", "epsilon"), labels)) if rows)
+        line = (
+            f"{data['file']}: epsilon {number(data['spent'], 0.0)} of "
+            f"{number(data['lifetime'], 0.0)} spent for life; {number(data['left'], 0.0)} is left"
+        )
+        runs = [
+            (each["run"], number(each["epsilon"], 0.0), str(each["rounds"]))
+            for each in data["runs"]
+        ]
+        labels = [
+            (each["label"], each["run"], number(each["epsilon"], 0.0)) for each in data["labels"]
+        ]
+        tables = (
+            table(names, rows, width)
+            for names, rows in (
+                (("run", "epsilon", "rounds"), runs),
+                (("label", "in run", "epsilon"), labels),
+            )
+            if rows
+        )
         return "\n\n".join((paragraph(line, width), *tables))
 
 
-def budget(file: str | Path, *, epsilon: float | None = None, delta: float | None = None) -> Spending | Spent:
-    """Makes a new budget in `file` if epsilon is given, pure without a delta; else shows a budget, or the store of a client. Raises InputError."""
+def budget(
+    file: str | Path, *, epsilon: float | None = None, delta: float | None = None
+) -> Spending | Spent:
+    """Makes a new budget in `file` if epsilon is given, pure without a delta; else shows a budget,
+    or the store of a client. Raises InputError."""
     if epsilon is None and delta is None and _is_store(Path(file)):
         return _spent(Path(file))
     kept = KeptBudget(Path(file))
     if epsilon is not None:
-        kept = KeptBudget.create(Path(file), Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta))
+        kept = KeptBudget.create(
+            Path(file),
+            Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta),
+        )
     elif delta is not None:
-        raise InputError(f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget")
+        raise InputError(
+            f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget"
+        )
     with reading(file, "its budget cannot be known, so release nothing more of its table"):
         standing = kept.standing()
-    charges = [{"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)} for each in standing.charges]
-    return Spending({"file": str(file), "budget": _plain(standing.budget), "left": _plain(standing.left), "charges": charges})
+    charges = [
+        {"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)}
+        for each in standing.charges
+    ]
+    return Spending(
+        {
+            "file": str(file),
+            "budget": _plain(standing.budget),
+            "left": _plain(standing.left),
+            "charges": charges,
+        }
+    )
 
 
 def _is_store(path: Path) -> bool:
@@ -273,13 +462,27 @@ def _spent(path: Path) -> Spent:
         rounds[commit.run] += 1
         for charge in commit.charges:
             if charge.memo:
-                labels.setdefault(charge.memo, {"label": charge.memo, "run": commit.run, "epsilon": charge.nano / NANO})
+                labels.setdefault(
+                    charge.memo,
+                    {"label": charge.memo, "run": commit.run, "epsilon": charge.nano / NANO},
+                )
     ledger = store.ledger
     store.close()
-    runs = [{"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()]
+    runs = [
+        {"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()
+    ]
     life, spent = ledger.lifetime / NANO, ledger.max_spent
     left = (ledger.lifetime - round(spent * NANO)) / NANO
-    return Spent({"file": str(path), "lifetime": life, "spent": spent, "left": left, "runs": runs, "labels": list(labels.values())})
+    return Spent(
+        {
+            "file": str(path),
+            "lifetime": life,
+            "spent": spent,
+            "left": left,
+            "runs": runs,
+            "labels": list(labels.values()),
+        }
+    )
 
 
 def _plain(loss: Loss) -> dict[str, float]:
@@ -287,4 +490,6 @@ def _plain(loss: Loss) -> dict[str, float]:
 
 
 def _price(price: dict[str, float]) -> str:
-    return f"epsilon {number(price['epsilon'], 0.0)}" + (f" and delta {number(price['delta'], 0.0)}" if price["delta"] else "")
+    return f"epsilon {number(price['epsilon'], 0.0)}" + (
+        f" and delta {number(price['delta'], 0.0)}" if price["delta"] else ""
+    )

@@ -1,8 +1,10 @@
-"""Asks a trusted curator about a table, in one line each: `import local_dp as ldp; ldp.curate.histogram(table, "occupation", epsilon=1, delta=1e-6)`.
+"""Asks a trusted curator about a table, in one line each:
+`import local_dp as ldp; ldp.curate.histogram(table, "occupation", epsilon=1, delta=1e-6)`.
 
-The curator sees the records; only its releases are private. A table is a path, a mapping of columns or a frame. Each function takes the fields of its
-question, and `epsilon` (1 nat), `delta` (1e-6; None: pure privacy), `seed` or `private`, a `schema` of the columns, `person` and `rows` for people with
-several rows, and `budget`, a file that pays.
+The curator sees the records; only its releases are private. A table is a path, a mapping of columns
+or a frame. Each function takes the fields of its question, and `epsilon` (1 nat), `delta` (1e-6;
+None: pure privacy), `seed` or `private`, a `schema` of the columns, `person` and `rows` for people
+with several rows, and `budget`, a file that pays.
 """
 
 import inspect
@@ -21,7 +23,9 @@ from local_dp.errors import InputError, unknown
 from local_dp.text.layout import python_errors
 
 P = ParamSpec("P")
-QUESTIONS: dict[str, type[Question[Any, Any]]] = {}  # by name, in the order of the list of `local-dp curate`
+QUESTIONS: dict[
+    str, type[Question[Any, Any]]
+] = {}  # by name, in the order of the list of `local-dp curate`
 
 
 def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Table, P], Release]:
@@ -33,10 +37,15 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
         with python_errors():
             for name in options:
                 if name not in signature.parameters:
-                    raise InputError(unknown(f"{declared.name} has no option", name, signature.parameters))
+                    raise InputError(
+                        unknown(f"{declared.name} has no option", name, signature.parameters)
+                    )
             return release(kind(*values, **options), table)
 
-    parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]
+    parameters = [
+        inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY),
+        *signature.parameters.values(),
+    ]
     ask.__name__ = ask.__qualname__ = declared.name
     ask.__doc__ = f"{inspect.getdoc(declared)}\n\nKeywords:\n{keywords(declared)}"
     ask.__signature__ = signature.replace(parameters=parameters, return_annotation=Release)  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""What the interface shares: options declared once, from which commands, keywords and help are made; and results that print themselves."""
+"""What the interface shares: options declared once, from which commands, keywords and help are
+made; and results that print themselves."""
 
 import io
 import json
@@ -37,20 +38,39 @@ def option(
     split: bool = False,
     shell: bool = True,
 ) -> Any:
-    """A field that is an option; without a default it must be given. One whose default is None may have a `usual` value, which counts where nothing is given.
+    """A field that is an option; without a default it must be given. One whose default is None may
+    have a `usual` value, which counts where nothing is given.
 
-    For the command line: `name` is its spelling there, if not the field's. `read` reads one text, and `collect` makes the value of all texts of a repeated
-    option; with `split`, one text may have several parts. `ends` are the help of `--low` and `--high`, for a field that is a pair of bounds. `choices` are
-    those of a `policy`. An option without `shell` is for Python alone.
+    For the command line: `name` is its spelling there, if not the field's. `read` reads one text,
+    and `collect` makes the value of all texts of a repeated option; with `split`, one text may have
+    several parts. `ends` are the help of `--low` and `--high`, for a field that is a pair of
+    bounds. `choices` are those of a `policy`. An option without `shell` is for Python alone.
     """
-    about = {"help": help, "usual": usual, "name": name, "metavar": metavar, "unit": unit, "read": read, "collect": collect, "ends": ends}
-    return field(default=default, metadata={**about, "choices": choices, "split": split, "shell": shell})
+    about = {
+        "help": help,
+        "usual": usual,
+        "name": name,
+        "metavar": metavar,
+        "unit": unit,
+        "read": read,
+        "collect": collect,
+        "ends": ends,
+    }
+    return field(
+        default=default, metadata={**about, "choices": choices, "split": split, "shell": shell}
+    )
 
 
 def policy(what: str, **choices: str) -> Any:
-    """An option that decides about some records: they are refused, or treated by one of the `choices`, each with its meaning."""
+    """An option that decides about some records: they are refused, or treated by one of the
+    `choices`, each with its meaning."""
     words = [f"{word} ({meaning})" for word, meaning in choices.items()]
-    return option("refuse", f"{what}: refuse, {', '.join([*words[:-1], f'or {words[-1]}'])}", metavar="HOW", choices=choices)
+    return option(
+        "refuse",
+        f"{what}: refuse, {', '.join([*words[:-1], f'or {words[-1]}'])}",
+        metavar="HOW",
+        choices=choices,
+    )
 
 
 CLUSTER = "Dask scheduler whose workers measure, such as tcp://host:8786"
@@ -96,14 +116,23 @@ def shown_default(value: Any) -> str:
     """A default as it is typed; empty where nothing is set."""
     if value is MISSING or value is None or value == ():
         return ""
-    return ";".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        ";".join(map(str, value))
+        if isinstance(value, tuple)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def keywords(kind: type[Any]) -> str:
-    """The fields of a dataclass of options, a line each, for the documentation of a function that takes them."""
+    """The fields of a dataclass of options, a line each, for the documentation of a function that
+    takes them."""
     lines = []
     for each in fields(kind):
-        notes = ", ".join(filter(None, (each.metadata["unit"], f"default: {usual(each)}" if usual(each) else "")))
+        notes = ", ".join(
+            filter(None, (each.metadata["unit"], f"default: {usual(each)}" if usual(each) else ""))
+        )
         lines.append(f"    {each.name}: {each.metadata['help']}{f' [{notes}]' if notes else ''}")
     return "\n".join(lines)
 
@@ -129,7 +158,10 @@ class Printable(ABC):
         return self.data
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'
+        return (
+            '<pre style="white-space: pre-wrap; line-height: '
+            f'1.35">{shown(repr(self), "page")}</pre>'
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,9 +169,18 @@ class Drawn:
     """The options of a command that draws; its `hidden` names those that do not apply."""
 
     figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
-    figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
-    figure_series: tuple[str, ...] = option((), "Colour only series with this in their name; may be repeated", name="--series", metavar="NAME")
-    figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
+    figure_font: float = option(
+        10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points"
+    )
+    figure_series: tuple[str, ...] = option(
+        (),
+        "Colour only series with this in their name; may be repeated",
+        name="--series",
+        metavar="NAME",
+    )
+    figure_format: Literal["pdf", "svg", "png"] | None = option(
+        None, "Format of a figure; default: as its file ends, else png and svg", name="--format"
+    )
 
     @property
     def drawing(self) -> "Drawing":
@@ -149,10 +190,13 @@ class Drawn:
         return Drawing(self.figure_size, self.figure_font, self.figure_series)
 
     def picture(self, path: Path) -> Path:
-        """The file of a figure, with the ending of its format. Raises InputError for one that cannot be written."""
+        """The file of a figure, with the ending of its format. Raises InputError for one that
+        cannot be written."""
         path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
+            raise InputError(
+                f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf"
+            )
         check_folder(path, "figure")
         return path
 
@@ -163,18 +207,42 @@ F = TypeVar("F", bound=Callable[..., Any])
 def by_name(function: F) -> F:
     """The function, whose call raises InputError for values that are not given, or not by name."""
     parameters = list(signature(function).parameters.values())
-    first = [each.name for each in parameters if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    first = [
+        each.name
+        for each in parameters
+        if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
 
     @wraps(function)
     def called(*placed: Any, **how: Any) -> Any:
         given = {*first[: len(placed)], *how}
         if len(placed) > len(first):
-            others = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name not in how]
-            named = ", ".join(f"{name}={value!r:.80}" for name, value in zip(others, placed[len(first) :], strict=False))
-            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name{': ' * bool(named)}{named}")
+            others = [
+                each.name
+                for each in parameters
+                if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
+            ]
+            named = ", ".join(
+                f"{name}={value!r:.80}"
+                for name, value in zip(others, placed[len(first) :], strict=False)
+            )
+            raise InputError(
+                f"{function.__name__} takes {' and '.join(first)} by place; give the others by "
+                f"name{': ' * bool(named)}{named}"
+            )
         for each in parameters:
-            if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
-                form = "it first" if each.kind is Parameter.POSITIONAL_ONLY else "bounds=(low, high)" if each.name == "bounds" else f"{each.name}=..."
+            if (
+                each.default is Parameter.empty
+                and each.kind is not Parameter.VAR_KEYWORD
+                and each.name not in given
+            ):
+                form = (
+                    "it first"
+                    if each.kind is Parameter.POSITIONAL_ONLY
+                    else "bounds=(low, high)"
+                    if each.name == "bounds"
+                    else f"{each.name}=..."
+                )
                 raise InputError(f"{function.__name__} needs {each.name}; add {form}")
         return function(*placed, **how)
 
@@ -192,7 +260,9 @@ def check_folder(path: Path, what: str) -> None:
 def check_table(path: Path) -> None:
     """Raises InputError unless a table may be written there, in a form that its ending names."""
     if path.suffix.lower() not in (".parquet", ".csv", ".json"):
-        raise InputError(f"the table is {str(path)!r}; give a file that ends in .parquet, .csv or .json")
+        raise InputError(
+            f"the table is {str(path)!r}; give a file that ends in .parquet, .csv or .json"
+        )
     check_folder(path, "table")
 
 
@@ -222,7 +292,8 @@ class Tabular(Printable):
         return self.data.get("seed"), stamp_of()
 
     def write(self, path: str | Path) -> None:
-        """Writes the frame as .parquet or .csv, or the plain data as .json, and beside it how it came about: versions, machine, seed, command.
+        """Writes the frame as .parquet or .csv, or the plain data as .json, and beside it how it
+        came about: versions, machine, seed, command.
 
         Raises InputError for a file that cannot be written, and for a result without a frame.
         """
@@ -245,20 +316,27 @@ class Tabular(Printable):
         """The result as a frame of polars. Raises InputError for a result without one."""
         import polars
 
-        return polars.DataFrame([polars.Series(name, values, strict=False) for name, values in self.frame().items()]).fill_nan(None)
+        return polars.DataFrame(
+            [polars.Series(name, values, strict=False) for name, values in self.frame().items()]
+        ).fill_nan(None)
 
     def to_pandas(self) -> Any:
-        """The result as a frame of pandas. Raises InputError for a result without one, and where pandas is missing."""
+        """The result as a frame of pandas. Raises InputError for a result without one, and where
+        pandas is missing."""
         try:
             import pandas
         except ImportError:
-            raise InputError("to_pandas needs pandas; install it: pip install pandas, or use to_polars") from None
+            raise InputError(
+                "to_pandas needs pandas; install it: pip install pandas, or use to_polars"
+            ) from None
         return pandas.DataFrame(self.frame())
 
     def plot(self, path: str | Path | None = None, **how: Any) -> Picture | None:
-        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook.
+        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf).
+        Without a path, returns a picture for a notebook.
 
-        Keywords: `size`, the width in inches; `font`, the letters in points; `series`, parts of the names of the series to colour. Raises InputError.
+        Keywords: `size`, the width in inches; `font`, the letters in points; `series`, parts of the
+        names of the series to colour. Raises InputError.
         """
         from local_dp.experiments.lab.style import Drawing
 

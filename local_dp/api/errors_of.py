@@ -1,4 +1,5 @@
-"""The errors of one protocol, measured: of each randomizer that estimates the same mean, or of whole runs where the answer is no mean."""
+"""The errors of one protocol, measured: of each randomizer that estimates the same mean, or of
+whole runs where the answer is no mean."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,15 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
-from local_dp.protocols.planning.ways import Way, aim_of, asked_of, estimators, law_of, tolerance_of, ways
+from local_dp.protocols.planning.ways import (
+    Way,
+    aim_of,
+    asked_of,
+    estimators,
+    law_of,
+    tolerance_of,
+    ways,
+)
 from local_dp.records import Records
 from local_dp.simulation.outcome import table_digest
 from local_dp.tallies import Z95, Tally
@@ -32,7 +41,8 @@ _BLOCK = 1 << 22  # counts that are drawn at a time
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol on people like the rows of a table or, without one, on its synthetic population. `given` are the parameters that a grid gives it."""
+    """A protocol on people like the rows of a table or, without one, on its synthetic population.
+    `given` are the parameters that a grid gives it."""
 
     protocol: LocalProtocol[Any]
     tier: Tier
@@ -42,7 +52,9 @@ class Case:
     @property
     def name(self) -> str:
         """The protocol and its given parameters."""
-        return ", ".join([self.protocol.name, *(f"{name} {value}" for name, value in self.given.items())])
+        return ", ".join(
+            [self.protocol.name, *(f"{name} {value}" for name, value in self.given.items())]
+        )
 
     @property
     def whole(self) -> bool:
@@ -51,33 +63,53 @@ class Case:
 
     def population(self, clients: int, seed: int) -> Population:
         """Clients drawn afresh."""
-        return self.protocol.synthetic(clients, seed) if self.records is None else Resampled(self.records, clients, seed)
+        return (
+            self.protocol.synthetic(clients, seed)
+            if self.records is None
+            else Resampled(self.records, clients, seed)
+        )
 
     @cached_property
     def _people(self) -> Population:
         """The population of the truth: synthetic, or each row of the table once."""
-        return self.population(1, 0) if self.records is None else sample_rows(self.records, len(self.records), 0)
+        return (
+            self.population(1, 0)
+            if self.records is None
+            else sample_rows(self.records, len(self.records), 0)
+        )
 
     @cached_property
     def _reports(self) -> dict[float, dict[str, Reports]]:
         return {}
 
     def randomizers(self, epsilon: float, only: tuple[str, ...]) -> list[str]:
-        """The randomizers to measure; `OWN` for whole runs. Raises InputError for one that does not apply."""
+        """The randomizers to measure; `OWN` for whole runs. Raises InputError for one that does not
+        apply."""
         nano_epsilon(epsilon)
         if self.whole:
             return [OWN]
         applicable = {each.randomizer.name: each for each in estimators(self.protocol, epsilon)}
         if self.tier == "population":
-            applicable = {name: each for name, each in applicable.items() if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain}
+            applicable = {
+                name: each
+                for name, each in applicable.items()
+                if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain
+            }
         for name in only:
             if name not in applicable:
-                raise InputError(unknown(f"in tier {self.tier} {self.protocol.name} has no randomizer", name, applicable))
+                raise InputError(
+                    unknown(
+                        f"in tier {self.tier} {self.protocol.name} has no randomizer",
+                        name,
+                        applicable,
+                    )
+                )
         self._reports[epsilon] = applicable
         return list(only or applicable)
 
     def point(self, randomizer: str, epsilon: float, clients: int, runs: int) -> Data:
-        """A piece of work as plain data: everything that its measurement depends on, beside the seed."""
+        """A piece of work as plain data: everything that its measurement depends on, beside the
+        seed."""
         return {
             "protocol": self.protocol.name,
             **self._about,
@@ -89,14 +121,31 @@ class Case:
 
     @cached_property
     def _about(self) -> Data:
-        return {"settings": asdict(self.protocol), "table": "" if self.records is None else table_digest(self.records), "tier": self.tier}
+        return {
+            "settings": asdict(self.protocol),
+            "table": "" if self.records is None else table_digest(self.records),
+            "tier": self.tier,
+        }
 
     def measure(self, point: Data, seed: int) -> Data:
-        """The 95 % point of the largest error, with its 95 % interval, and the root mean square error: of one estimate, or of whole runs."""
-        randomizer, epsilon, clients, runs = (point[name] for name in ("randomizer", "epsilon", "clients", "runs"))
+        """The 95 % point of the largest error, with its 95 % interval, and the root mean square
+        error: of one estimate, or of whole runs."""
+        randomizer, epsilon, clients, runs = (
+            point[name] for name in ("randomizer", "epsilon", "clients", "runs")
+        )
         usual = asdict(type(self.protocol)())
-        given = "".join(f" {name} {value}" for name, value in asdict(self.protocol).items() if value != usual[name])  # typed or not
-        generator = np.random.default_rng([*stream_key(f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{given}", seed)])
+        given = "".join(
+            f" {name} {value}"
+            for name, value in asdict(self.protocol).items()
+            if value != usual[name]
+        )  # typed or not
+        generator = np.random.default_rng(
+            [
+                *stream_key(
+                    f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{given}", seed
+                )
+            ]
+        )
         if randomizer == OWN:
             errors = np.array([[each] for each in self._played(epsilon, clients, runs, generator)])
         else:
@@ -110,7 +159,11 @@ class Case:
         """The same 95 % point in closed form; None where there is none."""
         if self.whole and tolerance_of(self.protocol) is None:
             return None
-        way = next(each for each in self.ways(epsilon) if (each.chosen if randomizer == OWN else each.name == randomizer))
+        way = next(
+            each
+            for each in self.ways(epsilon)
+            if (each.chosen if randomizer == OWN else each.name == randomizer)
+        )
         accuracy = way.accuracy(clients)
         return accuracy if math.isfinite(accuracy) else None
 
@@ -123,27 +176,54 @@ class Case:
             self._ways[epsilon] = ways(self.protocol, epsilon, self._people)
         return self._ways[epsilon]
 
-    def _drawn(self, reports: Reports, epsilon: float, clients: int, runs: int, generator: np.random.Generator) -> Floats:
+    def _drawn(
+        self,
+        reports: Reports,
+        epsilon: float,
+        clients: int,
+        runs: int,
+        generator: np.random.Generator,
+    ) -> Floats:
         """The errors of each run, shape (runs, m), by tallies drawn from their law."""
         truth, law = self._truth(epsilon)
         by_report = reports.law(law)
         block = max(1, _BLOCK // len(by_report))
         sizes = [min(block, runs - start) for start in range(0, runs, block)]
-        return np.concatenate([reports.estimates(generator.multinomial(clients, by_report, size=size)) - truth for size in sizes])
+        return np.concatenate(
+            [
+                reports.estimates(generator.multinomial(clients, by_report, size=size)) - truth
+                for size in sizes
+            ]
+        )
 
-    def _simulated(self, reports: Reports, epsilon: float, clients: int, runs: int, generator: np.random.Generator) -> Floats:
+    def _simulated(
+        self,
+        reports: Reports,
+        epsilon: float,
+        clients: int,
+        runs: int,
+        generator: np.random.Generator,
+    ) -> Floats:
         """The same, every client simulated, with new records for each run."""
         truth, _ = self._truth(epsilon)
-        query = LocalQuery(asked_of(self.protocol, epsilon).query, reports.randomizer, Cohort(0, clients))
+        query = LocalQuery(
+            asked_of(self.protocol, epsilon).query, reports.randomizer, Cohort(0, clients)
+        )
         errors = []
         for _ in range(runs):
             people, noise, coins = generator.integers(1 << 53, size=3).tolist()
-            oracle = PopulationOracle(self.population(clients, people), KeyedNoise(noise), coins, epsilon)
-            tally = run(Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle)
+            oracle = PopulationOracle(
+                self.population(clients, people), KeyedNoise(noise), coins, epsilon
+            )
+            tally = run(
+                Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle
+            )
             errors.append(reports.estimates(tally.counts.ravel()) - truth)
         return np.array(errors)
 
-    def _played(self, epsilon: float, clients: int, runs: int, generator: np.random.Generator) -> Iterator[float]:
+    def _played(
+        self, epsilon: float, clients: int, runs: int, generator: np.random.Generator
+    ) -> Iterator[float]:
         """The error of each whole run, as the protocol measures it."""
         algorithm = self.protocol.algorithm(epsilon, clients)
         for _ in range(runs):
@@ -164,7 +244,8 @@ class Case:
 
 
 def quantile_places(runs: int) -> tuple[int, int, int]:
-    """The ranks of the 95 % point and of the ends of its 95 % interval among sorted runs, by the binomial law."""
+    """The ranks of the 95 % point and of the ends of its 95 % interval among sorted runs, by the
+    binomial law."""
     middle, reach = (1 - BETA) * runs, Z95 * math.sqrt(runs * BETA * (1 - BETA))
     low, at, high = math.floor(middle - reach) - 1, math.ceil(middle) - 1, math.ceil(middle + reach)
     return max(low, 0), at, min(high, runs - 1)

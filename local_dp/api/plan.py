@@ -9,7 +9,17 @@ from local_dp.api.declare import WIDTH, Printable
 from local_dp.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
-from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
+from local_dp.protocols.planning.ways import (
+    Bounded,
+    OneReport,
+    Together,
+    Way,
+    check_accuracy,
+    shuffled_ways,
+    tolerance_of,
+    ways,
+    with_tolerance,
+)
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.central import Behind
 from local_dp.text.layout import bound, held, number, paragraph, python_errors, table
@@ -20,9 +30,11 @@ Who: TypeAlias = Table | Literal["any", "made-up"]
 
 @dataclass(frozen=True, repr=False)
 class Plan(Printable):
-    """Every method for a question, with its clients and its accuracy; prints itself as one block, and is plain data by `to_dict`.
+    """Every method for a question, with its clients and its accuracy; prints itself as one block,
+    and is plain data by `to_dict`.
 
-    `rows` has a mapping for each method: name, model ("local", "curator" or "open"), bits a client, whether a run would use it, clients, accuracy.
+    `rows` has a mapping for each method: name, model ("local", "curator" or "open"), bits a client,
+    whether a run would use it, clients, accuracy.
     """
 
     def text(self, width: int = WIDTH) -> str:
@@ -32,13 +44,34 @@ class Plan(Printable):
         notes = [_WHO.get(data["population"], "For people drawn like the table's rows.")]
         default = data["default_clients"]
         if data["population"] == ANY and not by_clients and default > 1.01 * chosen["clients"] + 1:
-            notes.append(f"A run asks {held(number(default) + ' clients')} by default, so that its 95 % interval is exact enough.")
+            notes.append(
+                f"A run asks {held(number(default) + ' clients')} by default, so that its 95 % "
+                "interval is exact enough."
+            )
         if data["shuffle"] is not None:
             delta = held(f"delta {number(data['shuffle'])}")
-            notes.append(f"Shuffled: this epsilon and {delta} are for all reports together, if all clients answer and the shuffler keeps the senders secret.")
-        heading = ("method", "model", "bits", "accuracy" if by_clients else "clients", "times the run's")
-        rows = [_shown(row, chosen, "accuracy" if by_clients else "clients") for row in data["ways"]]
-        return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(" ".join(notes), width)))
+            notes.append(
+                f"Shuffled: this epsilon and {delta} are for all reports together, if all "
+                "clients "
+                "answer and the shuffler keeps the senders secret."
+            )
+        heading = (
+            "method",
+            "model",
+            "bits",
+            "accuracy" if by_clients else "clients",
+            "times the run's",
+        )
+        rows = [
+            _shown(row, chosen, "accuracy" if by_clients else "clients") for row in data["ways"]
+        ]
+        return "\n\n".join(
+            (
+                paragraph(_sentence(data, chosen), width),
+                table(heading, rows, width),
+                paragraph(" ".join(notes), width),
+            )
+        )
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -59,7 +92,8 @@ class Plan(Printable):
 
     @property
     def accuracy(self) -> float | None:
-        """The bound on the largest error of a run, with probability 95 %; None for a learned concept, or if the clients are too few."""
+        """The bound on the largest error of a run, with probability 95 %; None for a learned
+        concept, or if the clients are too few."""
         accuracy: float | None = self.chosen["accuracy"]
         return accuracy
 
@@ -78,24 +112,42 @@ def plan(
     dates: Dates = None,
     **settings: Any,
 ) -> Plan:
-    """Plans a protocol, by name with its parameters as `settings`, or as an object: `plan("survey", epsilon=1, accuracy=0.02)`. Raises InputError.
+    """Plans a protocol, by name with its parameters as `settings`, or as an object:
+    `plan("survey", epsilon=1, accuracy=0.02)`. Raises InputError.
 
-    `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in 95 % of runs; give it, or `clients`, or neither.
-    `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table; `csv` and `dates` are its forms.
-    `shuffle` plans behind a shuffler too, between local and curator: epsilon is then that of all reports together, beside `delta`.
+    `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in
+    95 % of runs; give it, or `clients`, or neither. `of`: "any" population (for each method its
+    least favourable one), "made-up" (that of a run without a table), or a table; `csv` and `dates`
+    are its forms. `shuffle` plans behind a shuffler too, between local and curator: epsilon is then
+    that of all reports together, beside `delta`.
     """
     protocol = protocol_of(task, settings)
-    known, population, of_whom = protocol, None, of if isinstance(of, str) and of in (ANY, MADE_UP) else "table"
+    known, population, of_whom = (
+        protocol,
+        None,
+        of if isinstance(of, str) and of in (ANY, MADE_UP) else "table",
+    )
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
     elif of_whom == "table":
         records = records_of(of, csv=csv, dates=dates, only=protocol.reads)
-        known, population = protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
+        known, population = (
+            protocol.for_table(Launch(records, private=False)),
+            sample_rows(records, len(records), 0),
+        )
     goal = tolerance_of(known)
     if accuracy is not None and clients is not None:
-        raise InputError("both an accuracy and a number of clients are given; one follows from the other, so give one")
+        raise InputError(
+            "both an accuracy and a number of clients are given; one follows from the other, "
+            "so "
+            "give one"
+        )
     if goal is None and (accuracy is not None or clients is not None):
-        raise InputError(f"{protocol.name} has no accuracy to choose; leave out accuracy and clients to plan for success with probability 95 %")
+        raise InputError(
+            f"{protocol.name} has no accuracy to choose; leave out accuracy and clients to "
+            "plan "
+            "for success with probability 95 %"
+        )
     if clients is not None and clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")
     aimed = goal if accuracy is None else accuracy
@@ -116,13 +168,17 @@ def plan(
             "unit": "" if tolerance is None else str(tolerance.metadata.get("unit", "")),
             "population": OWN_BOUND if own else of_whom,
             "asked": {"clients": clients} if clients is not None else {"accuracy": aimed},
-            "default_clients": (known if aimed is None else with_tolerance(known, aimed)).clients(epsilon),
+            "default_clients": (known if aimed is None else with_tolerance(known, aimed)).clients(
+                epsilon
+            ),
             "ways": [_row(way, known, epsilon, clients, aimed) for way in every],
         }
     )
 
 
-def _row(way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aimed: float | None) -> dict[str, Any]:
+def _row(
+    way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aimed: float | None
+) -> dict[str, Any]:
     accuracy = aimed
     if clients is not None:
         accuracy = way.accuracy(clients)
@@ -130,7 +186,15 @@ def _row(way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | 
         clients = protocol.clients(epsilon) if aimed is None else way.clients(aimed)
     useful = accuracy if accuracy is not None and math.isfinite(accuracy) else None
     report = {"report_epsilon": way.local(clients)} if isinstance(way, OneReport) else {}
-    return {"name": way.name, "model": way.model, "bits": way.bits, "chosen": way.chosen, **report, "clients": clients, "accuracy": useful}
+    return {
+        "name": way.name,
+        "model": way.model,
+        "bits": way.bits,
+        "chosen": way.chosen,
+        **report,
+        "clients": clients,
+        "accuracy": useful,
+    }
 
 
 _WHO = {
@@ -141,10 +205,17 @@ _WHO = {
 
 
 def _sentence(data: dict[str, Any], chosen: dict[str, Any]) -> str:
-    start, clients = f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:", held(f"{number(chosen['clients'])} clients")
+    start, clients = (
+        f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:",
+        held(f"{number(chosen['clients'])} clients"),
+    )
     if chosen["accuracy"] is not None:
         unit = f" ({data['unit']})" if data["unit"] else ""
-        return f"{start} with {clients} the largest error is at most {number(chosen['accuracy'])}{unit} with probability 95 %."
+        return (
+            f"{start} with {clients} the largest error is at most "
+            f"{number(chosen['accuracy'])}{unit} "
+            "with probability 95 %."
+        )
     if "clients" in data["asked"]:
         return f"{start} {clients} are too few for any accuracy with probability 95 %."
     return f"{start} {clients} are enough to succeed with probability 95 %."
@@ -156,4 +227,10 @@ def _shown(row: dict[str, Any], chosen: dict[str, Any], key: str) -> tuple[str, 
     each = f" of epsilon {bound(row['report_epsilon'], False)}" if "report_epsilon" in row else ""
     name = row["name"] + each + (" (a run's)" if row["chosen"] else "")
     model = "none" if row["model"] == "open" else row["model"]
-    return name, model, "" if row["bits"] is None else str(row["bits"]), "none" if value is None else number(value), times
+    return (
+        name,
+        model,
+        "" if row["bits"] is None else str(row["bits"]),
+        "none" if value is None else number(value),
+        times,
+    )

@@ -1,4 +1,5 @@
-"""The numbers of a curator's release for a person: labels in full, and each number to the digits that its error shows."""
+"""The numbers of a curator's release for a person: labels in full, and each number to the digits
+that its error shows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,23 +33,45 @@ def has_intervals(result: dict[str, Any]) -> bool:
 
 
 def grains(result: dict[str, Any], many: int) -> list[float | None]:
-    """How fine the numbers of each row are shown. Without a known error counts of records have four digits, and points of a column all."""
+    """How fine the numbers of each row are shown. Without a known error counts of records have four
+    digits, and points of a column all."""
     parts = [result.get(name) for name in ("standard_error", "interval", "value")]
-    each = zip(*(part if part and isinstance(result.get("value"), list) else [part] * many for part in parts), strict=True)
+    each = zip(
+        *(
+            part if part and isinstance(result.get("value"), list) else [part] * many
+            for part in parts
+        ),
+        strict=True,
+    )
     otherwise = None if result.get("drawn", {}).get("axis") == "records" else 0.0
-    return [otherwise if (fine := grain(error, ends or (), value)) is None else fine for error, ends, value in each]
+    return [
+        otherwise if (fine := grain(error, ends or (), value)) is None else fine
+        for error, ends, value in each
+    ]
 
 
-def rows_of(result: dict[str, Any], rows: Sequence[Sequence[Any]], fine: Sequence[float | None]) -> list[list[str]]:
-    """The rows as texts, with the interval of each: labels in full, a number to the digits that its error shows, and its share as finely."""
+def rows_of(
+    result: dict[str, Any], rows: Sequence[Sequence[Any]], fine: Sequence[float | None]
+) -> list[list[str]]:
+    """The rows as texts, with the interval of each: labels in full, a number to the digits that its
+    error shows, and its share as finely."""
     named, values = result.get("drawn", {}).get("labels", 1), result.get("value")
     ends = result["interval"] if has_intervals(result) else None
     shown = list[list[str]]()
     for place, (row, each) in enumerate(zip(rows, fine, strict=False)):
         whole = values[place] if isinstance(values, list) else None
-        scaled = [each * abs(cell / whole) if each and whole and isinstance(cell, float) else each for cell in row[named:]]
+        scaled = [
+            each * abs(cell / whole) if each and whole and isinstance(cell, float) else each
+            for cell in row[named:]
+        ]
         last = [_interval(ends[place], each)] if ends else []
-        shown.append([*(cell_of(cell, 0.0) for cell in row[:named]), *map(cell_of, row[named:], scaled), *last])
+        shown.append(
+            [
+                *(cell_of(cell, 0.0) for cell in row[:named]),
+                *map(cell_of, row[named:], scaled),
+                *last,
+            ]
+        )
     return shown
 
 
@@ -68,7 +91,9 @@ def _interval(ends: Sequence[float | None], fine: float | None) -> str:
 def truth_of(truth: dict[str, Any], fine: float | None = None) -> str:
     """The truth and the errors of a simulation, in one sentence."""
     parts = [
-        _TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(cell_of(value, fine if name in _LIKE_IT else None))
+        _TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(
+            cell_of(value, fine if name in _LIKE_IT else None)
+        )
         for name, value in truth.items()
         if name != DRAWN
     ]

@@ -32,11 +32,13 @@ _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add
 
 
 def pictured(data: dict[str, Any]) -> "Estimates":
-    """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further shares are summed; of other estimates the first are drawn."""
+    """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further
+    shares are summed; of other estimates the first are drawn."""
     from local_dp.experiments.lab.style import model_of
 
     title = (
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} {unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} "
+        f"{unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
         f"{data.get('stamp', 'private')}"
     )
     return drawn_rows(data, title, model_of(data["interaction"], "one-round"))
@@ -47,17 +49,24 @@ def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
     from local_dp.experiments.lab.figures import Estimates
 
     result, shown = data["result"], estimates(data["result"])
-    labels, values, intervals = [row[0] for row in shown], [row[1] for row in shown], [row[3] for row in shown]
+    labels, values, intervals = (
+        [row[0] for row in shown],
+        [row[1] for row in shown],
+        [row[3] for row in shown],
+    )
     beyond = math.inf if "low" in result else math.nan  # an interval is open, or unknown
     lows = [-beyond if low is None else low for low, _ in intervals]
     highs = [beyond if high is None else high for _, high in intervals]
     truth = result["truth"]
-    known = [math.nan if value is None else value for value in values]  # an unknown value has an interval and no point
+    known = [
+        math.nan if value is None else value for value in values
+    ]  # an unknown value has an interval and no point
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
         title,
-        _AXES.get(data["protocol"], "estimate").format(column=column) + ", among those present" * (parameters.get("missing") == "exclude"),
+        _AXES.get(data["protocol"], "estimate").format(column=column)
+        + ", among those present" * (parameters.get("missing") == "exclude"),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],
@@ -67,14 +76,19 @@ def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
 
 
 def _fewer(whole: "Estimates", protocol: str) -> "Estimates":
-    """At most `MOST` rows. The choice does not depend on the estimates: the sum of the smallest would be far below the truth."""
+    """At most `MOST` rows. The choice does not depend on the estimates: the sum of the smallest
+    would be far below the truth."""
     count = len(whole.labels)
     if protocol == "histogram":
         each = -(-count // MOST)
         merged = replace(whole, axis=f"{whole.axis}, {each} neighbouring bins summed in each row")
-        return _summed(merged, [range(first, min(first + each, count)) for first in range(0, count, each)])
+        return _summed(
+            merged, [range(first, min(first + each, count)) for first in range(0, count, each)]
+        )
     if protocol in _SHARES:
-        rest = _summed(whole, [*(range(place, place + 1) for place in range(MOST - 1)), range(MOST - 1, count)])
+        rest = _summed(
+            whole, [*(range(place, place + 1) for place in range(MOST - 1)), range(MOST - 1, count)]
+        )
         return replace(rest, labels=[*rest.labels[:-1], f"{count - MOST + 1} others, summed"])
     first = _summed(whole, [range(place, place + 1) for place in range(MOST)])
     return replace(first, axis=f"{whole.axis}; the first {MOST} of {count}")
@@ -89,15 +103,33 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     def alone(values: Sequence[float]) -> list[float]:
         return [values[group[0]] if len(group) == 1 else math.nan for group in groups]
 
-    labels = [whole.labels[group[0]] if len(group) == 1 else f"{whole.labels[group[0]]} to {whole.labels[group[-1]]}" for group in groups]
+    labels = [
+        whole.labels[group[0]]
+        if len(group) == 1
+        else f"{whole.labels[group[0]]} to {whole.labels[group[-1]]}"
+        for group in groups
+    ]
     truth = None if whole.truth is None else total(whole.truth)
-    return replace(whole, labels=labels, values=total(whole.values), lows=alone(whole.lows), highs=alone(whole.highs), truth=truth)
+    return replace(
+        whole,
+        labels=labels,
+        values=total(whole.values),
+        lows=alone(whole.lows),
+        highs=alone(whole.highs),
+        truth=truth,
+    )
 
 
 def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
     """A result's estimates as columns, with the truth where it is known; NaN is unknown."""
-    rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in estimates(result)]
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+    rows = [
+        (label, *(math.nan if number is None else number for number in (value, error, *ends)))
+        for label, value, error, ends in estimates(result)
+    ]
+    columns = {
+        name: [row[place] for row in rows]
+        for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))
+    }
     truth = truths(result, len(rows))
     return columns | ({"truth": truth} if truth else {})
 
@@ -106,8 +138,9 @@ def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
 class Result(Tabular):
     """A run's result: prints itself as one block, and is plain data by `to_dict`.
 
-    `answer` is the algorithm's own result, such as an `Estimate` or a hypothesis. `data` is the JSON of `local-dp run --json`: randomizer, parameters, model,
-    counts of clients, spent budget, and in a simulation the truth.
+    `answer` is the algorithm's own result, such as an `Estimate` or a hypothesis. `data` is the
+    JSON of `local-dp run --json`: randomizer, parameters, model, counts of clients, spent budget,
+    and in a simulation the truth.
     """
 
     protocol: LocalProtocol[Any]
@@ -131,17 +164,20 @@ class Result(Tabular):
 
     @property
     def standard_error(self) -> Any:
-        """The standard error of the estimate, a number or a list of them; None for a hypothesis and for quantiles."""
+        """The standard error of the estimate, a number or a list of them; None for a hypothesis and
+        for quantiles."""
         return self.data["result"].get("standard_error")
 
     @property
     def interval(self) -> Any:
-        """The 95 % interval (low, high) of the estimate, or a list of them; None for a hypothesis."""
+        """The 95 % interval (low, high) of the estimate, or a list of them; None for a
+        hypothesis."""
         return self.data["result"].get("interval")
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The signs that reports were lost by choice, or are impossible; the interval then allows for any lost reports. Empty for a plain result."""
+        """The signs that reports were lost by choice, or are impossible; the interval then allows
+        for any lost reports. Empty for a plain result."""
         return tuple(self.data.get("degraded", ()))
 
     @property
@@ -150,7 +186,8 @@ class Result(Tabular):
         return self.data["result"]["truth"]
 
     def frame(self) -> Mapping[str, list[Any]]:
-        """The estimates: label, estimate, standard_error, low, high; in a simulation also truth. Raises InputError for a hypothesis."""
+        """The estimates: label, estimate, standard_error, low, high; in a simulation also truth.
+        Raises InputError for a hypothesis."""
         self._check_estimates()
         return framed(self.data["result"])
 
@@ -162,4 +199,8 @@ class Result(Tabular):
 
     def _check_estimates(self) -> None:
         if "estimate" not in self.data["result"]:
-            raise InputError(f"the result of {self.protocol.name} is {self.protocol.figureless}: there is no number to show; print the result")
+            raise InputError(
+                f"the result of {self.protocol.name} is {self.protocol.figureless}: there is "
+                "no "
+                "number to show; print the result"
+            )

@@ -11,12 +11,16 @@ KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?"
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`), or the types that a Parquet file states before its rows.
+    """The declared columns of a table: a JSON object that maps each name to its kind
+    (`check_schema`), or the types that a Parquet file states before its rows.
 
     Raises InputError.
     """
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
+        raise InputError(
+            f"there is no file {str(path)!r}; give a JSON schema such as "
+            + '{"age": "number", "city": "text"}'
+        )
     with reading(path, "give a JSON schema, or a Parquet file"):
         if path.suffix.lower() == ".parquet":
             return check_schema(_of_metadata(path), repr(path.name))
@@ -25,7 +29,8 @@ def read_schema(path: Path) -> dict[str, str]:
 
 
 def _of_metadata(path: Path) -> dict[str, str]:
-    """The kinds of columns in a Parquet file, whatever its rows hold. Whole numbers and truth values are numbers, since any of them may be missing."""
+    """The kinds of columns in a Parquet file, whatever its rows hold. Whole numbers and truth
+    values are numbers, since any of them may be missing."""
     import polars
 
     columns, kinds = polars.read_parquet_schema(path), dict[str, str]()
@@ -40,8 +45,20 @@ def _of_metadata(path: Path) -> dict[str, str]:
 
 
 def check_schema(schema: object, name: str) -> dict[str, str]:
-    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40 characters), date, or date %m/%d/%Y. Raises InputError."""
-    if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, truth, date, date with its form, text, or text with its greatest length from 1 to 1000"
-        raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
+    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40
+    characters), date, or date %m/%d/%Y. Raises InputError."""
+    if (
+        not isinstance(schema, Mapping)
+        or not schema
+        or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values())
+    ):
+        kinds = (
+            "number, whole, truth, date, date with its form, text, or text with its greatest "
+            "length "
+            "from 1 to 1000"
+        )
+        raise InputError(
+            f"{name} is no schema: map each column to {kinds}, as in "
+            + '{"age": "number", "city": "text 40"}'
+        )
     return dict(schema)

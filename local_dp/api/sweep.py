@@ -1,4 +1,5 @@
-"""Sweeps: errors measured over a grid of protocols, parameters, epsilons, numbers of clients and seeds. `compare` is the sweep of one protocol."""
+"""Sweeps: errors measured over a grid of protocols, parameters, epsilons, numbers of clients and
+seeds. `compare` is the sweep of one protocol."""
 
 import math
 import os
@@ -30,20 +31,27 @@ from local_dp.simulation.cluster import each_of, plug_ins_of
 from local_dp.simulation.installation import stamp_of
 from local_dp.text.layout import held, number, paragraph, python_errors, table
 
-Progress: TypeAlias = Callable[[str, int, int], None]  # (what is measured, points measured, points in all)
+Progress: TypeAlias = Callable[
+    [str, int, int], None
+]  # (what is measured, points measured, points in all)
 MOST_RUNS, MOST_POINTS = 1_000_000, 100_000
 MOST_SHOWN, MOST_WORKERS = 40, 1024  # rows of a text, and processes
 _ALWAYS = ("randomizer", "epsilon", "clients")
 MEASURED = ("error", "low", "high", "rmse")
 COLUMNS = ("protocol", "randomizer", "epsilon", "clients", "seed", *MEASURED, "planned")
-EXAMPLE = "give a file such as: epsilon = [1, 2], clients = [1000, 4000], seed = [1, 2], and for each protocol a table of parameters: [frequency], k = [4, 16]"
+EXAMPLE = (
+    "give a file such as: epsilon = [1, 2], clients = [1000, 4000], seed = [1, 2], and for each "
+    "protocol a table of parameters: [frequency], k = [4, 16]"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """The measurements: each randomizer (or `only` these of all that apply) at each epsilon, number of clients and seed, `runs` times.
+    """The measurements: each randomizer (or `only` these of all that apply) at each epsilon, number
+    of clients and seed, `runs` times.
 
-    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of randomizers for the protocol's own query.
+    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of
+    randomizers for the protocol's own query.
     """
 
     epsilon: tuple[float, ...] = (0.5, 1.0, 2.0)
@@ -55,7 +63,9 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not 20 <= self.runs <= MOST_RUNS:
-            raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point")
+            raise InputError(
+                f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point"
+            )
         if self.tier not in ("aggregate", "population"):
             raise InputError(f"tier is {self.tier!r:.80}; give aggregate or population")
         for name in ("epsilon", "clients", "seed"):
@@ -72,8 +82,15 @@ class Grid:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Grid":
         """The grid with these values, of which each list may be one value. Raises InputError."""
-        read: dict[str, Any] = {name: _several(given[name]) for name in ("epsilon", "clients", "only", "seed") if name in given}
-        readers: dict[str, Callable[[str, str], Any]] = {"epsilon": real_number, "clients": whole_number}
+        read: dict[str, Any] = {
+            name: _several(given[name])
+            for name in ("epsilon", "clients", "only", "seed")
+            if name in given
+        }
+        readers: dict[str, Callable[[str, str], Any]] = {
+            "epsilon": real_number,
+            "clients": whole_number,
+        }
         for name in readers.keys() & read.keys():
             read[name] = tuple(readers[name](name, str(each)) for each in read[name])
         if "runs" in given:
@@ -83,7 +100,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Cases, each measured at every point of a grid. The measurement of a point depends on the point and its seed alone."""
+    """Cases, each measured at every point of a grid. The measurement of a point depends on the
+    point and its seed alone."""
 
     cases: tuple[Case, ...]
     grid: Grid
@@ -92,8 +110,14 @@ class Sweep:
     def points(self) -> list[tuple[Case, Data, int]]:
         """The independent pieces of work: case, point and seed. Raises InputError."""
         grid = self.grid
-        named = [(case, epsilon, case.randomizers(epsilon, grid.only)) for case in self.cases for epsilon in grid.epsilon]
-        if (many := sum(len(names) for _, _, names in named) * len(grid.clients) * len(grid.seed)) > MOST_POINTS:
+        named = [
+            (case, epsilon, case.randomizers(epsilon, grid.only))
+            for case in self.cases
+            for epsilon in grid.epsilon
+        ]
+        if (
+            many := sum(len(names) for _, _, names in named) * len(grid.clients) * len(grid.seed)
+        ) > MOST_POINTS:
             raise InputError(f"the grid has {many:,} points; give at most {MOST_POINTS:,}")
         return [
             (case, case.point(name, epsilon, clients, grid.runs), int(seed))
@@ -113,26 +137,56 @@ class Sweep:
         """Equal where the code, Python and numpy that decide the measurements are."""
         return f"{code_stamp(__name__)}-{stamp_of(plug_ins_of(self.cases))}"
 
-    def measured(self, folder: Path, name: str, progress: Progress, cluster: str, workers: int) -> "Compared":
-        """Measures the points that the file of this name lacks, and stores each at once. Raises InputError, and BusError for a lost cluster."""
+    def measured(
+        self, folder: Path, name: str, progress: Progress, cluster: str, workers: int
+    ) -> "Compared":
+        """Measures the points that the file of this name lacks, and stores each at once. Raises
+        InputError, and BusError for a lost cluster."""
         points, kept = self.points, MeasurementStore(folder, self.stamp, name)
         with reading(kept.path, "remove it to measure again"):
-            missing = [place for place, (_, point, seed) in enumerate(points) if not _is_stored(kept.get(point, seed))]
-        for done, (place, measurement) in enumerate(each_of(missing, self, cluster, min(workers, len(missing))), len(points) - len(missing) + 1):
+            missing = [
+                place
+                for place, (_, point, seed) in enumerate(points)
+                if not _is_stored(kept.get(point, seed))
+            ]
+        for done, (place, measurement) in enumerate(
+            each_of(missing, self, cluster, min(workers, len(missing))),
+            len(points) - len(missing) + 1,
+        ):
             case, point, seed = points[place]
             kept.add(point, seed, measurement)
-            progress(f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients, seed {seed}", done, len(points))
+            progress(
+                (
+                    f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, "
+                    f"{point['clients']:,} clients, seed {seed}"
+                ),
+                done,
+                len(points),
+            )
         kept.sort()
         with reading(kept.path, "remove it to measure again"):
-            rows = [self._row(case, point, seed, measured) for case, point, seed in points if _is_stored(measured := kept.get(point, seed))]
+            rows = [
+                self._row(case, point, seed, measured)
+                for case, point, seed in points
+                if _is_stored(measured := kept.get(point, seed))
+            ]
         return Compared(plain({"tier": self.grid.tier, "runs": self.grid.runs, "rows": rows}), self)
 
     def _row(self, case: Case, point: Data, seed: int, measured: Data) -> dict[str, Any]:
         names = dict.fromkeys(name for each in self.cases for name in each.given)
-        given = {f"parameter_{name}" if name in COLUMNS else name: case.given.get(name) for name in names}
+        given = {
+            f"parameter_{name}" if name in COLUMNS else name: case.given.get(name) for name in names
+        }
         about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
         planned = case.planned(point["randomizer"], point["epsilon"], point["clients"])
-        return {"protocol": case.protocol.name, **given, **about, "seed": seed, **measured, "planned": planned}
+        return {
+            "protocol": case.protocol.name,
+            **given,
+            **about,
+            "seed": seed,
+            **measured,
+            "planned": planned,
+        }
 
 
 def _is_stored(measured: Any) -> TypeGuard[Data]:
@@ -150,7 +204,8 @@ def _is_stored(measured: Any) -> TypeGuard[Data]:
 
 @dataclass(frozen=True, repr=False)
 class Compared(Tabular):
-    """Errors, a row for each point of a grid: the 95 % point of the largest error, measured and in closed form."""
+    """Errors, a row for each point of a grid: the 95 % point of the largest error, measured and in
+    closed form."""
 
     sweep: Sweep
 
@@ -166,45 +221,110 @@ class Compared(Tabular):
 
     def text(self, width: int = WIDTH) -> str:
         names = dict.fromkeys(row["protocol"] for row in self.data["rows"])
-        head = f"{', '.join(names)}: the largest error in 95 % of {held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"
+        head = (
+            f"{', '.join(names)}: the largest error in 95 % of "
+            f"{held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"
+        )
         frame, shown = self.frame(), self.data["rows"][:MOST_SHOWN]
-        about = [name for name in frame if name not in COLUMNS or name in _ALWAYS or (name in ("protocol", "seed") and len(set(frame[name])) > 1)]
+        about = [
+            name
+            for name in frame
+            if name not in COLUMNS
+            or name in _ALWAYS
+            or (name in ("protocol", "seed") and len(set(frame[name])) > 1)
+        ]
         rows = [
             (
-                *("" if row[name] is None else f"{row[name]:g}" if isinstance(row[name], float) else str(row[name]) for name in about),
-                *(number(row["error"]), held(f"{number(row['low'])} .. {number(row['high'])}"), "" if row["planned"] is None else number(row["planned"])),
+                *(
+                    ""
+                    if row[name] is None
+                    else f"{row[name]:g}"
+                    if isinstance(row[name], float)
+                    else str(row[name])
+                    for name in about
+                ),
+                *(
+                    number(row["error"]),
+                    held(f"{number(row['low'])} .. {number(row['high'])}"),
+                    "" if row["planned"] is None else number(row["planned"]),
+                ),
             )
             for row in ({**row, "clients": number(row["clients"])} for row in shown)
         ]
         drawn = table((*about, "largest error", "95 % interval", "closed form"), rows, width)
         more = len(self.data["rows"]) - len(shown)
-        return f"{paragraph(head, width)}\n\n{drawn}" + (f"\n\nand {more:,} more rows; --json prints all" if more else "")
+        return f"{paragraph(head, width)}\n\n{drawn}" + (
+            f"\n\nand {more:,} more rows; --json prints all" if more else ""
+        )
 
     def figure(self) -> Figure:
-        """Error against clients, or against epsilon where there is one number of clients; of several seeds the mean, and the ends of all intervals.
+        """Error against clients, or against epsilon where there is one number of clients; of
+        several seeds the mean, and the ends of all intervals.
 
-        Closed forms are lines; of one protocol also the curator's and that of no privacy. The best randomizers come first.
+        Closed forms are lines; of one protocol also the curator's and that of no privacy. The best
+        randomizers come first.
         """
         grid, cases = self.sweep.grid, self.sweep.cases
-        across, beside = ("epsilon", "clients") if len(set(grid.clients)) == 1 < len(set(grid.epsilon)) else ("clients", "epsilon")
+        across, beside = (
+            ("epsilon", "clients")
+            if len(set(grid.clients)) == 1 < len(set(grid.epsilon))
+            else ("clients", "epsilon")
+        )
         series: dict[tuple[str, str, float], dict[float, list[Data]]] = {}
         for (case, _, _), row in zip(self.sweep.points, self.data["rows"], strict=True):
-            series.setdefault((case.name, row["randomizer"], row[beside]), {}).setdefault(row[across], []).append(row)
+            series.setdefault((case.name, row["randomizer"], row[beside]), {}).setdefault(
+                row[across], []
+            ).append(row)
         last = {key: _mean(rows[max(rows)], "error") for key, rows in series.items()}
-        best = {key[::2]: min(last[other] for other in last if other[::2] == key[::2]) for key in last}
+        best = {
+            key[::2]: min(last[other] for other in last if other[::2] == key[::2]) for key in last
+        }
         curves = [] if len(cases) > 1 or cases[0].whole else self._lines(across)
         for key in sorted(series, key=lambda key: last[key] / (best[key[::2]] or 1)):
             name, randomizer, value = key
-            label = ", ".join([*[name] * (len(cases) > 1 or randomizer == OWN), *[randomizer] * (randomizer != OWN), _labelled(beside, value)])
+            label = ", ".join(
+                [
+                    *[name] * (len(cases) > 1 or randomizer == OWN),
+                    *[randomizer] * (randomizer != OWN),
+                    _labelled(beside, value),
+                ]
+            )
             x = sorted(series[key])
             rows = [series[key][at] for at in x]
-            low, high = [min(row["low"] for row in each) for each in rows], [max(row["high"] for row in each) for each in rows]
-            curves.append(Curve(label, x, [_mean(each, "error") for each in rows], low=low, high=high, group=label))
+            low, high = (
+                [min(row["low"] for row in each) for each in rows],
+                [max(row["high"] for row in each) for each in rows],
+            )
+            curves.append(
+                Curve(
+                    label,
+                    x,
+                    [_mean(each, "error") for each in rows],
+                    low=low,
+                    high=high,
+                    group=label,
+                )
+            )
             planned = [each[0]["planned"] for each in rows]
-            curves += [Curve(f"{label}, closed form", x, planned, "theory", group=label)] * (None not in planned)
-        title = f"{', '.join(dict.fromkeys(case.protocol.name for case in cases))}: the largest error in 95 % of {grid.runs:,} runs"
+            curves += [Curve(f"{label}, closed form", x, planned, "theory", group=label)] * (
+                None not in planned
+            )
+        title = (
+            f"{', '.join(dict.fromkeys(case.protocol.name for case in cases))}: the largest error "
+            "in "
+            f"95 % of {grid.runs:,} runs"
+        )
         above = all(y > 0 for curve in curves for y in (*curve.y, *(curve.low or ())))
-        return Figure("comparison", title, across, "largest error", curves, "one-round", log_x=True, log_y=above)
+        return Figure(
+            "comparison",
+            title,
+            across,
+            "largest error",
+            curves,
+            "one-round",
+            log_x=True,
+            log_y=above,
+        )
 
     def _lines(self, across: str) -> list[Curve]:
         """The errors of the trusted curator, and of no privacy."""
@@ -213,11 +333,25 @@ class Compared(Tabular):
         def line(label: str, name: str, value: float) -> Curve:
             x: list[float] = sorted({*(grid.clients if across == "clients" else grid.epsilon)})
             pairs = [(value, int(at)) if across == "clients" else (at, int(value)) for at in x]
-            return Curve(label, x, [next(way for way in case.ways(epsilon) if way.name == name).accuracy(n) for epsilon, n in pairs], "theory")
+            return Curve(
+                label,
+                x,
+                [
+                    next(way for way in case.ways(epsilon) if way.name == name).accuracy(n)
+                    for epsilon, n in pairs
+                ],
+                "theory",
+            )
 
         values: tuple[float, ...] = grid.epsilon if across == "clients" else grid.clients
         beside = "epsilon" if across == "clients" else "clients"
-        return [*(line(f"{CURATOR}, {_labelled(beside, value)}", CURATOR, value) for value in dict.fromkeys(values)), line(OPEN, OPEN, values[0])]
+        return [
+            *(
+                line(f"{CURATOR}, {_labelled(beside, value)}", CURATOR, value)
+                for value in dict.fromkeys(values)
+            ),
+            line(OPEN, OPEN, values[0]),
+        ]
 
 
 def _mean(rows: Sequence[Data], name: str) -> float:
@@ -233,9 +367,11 @@ def cores() -> int:
 
 
 def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None) -> Sweep:
-    """The sweep in a file of TOML, or in a mapping of the same form: the fields of `Grid`, and for each protocol a mapping of parameters. Raises InputError.
+    """The sweep in a file of TOML, or in a mapping of the same form: the fields of `Grid`, and for
+    each protocol a mapping of parameters. Raises InputError.
 
-    A parameter has one value or a list of values; a parameter that is a list itself has one list, or a list of lists.
+    A parameter has one value or a list of values; a parameter that is a list itself has one list,
+    or a list of lists.
     """
     if isinstance(source, Mapping):
         data: Mapping[str, Any] = source
@@ -243,7 +379,12 @@ def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None)
         with reading(source, EXAMPLE):
             data = tomllib.loads(Path(source).read_text(encoding="utf-8"))
     known = [each.name for each in fields(Grid)]
-    asked = [(name, each) for name, value in data.items() if name not in known for each in (value if isinstance(value, list) and value else [value])]
+    asked = [
+        (name, each)
+        for name, value in data.items()
+        if name not in known
+        for each in (value if isinstance(value, list) and value else [value])
+    ]
     for name, axes in asked:
         if not isinstance(axes, Mapping):
             raise InputError(f"{unknown('no key', name, known)}; {EXAMPLE}")
@@ -254,7 +395,9 @@ def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None)
     return Sweep(cases, grid)
 
 
-def _cases(name: str, axes: Mapping[str, Any], tier: Tier, records: Records | None) -> Iterator[Case]:
+def _cases(
+    name: str, axes: Mapping[str, Any], tier: Tier, records: Records | None
+) -> Iterator[Case]:
     """A protocol with every choice of its parameters."""
     hints = get_type_hints(find_protocol(name))
 
@@ -262,12 +405,17 @@ def _cases(name: str, axes: Mapping[str, Any], tier: Tier, records: Records | No
         if isinstance(given, list | tuple) and not given:
             raise InputError(f"{key} of {name} has 0 values; give at least one")
         of_lists = key == "bounds" or get_origin(hints.get(key)) is tuple
-        many = isinstance(given, list | tuple) and (not of_lists or all(isinstance(each, list | tuple) for each in given))
+        many = isinstance(given, list | tuple) and (
+            not of_lists or all(isinstance(each, list | tuple) for each in given)
+        )
         return given if many else [given]
 
     for chosen in product(*(values(key, given) for key, given in axes.items())):
         settings = dict(zip(axes, chosen, strict=True))
-        given = {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in settings.items()}
+        given = {
+            key: value if isinstance(value, bool | int | float | str) else str(value)
+            for key, value in settings.items()
+        }
         yield Case(_for_table(protocol_of(name, settings), records), tier, records, given)
 
 
@@ -285,14 +433,17 @@ def swept(
     drawing: Drawing = DEFAULT,
     formats: Sequence[str] = ("png", "svg"),
 ) -> Compared:
-    """Measures the points that are missing beside the table `out`, and writes it (.parquet, .csv or .json) and its figure. Raises InputError and BusError."""
+    """Measures the points that are missing beside the table `out`, and writes it (.parquet, .csv or
+    .json) and its figure. Raises InputError and BusError."""
     workers = cores() if workers is None else workers
     check_whole("workers", workers, 1, MOST_WORKERS)
     if out is None:
         with Folder() as kept:
             return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)
     check_table(out)
-    compared = sweep.measured(out.parent, f"{out.name}.measurements.jsonl", progress, cluster, workers)
+    compared = sweep.measured(
+        out.parent, f"{out.name}.measurements.jsonl", progress, cluster, workers
+    )
     compared.write(out)
     save(compared.figure(), *(out.with_suffix(f".{ending}") for ending in formats), drawing=drawing)
     return compared
@@ -309,14 +460,22 @@ def sweep(
     csv: str = "",
     dates: Dates = None,
 ) -> Compared:
-    """Measures protocols over a grid: `sweep({"epsilon": [1, 2], "clients": 1000, "seed": [1, 2], "frequency": {"k": [4, 16]}})`.
+    """Measures protocols over a grid:
+    `sweep({"epsilon": [1, 2], "clients": 1000, "seed": [1, 2], "frequency": {"k": [4, 16]}})`.
 
-    The grid is a mapping or a file of TOML: the fields of `Grid`, and for each protocol its parameters. It measures people like the rows of a table, or
-    synthetic ones, in `workers` processes (default: one for each core), or on the workers of the Dask scheduler at the address `cluster`. With `out`, a file
-    that ends in .parquet, .csv or .json, the table and a figure are written, and a stopped sweep continues. Raises InputError.
+    The grid is a mapping or a file of TOML: the fields of `Grid`, and for each protocol its
+    parameters. It measures people like the rows of a table, or synthetic ones, in `workers`
+    processes (default: one for each core), or on the workers of the Dask scheduler at the address
+    `cluster`. With `out`, a file that ends in .parquet, .csv or .json, the table and a figure are
+    written, and a stopped sweep continues. Raises InputError.
     """
     records = None if of is None else records_of(of, csv=csv, dates=dates)
-    return swept(read_grid(grid, records), None if out is None else Path(out), cluster=cluster, workers=workers)
+    return swept(
+        read_grid(grid, records),
+        None if out is None else Path(out),
+        cluster=cluster,
+        workers=workers,
+    )
 
 
 @python_errors()
@@ -330,16 +489,24 @@ def compare(
     dates: Dates = None,
     **how: Any,
 ) -> Compared:
-    """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
+    """Measures randomizers side by side, on people like the rows of a table or on synthetic ones:
+    `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
-    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`.
-    `cluster` and `out` are those of `sweep`. Raises InputError.
+    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`:
+    `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`. `cluster` and `out` are those of `sweep`.
+    Raises InputError.
     """
     own = [each.name for each in fields(Grid)]
-    protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own}, own)
+    protocol = protocol_of(
+        task, {name: value for name, value in how.items() if name not in own}, own
+    )
     records = None if of is None else records_of(of, csv=csv, dates=dates, only=protocol.reads)
     grid = Grid.of({name: value for name, value in how.items() if name in own})
-    return swept(comparison(_for_table(protocol, records), grid, records), None if out is None else Path(out), cluster=cluster)
+    return swept(
+        comparison(_for_table(protocol, records), grid, records),
+        None if out is None else Path(out),
+        cluster=cluster,
+    )
 
 
 def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None = None) -> Sweep:

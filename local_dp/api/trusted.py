@@ -1,4 +1,5 @@
-"""A question to a trusted curator about a table: one release, charged to an account before anything is drawn."""
+"""A question to a trusted curator about a table: one release, charged to an account before anything
+is drawn."""
 
 import math
 import time
@@ -11,7 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from local_dp.api.declare import CSV, DATES, WIDTH, Tabular, option
-from local_dp.api.release_text import DRAWN, cell_of, grains, has_intervals, rows_of, truth_of, within
+from local_dp.api.release_text import (
+    DRAWN,
+    cell_of,
+    grains,
+    has_intervals,
+    rows_of,
+    truth_of,
+    within,
+)
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
 from local_dp.checks import check_whole
 from local_dp.curator.account import Account, TrustedOracle
@@ -38,30 +47,62 @@ R = TypeVar("R")
 MOST_SHOWN = 40  # rows in a summary, or in a figure
 
 
-def measured(value: Any, standard_error: float | None = None, reach: float | None = None, ends: tuple[float, float] = (-math.inf, math.inf)) -> dict[str, Any]:
-    """The numbers of a release, one or a list: each with its standard error and the interval that the noise reaches with probability 95 %, where known.
+def measured(
+    value: Any,
+    standard_error: float | None = None,
+    reach: float | None = None,
+    ends: tuple[float, float] = (-math.inf, math.inf),
+) -> dict[str, Any]:
+    """The numbers of a release, one or a list: each with its standard error and the interval that
+    the noise reaches with probability 95 %, where known.
 
-    The noise does not depend on the records, so that both are public. `ends` are those that the truth lies between.
+    The noise does not depend on the records, so that both are public. `ends` are those that the
+    truth lies between.
     """
     many = isinstance(value, list)
-    intervals = None if reach is None else [[min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)] for each in (value if many else [value])]
-    errors = None if standard_error is None else [standard_error] * len(value) if many else standard_error
-    return {"value": value, "standard_error": errors, "interval": intervals if many or intervals is None else intervals[0]}
+    intervals = (
+        None
+        if reach is None
+        else [
+            [min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)]
+            for each in (value if many else [value])
+        ]
+    )
+    errors = (
+        None
+        if standard_error is None
+        else [standard_error] * len(value)
+        if many
+        else standard_error
+    )
+    return {
+        "value": value,
+        "standard_error": errors,
+        "interval": intervals if many or intervals is None else intervals[0],
+    }
 
 
-def bounded(most: float | None, text: str, otherwise: str = "No error is known: there are too few records for this epsilon.") -> dict[str, Any]:
-    """The error of an answer by its mechanism's law: a number that it stays within with probability 95 %, in a sentence; or why none is known."""
+def bounded(
+    most: float | None,
+    text: str,
+    otherwise: str = "No error is known: there are too few records for this epsilon.",
+) -> dict[str, Any]:
+    """The error of an answer by its mechanism's law: a number that it stays within with probability
+    95 %, in a sentence; or why none is known."""
     return {"bound": most, "error": otherwise if most is None else f"With probability 95 % {text}"}
 
 
-def after(mechanism: Mechanism[D, A, Loss], finish: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
+def after(
+    mechanism: Mechanism[D, A, Loss], finish: Callable[[A], R]
+) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
     """One release by the mechanism, and a function of it."""
     return Nonadaptive((mechanism,), lambda answers: finish(answers[0]))
 
 
 @dataclass(frozen=True)
 class Offer(Generic[D, R]):
-    """A curator's algorithm, its name, and the account that pays for it. The account's budget is the price: it is fixed before the release."""
+    """A curator's algorithm, its name, and the account that pays for it. The account's budget is
+    the price: it is fixed before the release."""
 
     name: str
     algorithm: Algorithm[Any, Any, R]  # of mechanisms
@@ -69,7 +110,11 @@ class Offer(Generic[D, R]):
 
     @classmethod
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
-        return cls(type(mechanism).__name__, after(mechanism, lambda released: released), Account(mechanism.loss, mechanism.neighbours))
+        return cls(
+            type(mechanism).__name__,
+            after(mechanism, lambda released: released),
+            Account(mechanism.loss, mechanism.neighbours),
+        )
 
 
 class Task(ABC, Generic[D, R]):
@@ -79,18 +124,21 @@ class Task(ABC, Generic[D, R]):
 
     @abstractmethod
     def offer(self, size: int) -> Offer[D, R]:
-        """The algorithm for `size` records; pure where delta is None. Raises InputError where there is no pure form."""
+        """The algorithm for `size` records; pure where delta is None. Raises InputError where there
+        is no pure form."""
 
     @abstractmethod
     def database(self, records: Records) -> D:
-        """The table as the mechanism takes it. Where the policies of `Question.task` cover every value, it never raises: it was paid for."""
+        """The table as the mechanism takes it. Where the policies of `Question.task` cover every
+        value, it never raises: it was paid for."""
 
     @abstractmethod
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
-        """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its numbers; `brief` if a person sees other rows.
+        """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its
+        numbers; `brief` if a person sees other rows.
 
-        `drawn` if there is a figure: its `axis`, `rows`, how many columns are `labels`, and whether they are `named`. Reads only the
-        names of the records' columns.
+        `drawn` if there is a figure: its `axis`, `rows`, how many columns are `labels`, and whether
+        they are `named`. Reads only the names of the records' columns.
         """
 
     @abstractmethod
@@ -100,21 +148,49 @@ class Task(ABC, Generic[D, R]):
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC, Generic[D, R]):
-    """A question to the curator. The fields of a subclass are the keywords of `ldp.curate.NAME` and the options of `local-dp curate NAME`."""
+    """A question to the curator. The fields of a subclass are the keywords of `ldp.curate.NAME` and
+    the options of `local-dp curate NAME`."""
 
     name: ClassVar[str]
     example: ClassVar[str]
     figureless: ClassVar[str] = ""  # what is released, if it has no figure
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
-    delta: float | None = option(1e-6, "Probability of a larger loss; must be below 1 over the number of records", metavar="D")
+    delta: float | None = option(
+        1e-6,
+        "Probability of a larger loss; must be below 1 over the number of records",
+        metavar="D",
+    )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
-    private: bool = option(False, "Draw noise from the operating system; takes no seed, computes no truth, and needs a schema and the policies of each value")
-    schema: Schema = option(None, "JSON file with the types of the table's columns: number, whole, truth, date or text", metavar="FILE")
+    private: bool = option(
+        False,
+        (
+            "Draw noise from the operating system; takes no seed, computes no truth, and needs a "
+            "schema and the policies of each value"
+        ),
+    )
+    schema: Schema = option(
+        None,
+        "JSON file with the types of the table's columns: number, whole, truth, date or text",
+        metavar="FILE",
+    )
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
-    person: str | None = option(None, "Column with each row's person; then all rows of a person are protected together", metavar="COLUMN")
-    rows: int | None = option(None, "Rows that count of each person: the first ones, in turn again for a person with fewer", usual=1, metavar="M")
-    budget: Path | str | None = option(None, "Budget file that pays before the release; `local-dp budget` makes one", metavar="FILE")
+    person: str | None = option(
+        None,
+        "Column with each row's person; then all rows of a person are protected together",
+        metavar="COLUMN",
+    )
+    rows: int | None = option(
+        None,
+        "Rows that count of each person: the first ones, in turn again for a person with fewer",
+        usual=1,
+        metavar="M",
+    )
+    budget: Path | str | None = option(
+        None,
+        "Budget file that pays before the release; `local-dp budget` makes one",
+        metavar="FILE",
+    )
 
     def __post_init__(self) -> None:
         check_whole("rows", self.counted, 1, MOST_ROWS)
@@ -122,9 +198,14 @@ class Question(ABC, Generic[D, R]):
         loss_of_row(self.loss, self.counted)
         for each in fields(self):
             if each.metadata.get("choices"):
-                check_policy(each.name, getattr(self, each.name), ("refuse", *each.metadata["choices"]))
+                check_policy(
+                    each.name, getattr(self, each.name), ("refuse", *each.metadata["choices"])
+                )
         if self.person is None and self.rows is not None:
-            raise InputError(f"rows is {self.rows}, and nothing says whose row is whose; name the column of people: person=COLUMN")
+            raise InputError(
+                f"rows is {self.rows}, and nothing says whose row is whose; name the column of "
+                "people: person=COLUMN"
+            )
         self.check()
 
     def check(self) -> None:
@@ -139,28 +220,38 @@ class Question(ABC, Generic[D, R]):
     @classmethod
     def choices(cls, name: str) -> str:
         """The words of a policy with their meanings, for a refusal."""
-        return " or ".join(f"{name}={word} ({meaning})" for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items())
+        return " or ".join(
+            f"{name}={word} ({meaning})"
+            for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items()
+        )
 
     @property
     def reads(self) -> frozenset[str] | None:
-        """The names of the columns that the question may be about: all in its texts. A table's other columns are not read. None: any column."""
+        """The names of the columns that the question may be about: all in its texts. A table's
+        other columns are not read. None: any column."""
         return names_in(*(getattr(self, each.name) for each in fields(self)))
 
     @property
     def loss(self) -> Loss:
         """The largest loss of the release."""
-        return Pure(nano_epsilon(self.epsilon)) if self.delta is None else approximate(self.epsilon, self.delta)
+        return (
+            Pure(nano_epsilon(self.epsilon))
+            if self.delta is None
+            else approximate(self.epsilon, self.delta)
+        )
 
     @abstractmethod
     def task(self, table: Launch) -> Task[D, R]:
-        """The task, once the policies cover every value of the table, or in private every value that its columns may have. Raises InputError."""
+        """The task, once the policies cover every value of the table, or in private every value
+        that its columns may have. Raises InputError."""
 
     def size(self, records: Records) -> int:
         """The public number: of records, where neighbours differ in one replaced record."""
         return len(records)
 
     def of_rows(self) -> "Question[D, R]":
-        """The question that protects one row by so much that all rows of a person are protected by `loss`."""
+        """The question that protects one row by so much that all rows of a person are protected by
+        `loss`."""
         if self.person is None:
             return self
         loss = loss_of_row(self.loss, self.counted)
@@ -180,7 +271,8 @@ class ByMechanism(Question[D, R], Task[D, R]):
 
 @dataclass(frozen=True, repr=False)
 class Release(Tabular):
-    """A curator's release: prints itself, and is plain data by `to_dict`, a frame by `to_polars` or `to_pandas`, a figure by `plot`.
+    """A curator's release: prints itself, and is plain data by `to_dict`, a frame by `to_polars` or
+    `to_pandas`, a figure by `plot`.
 
     `answer` is the mechanism's own result.
     """
@@ -189,17 +281,20 @@ class Release(Tabular):
 
     @property
     def value(self) -> Any:
-        """The released number, or a list of one for each row; a rule or synthetic records as the mechanism's own result."""
+        """The released number, or a list of one for each row; a rule or synthetic records as the
+        mechanism's own result."""
         return self.data["result"].get("value", self.answer)
 
     @property
     def standard_error(self) -> Any:
-        """The standard error by the noise alone, of each number; None if it depends on the records, or has no closed form."""
+        """The standard error by the noise alone, of each number; None if it depends on the records,
+        or has no closed form."""
         return self.data["result"].get("standard_error")
 
     @property
     def interval(self) -> Any:
-        """The 95 % interval (low, high) of the table's own number, of each number, or of the score of a rule; None where none is known.
+        """The 95 % interval (low, high) of the table's own number, of each number, or of the score
+        of a rule; None where none is known.
 
         A withheld value of a histogram counts as held.
         """
@@ -207,7 +302,8 @@ class Release(Tabular):
 
     @property
     def bound(self) -> float | None:
-        """The number of records that the error stays within with probability 95 %, of an answer without an interval; None where no number is known."""
+        """The number of records that the error stays within with probability 95 %, of an answer
+        without an interval; None where no number is known."""
         bound: float | None = self.data["result"].get("bound")
         return bound
 
@@ -218,43 +314,101 @@ class Release(Tabular):
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
-        head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {held(_counted(data))}; {held(stamp)}"
+        stamp = (
+            "private: operating-system entropy"
+            if data["private"]
+            else f"{data['stamp']}, seed {data['seed']}"
+        )
+        head = (
+            f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, "
+            f"{held(_counted(data))}; {held(stamp)}"
+        )
         result = data["result"]
         listed = result.get("brief", result)
         fine = grains(result, len(listed["rows"]))
         rows = rows_of(result, listed["rows"][:MOST_SHOWN], fine)
         columns = [*listed["columns"], *["95 % interval"] * has_intervals(result)]
-        lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-        lines += filter(None, [within(result, fine), result.get("error"), result["explanation"], _PROTECTS.get(data["neighbours"])])
+        lines = (
+            [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"]
+            if len(listed["rows"]) > MOST_SHOWN
+            else []
+        )
+        lines += filter(
+            None,
+            [
+                within(result, fine),
+                result.get("error"),
+                result["explanation"],
+                _PROTECTS.get(data["neighbours"]),
+            ],
+        )
         if data["truth"]:
             lines.append(truth_of(data["truth"], *fine[:1]))
         if data["left"] is not None:
             lines.append(f"Left of the budget: {held(_price(data['left']))}.")
         parts = [table(columns, rows, width)] if rows else []
-        return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
+        return "\n\n".join(
+            (paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines))
+        )
 
     def frame(self) -> Mapping[str, list[Any]]:
         """All rows; a column without a name is called `of`."""
-        return {name or "of": [row[place] for row in self.rows] for place, name in enumerate(self.data["result"]["columns"])}
+        return {
+            name or "of": [row[place] for row in self.rows]
+            for place, name in enumerate(self.data["result"]["columns"])
+        }
 
     def draw(self, path: Path, drawing: "Drawing") -> None:
-        """Draws the numbers with their intervals, and the truth where it is known. Raises InputError for a result without a figure."""
+        """Draws the numbers with their intervals, and the truth where it is known. Raises
+        InputError for a result without a figure."""
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         result = self.data["result"]
         listed = result.get("brief", result)
         if "drawn" not in result:
             raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
-        drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
+        drawn, many, truth = (
+            result["drawn"],
+            isinstance(self.value, list),
+            (self.data["truth"] or {}).get(DRAWN),
+        )
         rows = listed["rows"][:MOST_SHOWN]
-        values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]
-        ends: Any = [(None, None)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
-        title = f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
+        values = (
+            [row[-1] for row in rows]
+            if "brief" in result
+            else (self.value if many else [self.value])[:MOST_SHOWN]
+        )
+        ends: Any = (
+            [(None, None)] * len(values)
+            if self.interval is None
+            else (self.interval if many else [self.interval])[:MOST_SHOWN]
+        )
+        title = (
+            f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
+        )
         labels = [_label(row, listed["columns"], drawn) for row in rows]
-        axis = f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}" if len(rows) < len(listed["rows"]) else drawn["axis"]
-        lows, highs = ([math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1))
-        plot_estimates(Estimates(title, axis, drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path, drawing)
+        axis = (
+            f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}"
+            if len(rows) < len(listed["rows"])
+            else drawn["axis"]
+        )
+        lows, highs = (
+            [math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1)
+        )
+        plot_estimates(
+            Estimates(
+                title,
+                axis,
+                drawn["rows"],
+                labels,
+                values,
+                lows,
+                highs,
+                truth and truth[:MOST_SHOWN],
+            ),
+            path,
+            drawing,
+        )
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -263,14 +417,30 @@ class Release(Tabular):
 
 
 @python_errors()
-def release(question: Question[D, R], table: Table, notice: Notice | None = None, ready: Callable[[], object] = lambda: None) -> Release:
-    """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth.
+def release(
+    question: Question[D, R],
+    table: Table,
+    notice: Notice | None = None,
+    ready: Callable[[], object] = lambda: None,
+) -> Release:
+    """Asks the trusted curator. The price is charged first, also to the budget file if there is
+    one. A private release computes no truth.
 
-    Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value. `notice` is that
-    of `records_of`; `ready` raises InputError where the release could not be delivered.
+    Before the charge a private release sees names and types of columns and the number of rows or
+    people. So no refusal depends on a value. `notice` is that of `records_of`; `ready` raises
+    InputError where the release could not be delivered.
     """
     simulated, only = not question.private, question.reads
-    records = records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates, only=only, copy=simulated)
+    records = records_of(
+        table,
+        question.schema,
+        private=question.private,
+        notice=notice,
+        csv=question.csv,
+        dates=question.dates,
+        only=only,
+        copy=simulated,
+    )
     if question.person is not None:
         records = records.take(kept_rows(records[question.person], question.counted))
     size = question.size(records)
@@ -278,18 +448,35 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     if question.delta is not None and question.delta * counted >= 1:
         what = "records" if question.person is None else "people"
         most = f"give less than {1 / counted:.2g}, or pure privacy"
-        raise InputError(f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record may be published: {most}")
+        raise InputError(
+            f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record "
+            "may "
+            f"be published: {most}"
+        )
     task = question.of_rows().task(Launch(records, question.private))
-    offer, database = task.offer(size), task.database(records) if simulated else None  # what it cannot take is not paid for
+    offer, database = (
+        task.offer(size),
+        task.database(records) if simulated else None,
+    )  # what it cannot take is not paid for
     chance = Randomness.choose(question.seed, question.private)
     price, neighbours = offer.account.budget, offer.account.neighbours
     if question.person is not None:
         if neighbours != "replace":
-            raise InputError(f"{question.name} protects one {neighbours}, and not all rows of a person; leave out person")
+            raise InputError(
+                f"{question.name} protects one {neighbours}, and not all rows of a person; "
+                "leave "
+                "out person"
+            )
         price, neighbours = loss_of_group(price, question.counted), "person"
-    entry = question.name if question.private else f"{question.name} (simulation)"  # a budget file stores nothing of the records
+    entry = (
+        question.name if question.private else f"{question.name} (simulation)"
+    )  # a budget file stores nothing of the records
     ready()
-    left = None if question.budget is None else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
+    left = (
+        None
+        if question.budget is None
+        else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
+    )
     began = time.perf_counter()
     with np.errstate(all="ignore"):  # a warning would show an extreme value
         database = task.database(records) if database is None else database
@@ -319,22 +506,42 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
 
 
 _PROTECTS = {
-    "replace": "This protects one row: a person with k rows loses at least k times as much. To protect people, name their column (person).",
-    "person": "This protects people: each counts with equally many rows, and fewer rows of a person are repeated.",
+    "replace": (
+        "This protects one row: a person with k rows loses at least k times as much. To protect "
+        "people, name their column (person)."
+    ),
+    "person": (
+        "This protects people: each counts with equally many rows, and fewer rows of a person are "
+        "repeated."
+    ),
 }
 
 
 def _counted(data: dict[str, Any]) -> str:
     """The public number."""
-    each = "" if data["rows"] is None else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
+    each = (
+        ""
+        if data["rows"] is None
+        else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
+    )
     return f"{number(data['n'])} {'people' if each else 'records'}{each}"
 
 
 def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any]) -> str:
     """The name of a row of a figure: an interval, or the values of the columns that it counts."""
-    cells = [(column, cell_of(cell, 0.0)) for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False) if cell != ""]
-    return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells) if drawn.get("named") else " to ".join(cell for _, cell in cells)
+    cells = [
+        (column, cell_of(cell, 0.0))
+        for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False)
+        if cell != ""
+    ]
+    return (
+        ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
+        if drawn.get("named")
+        else " to ".join(cell for _, cell in cells)
+    )
 
 
 def _price(data: dict[str, Any]) -> str:
-    return f"epsilon {number(data['epsilon'], 0.0)}" + (f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure")
+    return f"epsilon {number(data['epsilon'], 0.0)}" + (
+        f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure"
+    )

@@ -9,8 +9,21 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.attacks import single_estimates
-from local_dp.bounds.frequencies import oue_variance, parities_variance, set_errors, sue_variance, summed_variance, unfavourable_laws
-from local_dp.bounds.means import Body, hybrid_variance, piecewise_variance, staircase_variance, vector_choices
+from local_dp.bounds.frequencies import (
+    oue_variance,
+    parities_variance,
+    set_errors,
+    sue_variance,
+    summed_variance,
+    unfavourable_laws,
+)
+from local_dp.bounds.means import (
+    Body,
+    hybrid_variance,
+    piecewise_variance,
+    staircase_variance,
+    vector_choices,
+)
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import Errors
 from local_dp.checks import check_whole
@@ -25,7 +38,8 @@ from local_dp.tallies import Tally
 
 @dataclass(frozen=True)
 class Best:
-    """A randomizer by name and parameters, n times the variance of its estimate, why it is taken, and the others that were compared, best first."""
+    """A randomizer by name and parameters, n times the variance of its estimate, why it is taken,
+    and the others that were compared, best first."""
 
     randomizer: str
     parameters: dict[str, Parameter]
@@ -42,9 +56,11 @@ class Best:
 def best_for(task: str, epsilon: float, k: int = 2) -> Best:
     """The best known randomizer for a task at this epsilon.
 
-    "survey": the share of a yes; "frequency": the shares of k symbols; "mean": the mean in [0, 1] of the distribution that the clients are drawn from;
-    "table-mean": that of the clients' own numbers; "mean-vector" and "ball-vector": of vectors in [-1, 1]^k and in the Euclidean unit ball of k dimensions, all
-    coordinates' variances together; "strings": the shares of strings of k bits. Raises InputError.
+    "survey": the share of a yes; "frequency": the shares of k symbols; "mean": the mean in [0, 1]
+    of the distribution that the clients are drawn from; "table-mean": that of the clients' own
+    numbers; "mean-vector" and "ball-vector": of vectors in [-1, 1]^k and in the Euclidean unit ball
+    of k dimensions, all coordinates' variances together; "strings": the shares of strings of k
+    bits. Raises InputError.
     """
     check_positive_epsilon(epsilon)
     if task not in TASKS:
@@ -55,7 +71,10 @@ def best_for(task: str, epsilon: float, k: int = 2) -> Best:
 def _survey(epsilon: float, k: int) -> Best:
     gain = response_gain(epsilon) ** 2 / 4
     others = (("hadamard", 4 * gain), ("oue", oue_variance(epsilon, 0.5)))
-    reason = "no randomizer of two values is better: each is randomized response, garbled (Kairouz, Oh, Viswanath 2014; limits 1, Theorem 1)"
+    reason = (
+        "no randomizer of two values is better: each is randomized response, garbled (Kairouz, Oh, "
+        "Viswanath 2014; limits 1, Theorem 1)"
+    )
     return Best("binary-rr", {"epsilon": epsilon}, gain, "a share of 1/2", reason, _sorted(others))
 
 
@@ -63,52 +82,127 @@ def _frequency(epsilon: float, k: int) -> Best:
     chosen, share = best_choice(epsilon, k), 1 / k
     known = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
     least, own = min(known.values()), known.pop(chosen.kind.name)
-    known |= {"oue": oue_variance(epsilon, share), "sue": sue_variance(epsilon, share), "hadamard": response_gain(epsilon) ** 2 - share**2}
+    known |= {
+        "oue": oue_variance(epsilon, share),
+        "sue": sue_variance(epsilon, share),
+        "hadamard": response_gain(epsilon) ** 2 - share**2,
+    }
     known |= {"she": summed_variance(epsilon, share)}
     best = "the least total variance of all that are shipped"
     if own > least:
-        best = f"within {100 * (own / least - 1):.2g} % of the least total variance, and simpler to decode"
+        best = (
+            f"within {100 * (own / least - 1):.2g} % of the least total variance, and simpler to "
+            "decode"
+        )
     sets = "single symbols" if chosen.w == 1 else f"sets of {chosen.w} of {chosen.order} points"
     what = f"the share of one of {k} symbols, at the uniform law"
-    return Best(chosen.kind.name, {"epsilon": epsilon, "k": k}, own, what, f"{best}, by {sets} (limits 2)", _sorted(known.items()))
+    return Best(
+        chosen.kind.name,
+        {"epsilon": epsilon, "k": k},
+        own,
+        what,
+        f"{best}, by {sets} (limits 2)",
+        _sorted(known.items()),
+    )
 
 
 def _mean(epsilon: float, k: int) -> Best:
     gain = response_gain(epsilon) ** 2 / 4
-    others = (("hybrid", (hybrid_variance(epsilon) + 1) / 4), ("piecewise", (piecewise_variance(epsilon, 1.0) + 1) / 4))
-    reason = "first-order minimax for the mean of a law at every epsilon: a two-valued number is the hardest, and its answer is one bit (limits 1, Theorem 1)"
-    return Best("one-bit-mean", {"epsilon": epsilon}, gain, "the mean of numbers in [0, 1], 0 or 1 with equal chances", reason, _sorted(others))
+    others = (
+        ("hybrid", (hybrid_variance(epsilon) + 1) / 4),
+        ("piecewise", (piecewise_variance(epsilon, 1.0) + 1) / 4),
+    )
+    reason = (
+        "first-order minimax for the mean of a law at every epsilon: a two-valued number is the "
+        "hardest, and its answer is one bit (limits 1, Theorem 1)"
+    )
+    return Best(
+        "one-bit-mean",
+        {"epsilon": epsilon},
+        gain,
+        "the mean of numbers in [0, 1], 0 or 1 with equal chances",
+        reason,
+        _sorted(others),
+    )
 
 
 def _table_mean(epsilon: float, k: int) -> Best:
-    known = {"hybrid": hybrid_variance(epsilon), "one-bit-mean": response_gain(epsilon) ** 2, "piecewise": piecewise_variance(epsilon, 1.0)}
+    known = {
+        "hybrid": hybrid_variance(epsilon),
+        "one-bit-mean": response_gain(epsilon) ** 2,
+        "piecewise": piecewise_variance(epsilon, 1.0),
+    }
     known["staircase"] = staircase_variance(epsilon)
     name = min(known, key=lambda each: (known[each], each != "one-bit-mean"))
     others = ((each, variance / 4) for each, variance in known.items() if each != name)
-    reason = "the least worst-case noise of the mechanisms with a closed form (limits 1); sampling is left out, as the numbers are those asked"
-    return Best(name, {"epsilon": epsilon}, known[name] / 4, "the mean of the clients' own numbers in [0, 1]", reason, _sorted(others))
+    reason = (
+        "the least worst-case noise of the mechanisms with a closed form (limits 1); sampling is "
+        "left out, as the numbers are those asked"
+    )
+    return Best(
+        name,
+        {"epsilon": epsilon},
+        known[name] / 4,
+        "the mean of the clients' own numbers in [0, 1]",
+        reason,
+        _sorted(others),
+    )
 
 
 def _vectors(epsilon: float, d: int, body: Body) -> Best:
     check_whole("k", d, 1, MAX_DIMENSION)
-    (chosen, *others), told = [choice for choice in vector_choices(epsilon, body, d) if choice.proven], vector_choices(epsilon, body, d)
+    (chosen, *others), told = (
+        [choice for choice in vector_choices(epsilon, body, d) if choice.proven],
+        vector_choices(epsilon, body, d),
+    )
     reason = "the least mean squared error of all that are shipped and enumerated"
     if chosen.shrunk < 1:
-        reason = f"the vector shrunk by 1 / sqrt {d} lies in the ball, whose randomizer has {reason}"
+        reason = (
+            f"the vector shrunk by 1 / sqrt {d} lies in the ball, whose randomizer has {reason}"
+        )
     if not told[0].proven:
         less = 100 * (1 - told[0].moment / chosen.moment)
-        reason += f"; {told[0].name}, whose privacy is a density on paper, which clients refuse by default, has {less:.2g} % less"
+        reason += (
+            f"; {told[0].name}, whose privacy is a density on paper, which clients refuse by "
+            f"default, has {less:.2g} % less"
+        )
     parameters: dict[str, Parameter] = {"epsilon": epsilon, "d": d, **dict(chosen.settings)}
-    what = f"the mean of vectors in {'[-1, 1]^' if body == 'cube' else 'the unit ball of dimension '}{d}, all coordinates together, at 0"
-    return Best(chosen.name, parameters, chosen.moment, what, reason, tuple((choice.name, choice.moment) for choice in others))
+    what = (
+        "the mean of vectors in "
+        f"{'[-1, 1]^' if body == 'cube' else 'the unit ball of dimension '}{d}, all coordinates "
+        "together, at 0"
+    )
+    return Best(
+        chosen.name,
+        parameters,
+        chosen.moment,
+        what,
+        reason,
+        tuple((choice.name, choice.moment) for choice in others),
+    )
 
 
 def _strings(epsilon: float, k: int) -> Best:
     check_whole("k", k, 1, MAX_LENGTH)
     b = best_parities(epsilon, k)
-    others = ((f"{each} {'parity' if each == 1 else 'parities'}", parities_variance(epsilon, each, 0.0)) for each in range(1, min(k, 64 // k) + 1) if each != b)
-    reason = f"{b} random parities of a string: 2^{b} is next to e^eps + 1, as far as the coin's 64 bits reach"
-    return Best("wide-hashing", {"epsilon": epsilon, "length": k}, parities_variance(epsilon, b, 0.0), "the share of a rare string", reason, _sorted(others))
+    others = (
+        (f"{each} {'parity' if each == 1 else 'parities'}", parities_variance(epsilon, each, 0.0))
+        for each in range(1, min(k, 64 // k) + 1)
+        if each != b
+    )
+    reason = (
+        f"{b} random parities of a string: 2^{b} is next to e^eps + 1, as far as the coin's 64 "
+        "bits "
+        "reach"
+    )
+    return Best(
+        "wide-hashing",
+        {"epsilon": epsilon, "length": k},
+        parities_variance(epsilon, b, 0.0),
+        "the share of a rare string",
+        reason,
+        _sorted(others),
+    )
 
 
 def _sorted(others: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -128,12 +222,14 @@ TASKS: dict[str, Callable[[float, int], Best]] = {
 
 MAX_TABLE = 1 << 21  # entries of what reports add
 _CHUNK = 1 << 22
-_EXACT = 1e-6  # how far from its aim an estimate may be to count as unbiased: discrete Laplace holds it to 1e-7
+# how far from its aim an estimate may be to count as unbiased: discrete Laplace holds it to 1e-7
+_EXACT = 1e-6
 
 
 @dataclass(frozen=True)
 class Aim:
-    """A mean over individuals: one whose value is the domain's v-th adds `target`[v], shape (values, m). `kind` is the domain's."""
+    """A mean over individuals: one whose value is the domain's v-th adds `target`[v], shape
+    (values, m). `kind` is the domain's."""
 
     kind: str
     target: Floats
@@ -156,7 +252,8 @@ class Aim:
 
 @dataclass(frozen=True)
 class Reports:
-    """A randomizer's reports as estimates of an aim: `added`, shape (cells * alphabet, m), is what each adds, divided by their number."""
+    """A randomizer's reports as estimates of an aim: `added`, shape (cells * alphabet, m), is what
+    each adds, divided by their number."""
 
     randomizer: FiniteChannel
     aim: Aim
@@ -164,7 +261,8 @@ class Reports:
 
     @classmethod
     def of(cls, randomizer: FiniteChannel, aim: Aim) -> "Reports | None":
-        """None where the randomizer does not estimate the aim without bias, as a mean over reports."""
+        """None where the randomizer does not estimate the aim without bias, as a mean over
+        reports."""
         if isinstance(randomizer, Design) and np.array_equal(aim.target, np.eye(randomizer.shares)):
             return SetReports(randomizer, aim, np.zeros((0, randomizer.shares)))
         added = _added(randomizer)
@@ -180,7 +278,8 @@ class Reports:
         return None
 
     def estimates(self, counts: Counts) -> Floats:
-        """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (..., m)."""
+        """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (...,
+        m)."""
         return np.asarray(counts @ self.added / counts.sum(axis=-1, keepdims=True))
 
     def errors(self, law: Floats) -> Errors:
@@ -188,33 +287,43 @@ class Reports:
         return Errors.of_reports(self.added, self.law(law))
 
     def law(self, law: Floats) -> Floats:
-        """Pr[cell, report], flattened, for this law of values; a number on another lattice is rounded at random to a neighbour, its mean kept."""
+        """Pr[cell, report], flattened, for this law of values; a number on another lattice is
+        rounded at random to a neighbour, its mean kept."""
         law = _on_lattice(law, self.randomizer.domain.size)
         held = np.flatnonzero(law)
         chunk = max(1, _CHUNK // (self.randomizer.cells * self.randomizer.alphabet))
-        parts = [law[some] @ report_laws(self.randomizer, some) for some in np.split(held, range(chunk, len(held), chunk))]
+        parts = [
+            law[some] @ report_laws(self.randomizer, some)
+            for some in np.split(held, range(chunk, len(held), chunk))
+        ]
         total: Floats = np.sum(parts, axis=0)
         total /= total.sum()
         return total
 
     def unfavourable(self) -> list[Errors]:
-        """The errors under the least favourable laws: of shares `unfavourable_laws`, of a mean (variance concave) the best odds of its two extremes."""
+        """The errors under the least favourable laws: of shares `unfavourable_laws`, of a mean
+        (variance concave) the best odds of its two extremes."""
         if self.aim.target.shape[1] > 1:
             return [self.errors(law) for law in unfavourable_laws(len(self.aim.target))]
         ends = [int(np.argmin(self.aim.target)), int(np.argmax(self.aim.target))]
         laws = report_laws(self.randomizer, np.array(ends))
         (low, high), square = (laws @ self.added[:, 0]).tolist(), laws @ self.added[:, 0] ** 2
-        odds = np.clip(((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1)
+        odds = np.clip(
+            ((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1
+        )
         return [Errors.of_reports(self.added, (1 - odds) * laws[0] + odds * laws[1])]
 
 
 @dataclass(frozen=True)
 class SetReports(Reports):
-    """Those of an oracle by a block design, which are too many for a table: their errors follow from how often sets hold a symbol, and two."""
+    """Those of an oracle by a block design, which are too many for a table: their errors follow
+    from how often sets hold a symbol, and two."""
 
     def estimates(self, counts: Counts) -> Floats:
         assert isinstance(self.randomizer, Design)
-        return self.randomizer.values(counts.reshape(*counts.shape[:-1], self.randomizer.cells, self.randomizer.alphabet))
+        return self.randomizer.values(
+            counts.reshape(*counts.shape[:-1], self.randomizer.cells, self.randomizer.alphabet)
+        )
 
     def errors(self, law: Floats) -> Errors:
         assert isinstance(self.randomizer, Design)
@@ -236,18 +345,26 @@ def _on_lattice(law: Floats, size: int) -> Floats:
 
 def _some_values(size: int) -> Counts:
     """All of a small domain; of a large one the ends and some between."""
-    return np.arange(size, dtype=np.int64) if size <= 1024 else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
+    return (
+        np.arange(size, dtype=np.int64)
+        if size <= 1024
+        else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
+    )
 
 
 def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
     held = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
-    return np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1) / randomizer.cells
+    return (
+        np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1)
+        / randomizer.cells
+    )
 
 
 def _added(randomizer: FiniteChannel) -> Floats | None:
-    """What each report alone is an estimate of; None where there are too many, or an estimate is not the mean of its reports'."""
+    """What each report alone is an estimate of; None where there are too many, or an estimate is
+    not the mean of its reports'."""
     size = randomizer.cells * randomizer.alphabet
     if size > MAX_TABLE:
         return None
@@ -256,4 +373,8 @@ def _added(randomizer: FiniteChannel) -> Floats | None:
         return np.atleast_1d(randomizer.estimate(Tally(counts)).value)
 
     shape = randomizer.cells, randomizer.alphabet
-    return single_estimates(estimate, shape) if size * len(estimate(np.ones(shape, dtype=np.int64))) <= MAX_TABLE else None
+    return (
+        single_estimates(estimate, shape)
+        if size * len(estimate(np.ones(shape, dtype=np.int64))) <= MAX_TABLE
+        else None
+    )

@@ -1,4 +1,5 @@
-"""Best channels, chi-squared and capacity of a report, and the bounds for every protocol, however it asks."""
+"""Best channels, chi-squared and capacity of a report, and the bounds for every protocol, however
+it asks."""
 
 import math
 from collections.abc import Callable
@@ -18,18 +19,22 @@ MAX_SYMBOLS = 16  # 2^16 columns: seconds
 
 
 def report_squares(epsilon: float) -> float:
-    """Proven: G, the most that sum_w E_x B_w(x)^2 / A_w can be over the reports w of an epsilon-local channel: 1 / C^2 up to ln 3, (E - 1) / 8 above.
+    """Proven: G, the most that sum_w E_x B_w(x)^2 / A_w can be over the reports w of an
+    epsilon-local channel: 1 / C^2 up to ln 3, (E - 1) / 8 above.
 
-    A_w is the mean over the examples of Pr[w | x, y], and B_w(x) half the difference of the two labels' probabilities (limits 12.2).
+    A_w is the mean over the examples of Pr[w | x, y], and B_w(x) half the difference of the two
+    labels' probabilities (limits 12.2).
     """
     check_positive_epsilon(epsilon)
     return response_gain(epsilon) ** -2 if epsilon <= LN3 else math.expm1(epsilon) / 8
 
 
 def report_capacity(epsilon: float) -> float:
-    """Proven: the most nats that an epsilon-local report reveals about its record: A - 1 - ln A, A = eps E / (E - 1), for every channel and law.
+    """Proven: the most nats that an epsilon-local report reveals about its record: A - 1 - ln A, A
+    = eps E / (E - 1), for every channel and law.
 
-    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest at two values, 1 / A and E / A.
+    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln
+    r is greatest at two values, 1 / A and E / A.
     """
     check_positive_epsilon(epsilon)
     rate = epsilon * math.exp(epsilon) / math.expm1(epsilon)
@@ -38,14 +43,16 @@ def report_capacity(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class BestChannel:
-    """The largest `value` of a linear program over channels, and one that has it: `columns` of shape (reports, symbols), each column Pr[report | symbol]."""
+    """The largest `value` of a linear program over channels, and one that has it: `columns` of
+    shape (reports, symbols), each column Pr[report | symbol]."""
 
     value: float
     columns: Floats
 
 
 def staircase_columns(epsilon: float, symbols: int) -> Floats:
-    """All vectors of 1 and E, shape (2^symbols, symbols): every epsilon-local channel is a garbling of one whose columns are multiples of these."""
+    """All vectors of 1 and E, shape (2^symbols, symbols): every epsilon-local channel is a garbling
+    of one whose columns are multiples of these."""
     check_positive_epsilon(epsilon)
     check_whole("the number of symbols", symbols, 1, MAX_SYMBOLS)
     high = (np.arange(1 << symbols)[:, None] >> np.arange(symbols)) & 1
@@ -53,14 +60,18 @@ def staircase_columns(epsilon: float, symbols: int) -> Floats:
 
 
 def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]) -> BestChannel:
-    """The channel with the largest sum of `score` over its reports; exact up to the solver's 1e-9. Cost: a linear program of 2^symbols variables.
+    """The channel with the largest sum of `score` over its reports; exact up to the solver's 1e-9.
+    Cost: a linear program of 2^symbols variables.
 
-    `score` maps rows, shape (reports, symbols), to numbers; convex and homogeneous, it is largest at these corners (Kairouz, Oh, Viswanath 2014).
+    `score` maps rows, shape (reports, symbols), to numbers; convex and homogeneous, it is largest
+    at these corners (Kairouz, Oh, Viswanath 2014).
     """
     from scipy.optimize import linprog
 
     columns = staircase_columns(epsilon, symbols)
-    solved = linprog(-score(columns), A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs")
+    solved = linprog(
+        -score(columns), A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs"
+    )
     used = solved.x > 1e-12
     return BestChannel(-float(solved.fun), columns[used] * solved.x[used, None])
 
@@ -69,10 +80,12 @@ NO_TURN = 64  # doublings after which the constant does not change in doubles
 
 
 def pasting_constant(clients: int | None = None) -> float:
-    """Proven: K, the most that h^2(nobody, everybody) / sum_i h^2(nobody, i alone) can be for transcripts that factor; without a number, for all of them.
+    """Proven: K, the most that h^2(nobody, everybody) / sum_i h^2(nobody, i alone) can be for
+    transcripts that factor; without a number, for all of them.
 
-    prod over l = 1 .. ceil(log2 clients) of 1 / (1 - 2^-l): 1, 2, 8/3, ... and 3.4627 for ever so many clients. h^2 = 1 - affinity, of the laws of the
-    transcript if nobody, everybody or client i alone has the changed input. Source: Jayram 2009, in this form (limits 12.3).
+    prod over l = 1 .. ceil(log2 clients) of 1 / (1 - 2^-l): 1, 2, 8/3, ... and 3.4627 for ever so
+    many clients. h^2 = 1 - affinity, of the laws of the transcript if nobody, everybody or client i
+    alone has the changed input. Source: Jayram 2009, in this form (limits 12.3).
     """
     if clients is not None and clients < 1:
         raise InputError(f"a protocol has {clients} clients; give a positive number")
@@ -81,12 +94,14 @@ def pasting_constant(clients: int | None = None) -> float:
 
 
 def affinity_curvature(epsilon: float) -> float:
-    """Proven: c, the most that (1 + t/2 - sqrt(1 + t)) / t^2 = 1 / (2 (1 + sqrt(1 + t))^2) can be for |t| <= 1 / C: that at -1 / C."""
+    """Proven: c, the most that (1 + t/2 - sqrt(1 + t)) / t^2 = 1 / (2 (1 + sqrt(1 + t))^2) can be
+    for |t| <= 1 / C: that at -1 / C."""
     return 0.5 / (1 + math.sqrt(1 - 1 / response_gain(epsilon))) ** 2
 
 
 def distance_needed(advantage: float) -> float:
-    """1 - sqrt(1 - a^2): the squared Hellinger distance that two laws at total variation a have at least."""
+    """1 - sqrt(1 - a^2): the squared Hellinger distance that two laws at total variation a have at
+    least."""
     if not 0 <= advantage <= 1:
         raise InputError(f"a total variation distance is {advantage}; give a number from 0 to 1")
     return advantage**2 / (1 + math.sqrt(1 - advantage**2))
@@ -99,40 +114,50 @@ def divergence_curvature(epsilon: float) -> float:
 
 
 def divergence_needed(guess: float, success: float) -> float:
-    """kl(rho || p) in nats, 0 where p <= rho: the divergence of the law of a guess from one with which the output is right with probability p."""
+    """kl(rho || p) in nats, 0 where p <= rho: the divergence of the law of a guess from one with
+    which the output is right with probability p."""
     if not (0 <= guess <= 1 and 0 < success <= 1):
         raise InputError(f"success {success} and guess {guess}; give probabilities")
     if success <= guess:
         return 0.0
     hit = guess * math.log(guess / success) if guess else 0.0
-    return hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success)) if success < 1 else math.inf
+    return (
+        hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success)) if success < 1 else math.inf
+    )
 
 
 def interactive_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
-    """Proven for EVERY protocol, fully interactive ones among them, every pure randomizer, at every epsilon: the least number of clients.
+    """Proven for EVERY protocol, fully interactive ones among them, every pure randomizer, at every
+    epsilon: the least number of clients.
 
-    kl(rho || p) SDA / (c G), for spectral dimension SDA, success p, and `guess` = rho, the prior's share that one output is good for (limits 12.3); or what
-    cutting and pasting gives, larger from about epsilon 8.5 on. Transcripts are countable, clients have independent private coins and share no secret, and the
-    transcript is epsilon-local.
+    kl(rho || p) SDA / (c G), for spectral dimension SDA, success p, and `guess` = rho, the prior's
+    share that one output is good for (limits 12.3); or what cutting and pasting gives, larger from
+    about epsilon 8.5 on. Transcripts are countable, clients have independent private coins and
+    share no secret, and the transcript is epsilon-local.
     """
     if dimension <= 0:
         raise InputError(f"the dimension is {dimension}; give a positive one")
     added_up = divergence_needed(guess, success) / divergence_curvature(epsilon)
-    pasted = distance_needed(max(0.0, success - guess)) / (pasting_constant() * affinity_curvature(epsilon))
+    pasted = distance_needed(max(0.0, success - guess)) / (
+        pasting_constant() * affinity_curvature(epsilon)
+    )
     return max(added_up, pasted) * dimension / report_squares(epsilon)
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """`interactive_bound` for a uniform parity of d bits: 3.112 C^2 2^d clients at p = .9 and epsilon 1, for EVERY protocol (limits 12.3)."""
+    """`interactive_bound` for a uniform parity of d bits: 3.112 C^2 2^d clients at p = .9 and
+    epsilon 1, for EVERY protocol (limits 12.3)."""
     check_success(success, 2.0**-d)
     return interactive_bound(2.0**d, epsilon, success, 2.0**-d)
 
 
 @lru_cache
 def best_two_laws(epsilon: float, variation: float) -> BestChannel:
-    """The report that puts most between two laws at this total variation distance, in squared Hellinger distance: a linear program of 8 columns.
+    """The report that puts most between two laws at this total variation distance, in squared
+    Hellinger distance: a linear program of 8 columns.
 
-    The easiest pair of laws has three symbols: two that either law alone has, with the chance t each, and one that both share (limits 12.3).
+    The easiest pair of laws has three symbols: two that either law alone has, with the chance t
+    each, and one that both share (limits 12.3).
     """
 
     def distance(columns: Floats) -> Floats:
@@ -144,7 +169,8 @@ def best_two_laws(epsilon: float, variation: float) -> BestChannel:
 
 @lru_cache
 def two_laws_divergence(epsilon: float, variation: float) -> float:
-    """The most by which one report's law diverges, in nats, between two laws at this total variation: the same program."""
+    """The most by which one report's law diverges, in nats, between two laws at this total
+    variation: the same program."""
 
     def divergence(columns: Floats) -> Floats:
         first, second = (columns @ law for law in easiest_laws(variation))
@@ -154,25 +180,35 @@ def two_laws_divergence(epsilon: float, variation: float) -> float:
 
 
 def easiest_laws(variation: float) -> tuple[Floats, Floats]:
-    """Two laws of three symbols, of which any two laws at this total variation distance are made by relabelling at random."""
+    """Two laws of three symbols, of which any two laws at this total variation distance are made by
+    relabelling at random."""
     check_share("the total variation distance", variation)
     return np.array([variation, 0.0, 1 - variation]), np.array([0.0, variation, 1 - variation])
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755
+    C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-best_two_laws(epsilon, variation).value))
+    return math.log1p(-((2 * success - 1) ** 2)) / (
+        2 * math.log1p(-best_two_laws(epsilon, variation).value)
+    )
 
 
 def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for EVERY protocol that distinguishes any two laws at this total variation: about 0.650 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
+    """Proven for EVERY protocol that distinguishes any two laws at this total variation: about
+    0.650 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    pasted = distance_needed(2 * success - 1) / (pasting_constant() * best_two_laws(epsilon, variation).value)
-    return max(divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation), pasted)
+    pasted = distance_needed(2 * success - 1) / (
+        pasting_constant() * best_two_laws(epsilon, variation).value
+    )
+    return max(
+        divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation), pasted
+    )
 
 
 def two_laws_clients(epsilon: float, variation: float, beta: float) -> int:
-    """n with which randomized response, on whether the symbol is likelier under the first law, distinguishes any two laws: z_beta^2 C^2 / t^2, in one round."""
+    """n with which randomized response, on whether the symbol is likelier under the first law,
+    distinguishes any two laws: z_beta^2 C^2 / t^2, in one round."""
     easiest_laws(variation)
     return math.ceil((normal_quantile(beta) * response_gain(epsilon) / variation) ** 2)

@@ -1,4 +1,5 @@
-"""The L bits that everybody shares: how many people it takes to name them, by a curator and locally, with a delta and without; and published records."""
+"""The L bits that everybody shares: how many people it takes to name them, by a curator and
+locally, with a delta and without; and published records."""
 
 import math
 from functools import lru_cache
@@ -16,18 +17,27 @@ _STEPS = 400
 
 
 def common_pure_least(bits: int, epsilon: float, success: float) -> int:
-    """Proven: no epsilon-private curator names the L bits that all n records share, with this probability, from fewer: ln((2^L - 1) p / (1 - p)) / eps.
+    """Proven: no epsilon-private curator names the L bits that all n records share, with this
+    probability, from fewer: ln((2^L - 1) p / (1 - p)) / eps.
 
-    By packing: where all records are u, each of the 2^L - 1 others is named with probability e^(-eps n) p or more, and all together with 1 - p at most.
+    By packing: where all records are u, each of the 2^L - 1 others is named with probability
+    e^(-eps n) p or more, and all together with 1 - p at most.
     """
     check_whole("bits", bits, 1, 1 << 20)
-    return math.ceil((bits * LN2 + math.log1p(-(2.0**-bits)) + math.log(success / (1 - success))) / epsilon)
+    return math.ceil(
+        (bits * LN2 + math.log1p(-(2.0**-bits)) + math.log(success / (1 - success))) / epsilon
+    )
 
 
 def common_approximate_least(bits: int, epsilon: float, delta: float, success: float) -> int:
-    """Proven: the same of (eps, delta)-private curators, by n steps of x -> min(e^eps x + delta, 1 - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
+    """Proven: the same of (eps, delta)-private curators, by n steps of x -> min(e^eps x + delta, 1
+    - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
     check_whole("bits", bits, 1, 1 << 20)
-    growth, named, records = math.exp(epsilon), (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2), 0
+    growth, named, records = (
+        math.exp(epsilon),
+        (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2),
+        0,
+    )
     while named < success:
         named, records = min(growth * named + delta, 1 - (1 - named - delta) / growth), records + 1
     return records
@@ -35,9 +45,11 @@ def common_approximate_least(bits: int, epsilon: float, delta: float, success: f
 
 @lru_cache(maxsize=256)
 def approximate_capacity(epsilon: float, delta: float, bits: float) -> float:
-    """Proven: the most nats that an (eps, delta)-local report reveals about a record of L bits, for every channel and law (limits 12.6).
+    """Proven: the most nats that an (eps, delta)-local report reveals about a record of L bits, for
+    every channel and law (limits 12.6).
 
-    The least over t of (I + ln(1 / (1 - t))) / (1 - t) + t / e + (1 + eps + ln 2) delta / t + 2 delta (1 + L ln 2), I = `report_capacity`.
+    The least over t of (I + ln(1 / (1 - t))) / (1 - t) + t / e + (1 + eps + ln 2) delta / t + 2
+    delta (1 + L ln 2), I = `report_capacity`.
     """
     pure = report_capacity(epsilon)
     if delta == 0:
@@ -48,14 +60,19 @@ def approximate_capacity(epsilon: float, delta: float, bits: float) -> float:
 
 
 def common_local_least(bits: int, epsilon: float, success: float, delta: float = 0.0) -> int:
-    """Proven: the same of (eps, delta)-local protocols, non-interactive or in turn: Fano's (p L ln 2 - h(p)) / `approximate_capacity`."""
-    return math.ceil((success * bits * LN2 - entropy(success)) / approximate_capacity(epsilon, delta, bits))
+    """Proven: the same of (eps, delta)-local protocols, non-interactive or in turn: Fano's (p L ln
+    2 - h(p)) / `approximate_capacity`."""
+    return math.ceil(
+        (success * bits * LN2 - entropy(success)) / approximate_capacity(epsilon, delta, bits)
+    )
 
 
 def common_hashing_success(bits: int, epsilon: float, n: int) -> float:
-    """Proven: one public random parity of each client's L bits, by randomized response, and the likeliest string: at least this probability of success.
+    """Proven: one public random parity of each client's L bits, by randomized response, and the
+    likeliest string: at least this probability of success.
 
-    1 - E min(1, (2^L - 1) (Pr[B > K] + Pr[B = K] / 2)), K and B binomial with n and E / (E + 1), 1/2: another string agrees with the parities like a coin.
+    1 - E min(1, (2^L - 1) (Pr[B > K] + Pr[B = K] / 2)), K and B binomial with n and E / (E + 1),
+    1/2: another string agrees with the parities like a coin.
     """
     agreed = np.arange(n + 1)
     law = stats.binom.pmf(agreed, n, 1 / (1 + math.exp(-epsilon)))
@@ -65,13 +82,20 @@ def common_hashing_success(bits: int, epsilon: float, n: int) -> float:
 
 
 def common_hashing_clients(bits: int, epsilon: float, success: float) -> int:
-    """The least n from which on `common_hashing_success` is at least `success`, up to whole counts."""
+    """The least n from which on `common_hashing_success` is at least `success`, up to whole
+    counts."""
     return least_clients(lambda n: common_hashing_success(bits, epsilon, n) >= success)
 
 
 def published_parity_clients(d: int, delta: float, success: float) -> int:
-    """Clients that find a parity of d bits if each publishes its example with probability delta, which is (0, delta)-private: d independent ones are needed."""
+    """Clients that find a parity of d bits if each publishes its example with probability delta,
+    which is (0, delta)-private: d independent ones are needed."""
     check_shares(delta=delta, success=success)
     seen = np.arange(d, 8 * d + 200)
     full = np.array([math.prod(1 - 2.0 ** (i - int(m)) for i in range(d)) for m in seen])
-    return least_clients(lambda n: float(stats.binom.pmf(seen, n, delta) @ full + stats.binom.sf(seen[-1], n, delta)) >= success)
+    return least_clients(
+        lambda n: (
+            float(stats.binom.pmf(seen, n, delta) @ full + stats.binom.sf(seen[-1], n, delta))
+            >= success
+        )
+    )

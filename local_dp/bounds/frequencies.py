@@ -19,9 +19,11 @@ _FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
 
 def prefers_grr(epsilon: float, k: int) -> bool:
-    """Whether k-ary randomized response has the smaller variance for a rare symbol than one-bit Hadamard: k < e^(2 eps) + e^eps + 3.
+    """Whether k-ary randomized response has the smaller variance for a rare symbol than one-bit
+    Hadamard: k < e^(2 eps) + e^eps + 3.
 
-    From (E + k - 2) / (E - 1)^2 < C^2 = (E + 1)^2 / (E - 1)^2, E = e^eps. The often quoted k < 3 E + 2 compares with unary encoding (OUE) instead.
+    From (E + k - 2) / (E - 1)^2 < C^2 = (E + 1)^2 / (E - 1)^2, E = e^eps. The often quoted k < 3 E
+    + 2 compares with unary encoding (OUE) instead.
     """
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
@@ -29,36 +31,43 @@ def prefers_grr(epsilon: float, k: int) -> bool:
 
 
 def support_variance(p: float, q: float, share: float) -> float:
-    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with probability p, and each other one with probability q."""
+    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
+    probability p, and each other one with probability q."""
     seen = q + share * (p - q)
     return seen * (1 - seen) / (p - q) ** 2
 
 
 def frequency_variance(epsilon: float, k: int, share: float) -> float:
-    """n times the variance of the estimate of a symbol held by `share` of the clients, under the best oracle for k symbols (limits 2)."""
+    """n times the variance of the estimate of a symbol held by `share` of the clients, under the
+    best oracle for k symbols (limits 2)."""
     check_positive_epsilon(epsilon)
     best = best_choice(epsilon, k)
     return subset_variance(epsilon, best.order, best.w, share)
 
 
 def oue_variance(epsilon: float, share: float) -> float:
-    """n times the variance of optimised unary encoding's estimate of a symbol held by `share`, whatever k: 4 E / (E - 1)^2 + f (2 - f), E = e^eps (limits 2).
+    """n times the variance of optimised unary encoding's estimate of a symbol held by `share`,
+    whatever k: 4 E / (E - 1)^2 + f (2 - f), E = e^eps (limits 2).
 
-    The worst case is a symbol that all hold: C^2 = (E + 1)^2 / (E - 1)^2, as much as one-bit Hadamard needs for every symbol that is rare.
+    The worst case is a symbol that all hold: C^2 = (E + 1)^2 / (E - 1)^2, as much as one-bit
+    Hadamard needs for every symbol that is rare.
     """
     return response_gain(epsilon) ** 2 - (1 - share) ** 2
 
 
 def sue_variance(epsilon: float, share: float) -> float:
-    """n times the variance of symmetric unary encoding: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2); at worst C(eps / 2)^2 / 4, at f = 1/2 (limits 2)."""
+    """n times the variance of symmetric unary encoding: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2);
+    at worst C(eps / 2)^2 / 4, at f = 1/2 (limits 2)."""
     check_positive_epsilon(epsilon)
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
 
 def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
-    """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m buckets for K points of which it hashes (limits 2).
+    """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m
+    buckets for K points of which it hashes (limits 2).
 
-    `support_variance` of p = r / (r + 1), r = e^(eps / 2), and q = c p + (1 - c) (1 - p), shared with chance c = (K / m - 1) / (K - 1); worst at l = 1/2.
+    `support_variance` of p = r / (r + 1), r = e^(eps / 2), and q = c p + (1 - c) (1 - p), shared
+    with chance c = (K / m - 1) / (K - 1); worst at l = 1/2.
     """
     check_positive_epsilon(epsilon)
     own = 1 / (1 + math.exp(-epsilon / 2))
@@ -68,22 +77,30 @@ def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> 
 
 
 def summed_variance(epsilon: float, share: float) -> float:
-    """n times the variance of summation with histogram encoding of a symbol held by `share`, whatever k: 2 a / (1 - a)^2 + f (1 - f), a = e^(-eps / 2)."""
+    """n times the variance of summation with histogram encoding of a symbol held by `share`,
+    whatever k: 2 a / (1 - a)^2 + f (1 - f), a = e^(-eps / 2)."""
     check_positive_epsilon(epsilon)
     return 1 / (2 * math.sinh(epsilon / 4) ** 2) + share * (1 - share)
 
 
 def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
-    """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
+    """n times the variance of thresholded histogram encoding's estimate of a symbol held by
+    `share`, whatever k, with the threshold t between 0 and 1.
 
-    `support_variance` for the chances 1 - e^(-(1 - t) eps / 2) / 2 and e^(-t eps / 2) / 2 of a 1 at the own symbol and elsewhere; worst where l = 1/2.
+    `support_variance` for the chances 1 - e^(-(1 - t) eps / 2) / 2 and e^(-t eps / 2) / 2 of a 1 at
+    the own symbol and elsewhere; worst where l = 1/2.
     """
     check_positive_epsilon(epsilon)
-    return support_variance(1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2, share)
+    return support_variance(
+        1 - math.exp(-(1 - threshold) * epsilon / 2) / 2,
+        math.exp(-threshold * epsilon / 2) / 2,
+        share,
+    )
 
 
 def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
-    """Of a set of w of `order` points, which holds the own symbol at odds e^eps: p that it does, and q that it holds another one."""
+    """Of a set of w of `order` points, which holds the own symbol at odds e^eps: p that it does,
+    and q that it holds another one."""
     growth = math.exp(epsilon)
     p = w * growth / (w * growth + order - w)
     return p, (w - p) / (order - 1)
@@ -91,49 +108,63 @@ def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
 
 def _pair_chances(p: float, order: int, w: int) -> tuple[float, float]:
     """The chances that two symbols are in a set, one of them held or neither."""
-    with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    with_none = (
+        ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    )
     return p * (w - 1) / (order - 1), with_none
 
 
 def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
-    """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of w of `order` symbols (limits 2).
+    """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of
+    w of `order` symbols (limits 2).
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own symbol and q = (w - p) / (K - 1) of another in the set.
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own
+    symbol and q = (w - p) / (K - 1) of another in the set.
     """
     check_positive_epsilon(epsilon)
     return support_variance(*_chances(epsilon, order, w), share)
 
 
 def worst_subset_variance(epsilon: float, order: int, w: int) -> float:
-    """The most that `subset_variance` is for any share: where l is 1/2, or for a symbol that all hold if no share brings l so far (p < 1/2)."""
+    """The most that `subset_variance` is for any share: where l is 1/2, or for a symbol that all
+    hold if no share brings l so far (p < 1/2)."""
     p, q = _chances(epsilon, order, w)
     return subset_variance(epsilon, order, w, min(1.0, max(0.0, (0.5 - q) / (p - q))))
 
 
 def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
-    """(a, b) for which n times the variance of an estimate of sum_x c_x f_x, with sum_x c_x = 0, is at most a |c|^2 + b max c^2, whatever the law.
+    """(a, b) for which n times the variance of an estimate of sum_x c_x f_x, with sum_x c_x = 0, is
+    at most a |c|^2 + b max c^2, whatever the law.
 
-    Of an oracle whose reports name sets of w of `order` points: with r and s the chances that two symbols are in a set, one of them held or neither,
-    E[(sum of c over the set)^2 | u held] = (q - s) |c|^2 + (p - q - 2 r + 2 s) c_u^2; at the uniform law of all points b / k stands for b. Proven for single
-    symbols; for larger sets exact on average over triples, which their designs do not hold alike: at a law of one symbol up to 1.5 times that was found.
+    Of an oracle whose reports name sets of w of `order` points: with r and s the chances that two
+    symbols are in a set, one of them held or neither, E[(sum of c over the set)^2 | u held] = (q -
+    s) |c|^2 + (p - q - 2 r + 2 s) c_u^2; at the uniform law of all points b / k stands for b.
+    Proven for single symbols; for larger sets exact on average over triples, which their designs do
+    not hold alike: at a law of one symbol up to 1.5 times that was found.
     """
     p, q = _chances(epsilon, order, w)
     with_one, with_none = _pair_chances(p, order, w)
-    return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (p - q) ** 2
+    return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (
+        p - q
+    ) ** 2
 
 
 def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
-    """n times the variance of local hashing's estimate of a symbol held by `share`, by linear hashes of g^m points to g: that of sets of g^(m - 1).
+    """n times the variance of local hashing's estimate of a symbol held by `share`, by linear
+    hashes of g^m points to g: that of sets of g^(m - 1).
 
-    For a rare symbol of many (E + g - 1)^2 / ((g - 1) (E - 1)^2): 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. Worst share: `worst_subset_variance`.
+    For a rare symbol of many (E + g - 1)^2 / ((g - 1) (E - 1)^2): 4 E / (E - 1)^2 at g = E + 1, C^2
+    at g = 2. Worst share: `worst_subset_variance`.
     """
     return subset_variance(epsilon, g**m, g ** (m - 1), share)
 
 
 def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: float) -> float:
-    """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
+    """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of
+    share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
 
-    Worst at f = 0 and F = 1, C^2 with one block; in a rare block it is 4 E / (E - 1)^2 with 2 B = E + 1.
+    Worst at f = 0 and F = 1, C^2 with one block; in a rare block it is 4 E / (E - 1)^2 with 2 B = E
+    + 1.
     """
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
@@ -141,19 +172,24 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
-    """n times the variance of a symbol's estimate from reports of b random parities: `support_variance` of E / (E + 2^b - 1) and 2^-b."""
+    """n times the variance of a symbol's estimate from reports of b random parities:
+    `support_variance` of E / (E + 2^b - 1) and 2^-b."""
     check_positive_epsilon(epsilon)
-    return support_variance(math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share)
+    return support_variance(
+        math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share
+    )
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
-    """The errors of one report's estimates of all shares under the best oracle for them, with `joint` the best with cheap covariances."""
+    """The errors of one report's estimates of all shares under the best oracle for them, with
+    `joint` the best with cheap covariances."""
     best = best_choice(epsilon, len(law), joint=joint)
     return set_errors(epsilon, best.order, best.w, law)
 
 
 def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
-    """Those of reports that name sets of w of `order` points, as random ones hold two symbols: exact on average over pairs, and for each at w = 1."""
+    """Those of reports that name sets of w of `order` points, as random ones hold two symbols:
+    exact on average over pairs, and for each at w = 1."""
     p, q = _chances(epsilon, order, w)
     seen = q + law * (p - q)
     variance = seen * (1 - seen) / (p - q) ** 2
@@ -167,34 +203,49 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
 
 
 def unfavourable_laws(k: int) -> list[Floats]:
-    """Uniform on the first few of k symbols, or on all: among these the least favourable law is looked for. Beyond 64, symbols are as good as rare."""
-    return [np.where(np.arange(k) < held, 1 / held, 0.0) for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]]
+    """Uniform on the first few of k symbols, or on all: among these the least favourable law is
+    looked for. Beyond 64, symbols are as good as rare."""
+    return [
+        np.where(np.arange(k) < held, 1 / held, 0.0)
+        for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
+    ]
 
 
 @lru_cache(maxsize=1024)
 def _frequency_reach(epsilon: float, k: int, beta: float, joint: bool) -> float:
-    return widest_reach([shares_errors(epsilon, law, joint=joint) for law in unfavourable_laws(k)], beta)
+    return widest_reach(
+        [shares_errors(epsilon, law, joint=joint) for law in unfavourable_laws(k)], beta
+    )
 
 
-def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint: bool = False) -> int:
-    """n for which all k frequencies are within tau (in frequency units) except with probability beta, whatever the law: central limit form.
+def frequency_clients(
+    epsilon: float, k: int, tau: float, beta: float, *, joint: bool = False
+) -> int:
+    """n for which all k frequencies are within tau (in frequency units) except with probability
+    beta, whatever the law: central limit form.
 
-    For the least favourable law that is uniform on some symbols, with the errors' correlation, which two frequent symbols have most (`bounds.tails`).
+    For the least favourable law that is uniform on some symbols, with the errors' correlation,
+    which two frequent symbols have most (`bounds.tails`).
     """
     check_tolerance(tau)
     return math.ceil((_frequency_reach(epsilon, k, beta, joint) / tau) ** 2)
 
 
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
-    """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
+    """n for which a share within each of `groups` equal groups is within tau, all except with
+    probability beta: a union of normal tails.
 
-    By k-ary randomized response or one-bit Hadamard (`prefers_grr`): G times the error of a cell, at most that of one of 2 G + 1 symbols.
+    By k-ary randomized response or one-bit Hadamard (`prefers_grr`): G times the error of a cell,
+    at most that of one of 2 G + 1 symbols.
     """
     check_tolerance(tau)
     k = 2 * groups + 1
     direct = prefers_grr(epsilon, k)
     shares = (0.0, 1 / (2 * groups), 1 / groups)
-    variance = max(subset_variance(epsilon, k, 1, share) if direct else response_gain(epsilon) ** 2 - share**2 for share in shares)
+    variance = max(
+        subset_variance(epsilon, k, 1, share) if direct else response_gain(epsilon) ** 2 - share**2
+        for share in shares
+    )
     return math.ceil(variance * (groups * normal_quantile(beta / (2 * groups)) / tau) ** 2)
 
 
@@ -204,7 +255,8 @@ FREQUENT = 10  # so many strings are to be found at once
 
 @dataclass(frozen=True)
 class Schedule:
-    """A search by prefixes of `first` bits, then `step` bits more of each of `kept`; in several rounds a report encodes them in `width` bits."""
+    """A search by prefixes of `first` bits, then `step` bits more of each of `kept`; in several
+    rounds a report encodes them in `width` bits."""
 
     first: int
     step: int
@@ -216,22 +268,31 @@ class Schedule:
         return (*range(min(self.first, bits), bits, self.step), bits)
 
     def needs(self, bits: int, share: float, beta: float) -> list[float]:
-        """How many clients each level needs, and at last the count, in units of V / share^2, for ten strings to be found except with probability beta.
+        """How many clients each level needs, and at last the count, in units of V / share^2, for
+        ten strings to be found except with probability beta.
 
-        A prefix of the first level must be among the `kept` best of its length: (z_{kept / 2^length} + z)^2. Later it competes with the wrong ends of the
-        ten, and with three times as many of noise that was followed so far (simulated): (z_{kept / (40 2^step)} + z)^2. At the last level all ends of the
-        followed prefixes compete for few places. If few are kept, a prefix must exceed the best of them, which varies too: 1.17 z. The count needs
-        (h + z)^2, h the height that noise reaches among the listed candidates with probability 1 %. The rest of beta bounds the event that one of the ten
-        falls short by z somewhere.
+        A prefix of the first level must be among the `kept` best of its length: (z_{kept /
+        2^length} + z)^2. Later it competes with the wrong ends of the ten, and with three times as
+        many of noise that was followed so far (simulated): (z_{kept / (40 2^step)} + z)^2. At the
+        last level all ends of the followed prefixes compete for few places. If few are kept, a
+        prefix must exceed the best of them, which varies too: 1.17 z. The count needs (h + z)^2, h
+        the height that noise reaches among the listed candidates with probability 1 %. The rest of
+        beta bounds the event that one of the ten falls short by z somewhere.
         """
         lengths, varies = self.lengths(bits), 1.17 if self is NARROW else 1.0
         miss = normal_quantile((beta - NOISE) / (FREQUENT * (len(lengths) + 1)))
         needs = []
         for before, length in pairwise((0, *lengths)):
             last = length == bits
-            rivals = (self.kept if last else 4 * FREQUENT) * 2 ** (length - before) if before else 2**length
+            rivals = (
+                (self.kept if last else 4 * FREQUENT) * 2 ** (length - before)
+                if before
+                else 2**length
+            )
             kept = listed(share, self) if last else self.kept
-            needs.append((normal_quantile(min(0.5, kept / rivals)) + (varies if before else 1.0) * miss) ** 2)
+            needs.append(
+                (normal_quantile(min(0.5, kept / rivals)) + (varies if before else 1.0) * miss) ** 2
+            )
         return [*needs, (normal_quantile(NOISE / listed(share, self)) + miss) ** 2]
 
     def variance(self, epsilon: float, bits: int, share: float) -> float:
@@ -241,30 +302,41 @@ class Schedule:
         return parities_variance(epsilon, best_parities(epsilon, self.lengths(bits)[0]), share)
 
     def clients(self, epsilon: float, bits: int, share: float, beta: float) -> int:
-        """n for which ten strings that `share` of the clients hold each are all found, and no other, except with probability beta above 1 %."""
-        return math.ceil(self.variance(epsilon, bits, share) * sum(self.needs(bits, share, beta)) / share**2)
+        """n for which ten strings that `share` of the clients hold each are all found, and no
+        other, except with probability beta above 1 %."""
+        return math.ceil(
+            self.variance(epsilon, bits, share) * sum(self.needs(bits, share, beta)) / share**2
+        )
 
 
-ONE_ROUND, WIDE, NARROW = Schedule(20, 12, 512, 18), Schedule(20, 12, 511, 21), Schedule(12, 7, 31, 12)
+ONE_ROUND, WIDE, NARROW = (
+    Schedule(20, 12, 512, 18),
+    Schedule(20, 12, 511, 21),
+    Schedule(12, 7, 31, 12),
+)
 
 
 def listed(share: float, schedule: Schedule) -> int:
-    """How many candidates are counted at the end: 2 / share, for no more strings have half of `share`, or as many as are kept."""
+    """How many candidates are counted at the end: 2 / share, for no more strings have half of
+    `share`, or as many as are kept."""
     return min(schedule.kept, math.ceil(2 / share))
 
 
 def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
-    """n for which one round finds ten strings that `share` of the clients hold each, and no other, except with probability beta above 1 %."""
+    """n for which one round finds ten strings that `share` of the clients hold each, and no other,
+    except with probability beta above 1 %."""
     return ONE_ROUND.clients(epsilon, bits, share, beta)
 
 
 def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Schedule:
-    """The one that needs fewer clients: few long rounds, or, where more than the two or three parities that a coin has room for would tell more, short ones."""
+    """The one that needs fewer clients: few long rounds, or, where more than the two or three
+    parities that a coin has room for would tell more, short ones."""
     return min((WIDE, NARROW), key=lambda schedule: schedule.clients(epsilon, bits, share, beta))
 
 
 def public_points(dimension: int, alpha: float, beta: float) -> int:
-    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it (printed: alpha / 4, erratum E4)."""
+    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof
+    of 6.2 needs it (printed: alpha / 4, erratum E4)."""
     _check(dimension, 1.0, alpha, beta)
     return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
 
@@ -275,7 +347,8 @@ def log_dichotomies(dimension: int, points: int) -> float:
 
 
 def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
-    """Private examples beside `public_points` n: max((24 / alpha) ln(4 / beta), (8 / (alpha min(1, eps))) (ln |H| + ln(4 / beta))), |H| by Sauer for n."""
+    """Private examples beside `public_points` n: max((24 / alpha) ln(4 / beta), (8 / (alpha min(1,
+    eps))) (ln |H| + ln(4 / beta))), |H| by Sauer for n."""
     _check(dimension, epsilon, alpha, beta)
     size = log_dichotomies(dimension, public_points(dimension, alpha, beta))
     tail = math.log(4 / beta)
@@ -283,11 +356,14 @@ def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: fl
 
 
 def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
-    """The least m with 4 Pi(2m) e^(-alpha m / 16) + Pi(m) e^(-eps alpha m / 4) <= beta, Pi(n) = sum over i <= VC of C(n, i): all m list and choose.
+    """The least m with 4 Pi(2m) e^(-alpha m / 16) + Pi(m) e^(-eps alpha m / 4) <= beta, Pi(n) = sum
+    over i <= VC of C(n, i): all m list and choose.
 
-    Proof: some candidate errs on no example, so one that errs on more than alpha m / 2 is chosen with probability at most Pi(m) e^(-eps alpha m / 4) (Sauer);
-    and some concept errs on at most alpha m / 2 of them and by more than alpha with at most 4 Pi(2m) e^(-alpha m / 16) (Vapnik's relative deviations).
-    1,910 for thresholds at alpha = beta = .1 and eps 1, where the printed size is 1.2e6; in the worst distribution that was tried 80 are enough.
+    Proof: some candidate errs on no example, so one that errs on more than alpha m / 2 is chosen
+    with probability at most Pi(m) e^(-eps alpha m / 4) (Sauer); and some concept errs on at most
+    alpha m / 2 of them and by more than alpha with at most 4 Pi(2m) e^(-alpha m / 16) (Vapnik's
+    relative deviations). 1,910 for thresholds at alpha = beta = .1 and eps 1, where the printed
+    size is 1.2e6; in the worst distribution that was tried 80 are enough.
     """
     _check(dimension, epsilon, alpha, beta)
 

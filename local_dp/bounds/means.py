@@ -10,49 +10,71 @@ from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
 from local_dp.optimise import lowest
-from local_dp.randomizers.vectors.coordinates import MAX_DIRECTIONS, MAX_SIGNS, largest_normal, nearest_variance, signs_moment
-from local_dp.randomizers.vectors.privunit import Cap, best_cap, least_projection, projunit_moment, projunit_on_axis
+from local_dp.randomizers.vectors.coordinates import (
+    MAX_DIRECTIONS,
+    MAX_SIGNS,
+    largest_normal,
+    nearest_variance,
+    signs_moment,
+)
+from local_dp.randomizers.vectors.privunit import (
+    Cap,
+    best_cap,
+    least_projection,
+    projunit_moment,
+    projunit_on_axis,
+)
 
 
 def piecewise_variance(epsilon: float, t: float) -> float:
-    """Of the piecewise mechanism with the paper's window: t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2), r = e^(eps/2); worst at t = +-1, 4 r / (3 (r - 1)^2)."""
+    """Of the piecewise mechanism with the paper's window: t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2),
+    r = e^(eps/2); worst at t = +-1, 4 r / (3 (r - 1)^2)."""
     check_positive_epsilon(epsilon)
     less_one = math.expm1(epsilon / 2)
     return t**2 / less_one + (less_one + 4) / (3 * less_one**2)
 
 
 def window_limit(epsilon: float, width: float, t: float) -> float:
-    """Of a window on a lattice of ever more steps, `width` of them wide: the limit of 4 `window_variance`.
+    """Of a window on a lattice of ever more steps, `width` of them wide: the limit of 4
+    `window_variance`.
 
-    (p w^2 + (1 - p) (1 + w)^2) / 3 + p (1 - p) t^2, over p^2, p = w (E - 1) / (1 + w E). The paper's width is e^(-eps/2).
+    (p w^2 + (1 - p) (1 + w)^2) / 3 + p (1 - p) t^2, over p^2, p = w (E - 1) / (1 + w E). The
+    paper's width is e^(-eps/2).
     """
     check_positive_epsilon(epsilon)
     follows = width * math.expm1(epsilon) / (1 + width * math.exp(epsilon))
-    return ((follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3 + follows * (1 - follows) * t**2) / follows**2
+    return (
+        (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3 + follows * (1 - follows) * t**2
+    ) / follows**2
 
 
 def best_width(epsilon: float) -> float:
-    """The width of least worst-case variance, by thirds: .98 at epsilon .1, .32 at 4. The paper's e^(-eps/2) is .135 at 4, of 1.5 times the variance."""
+    """The width of least worst-case variance, by thirds: .98 at epsilon .1, .32 at 4. The paper's
+    e^(-eps/2) is .135 at 4, of 1.5 times the variance."""
     return lowest(1e-6, 2.0, lambda width: window_limit(epsilon, width, 1.0), 53)
 
 
 def hybrid_variance(epsilon: float) -> float:
-    """Of the paper's hybrid mechanism, whatever t: (r + 3) / (3 r (r - 1)) + C^2 / r, r = e^(eps/2); up to epsilon .61 one bit's worst case, C^2."""
+    """Of the paper's hybrid mechanism, whatever t: (r + 3) / (3 r (r - 1)) + C^2 / r, r =
+    e^(eps/2); up to epsilon .61 one bit's worst case, C^2."""
     gain, root = response_gain(epsilon) ** 2, math.exp(epsilon / 2)
     return min(gain, (root + 3) / (3 * root * math.expm1(epsilon / 2)) + gain / root)
 
 
 def staircase_variance(epsilon: float) -> float:
-    """Of the best additive noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
+    """Of the best additive noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 -
+    b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon)
     return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)
 
 
 def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
-    """Of truncated and renormalised discrete Laplace noise, decoded without bias, at every lattice point, in units of [0, 1]; shape (steps + 1,).
+    """Of truncated and renormalised discrete Laplace noise, decoded without bias, at every lattice
+    point, in units of [0, 1]; shape (steps + 1,).
 
-    sum over w of a^|w - v| / Z(v) g(w)^2 - x^2, with g = (a^|w - v|)^-1 (Z x) and x = v / steps. The worst case is found by looking.
+    sum over w of a^|w - v| / Z(v) g(w)^2 - x^2, with g = (a^|w - v|)^-1 (Z x) and x = v / steps.
+    The worst case is found by looking.
     """
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon / steps)
@@ -64,9 +86,11 @@ def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
 
 
 def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
-    """Of discrete Laplace noise clamped to the lattice, at every point v of S = `steps`, in units of [0, 1]; shape (steps + 1,).
+    """Of discrete Laplace noise clamped to the lattice, at every point v of S = `steps`, in units
+    of [0, 1]; shape (steps + 1,).
 
-    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's less what clamping takes off at either end. Worst in the middle.
+    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's less what
+    clamping takes off at either end. Worst in the middle.
     """
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon / steps)
@@ -81,15 +105,22 @@ def random_coordinate_variance(epsilon: float, d: int) -> float:
 
 
 def signs_variance(epsilon: float, d: int, count: int) -> float:
-    """Of a coordinate that is 0, the worst, per client in all: d / (b m^2), m = (E - 1) / (E + 2^b - 1), with b = `count` reported signs; d C^2 for one."""
+    """Of a coordinate that is 0, the worst, per client in all: d / (b m^2), m = (E - 1) / (E + 2^b
+    - 1), with b = `count` reported signs; d C^2 for one."""
     check_positive_epsilon(epsilon)
-    return random_coordinate_variance(epsilon, d) if count == 1 else d * signs_moment(math.exp(epsilon), count)
+    return (
+        random_coordinate_variance(epsilon, d)
+        if count == 1
+        else d * signs_moment(math.exp(epsilon), count)
+    )
 
 
 def privunit_variance(epsilon: float, d: int, cap: float) -> float:
-    """E||estimate - x||^2 of PrivUnit on the unit sphere with the cap {v: <v, x> >= `cap`}, 0 <= cap < 1: 1 / m^2 - 1.
+    """E||estimate - x||^2 of PrivUnit on the unit sphere with the cap {v: <v, x> >= `cap`}, 0 <=
+    cap < 1: 1 / m^2 - 1.
 
-    m = A (E - 1) / (E q + 1 - q), q the cap's share of the sphere, A the integral of <v, x> over it. Source: Bhowmick et al. 2018, Lemma 4.
+    m = A (E - 1) / (E q + 1 - q), q the cap's share of the sphere, A the integral of <v, x> over
+    it. Source: Bhowmick et al. 2018, Lemma 4.
     """
     check_positive_epsilon(epsilon)
     return 1 / Cap.of(d, cap).mean(epsilon) ** 2 - 1
@@ -106,10 +137,12 @@ Body: TypeAlias = Literal["cube", "ball"]
 
 @dataclass(frozen=True)
 class VectorChoice:
-    """A randomizer for vectors of a body, with what is set beside epsilon and d; the ball's randomizer for a cube [-1, 1]^d shrunk by d^-1/2, which lies in it.
+    """A randomizer for vectors of a body, with what is set beside epsilon and d; the ball's
+    randomizer for a cube [-1, 1]^d shrunk by d^-1/2, which lies in it.
 
-    `moment` is the largest E||estimate||^2 of one report over all vectors x of the body, of which the squared error falls short by ||x||^2; `coordinate` the
-    largest of one coordinate's. `proven`: whether clients take it without a policy of their own.
+    `moment` is the largest E||estimate||^2 of one report over all vectors x of the body, of which
+    the squared error falls short by ||x||^2; `coordinate` the largest of one coordinate's.
+    `proven`: whether clients take it without a policy of their own.
     """
 
     name: str
@@ -132,25 +165,38 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
     growth = math.exp(epsilon)
     count = min(range(2, MAX_DIRECTIONS + 1), key=lambda count: nearest_variance(growth, count, d))
     times, directions = 1 / shrunk**2, (("directions", count),)
-    nearest = times * (nearest_variance(growth, count, d) + 1), times * nearest_on_axis(growth, count)
-    found.append(VectorChoice("nearest-direction", nearest[0], nearest[1], shrunk, settings=directions))
+    nearest = (
+        times * (nearest_variance(growth, count, d) + 1),
+        times * nearest_on_axis(growth, count),
+    )
+    found.append(
+        VectorChoice("nearest-direction", nearest[0], nearest[1], shrunk, settings=directions)
+    )
     if d > 1:
         cap = best_cap(epsilon, d)
         moment = times / cap.mean(epsilon) ** 2
-        found.append(VectorChoice("privunit", moment, moment * cap.square(epsilon, d), shrunk, proven=False))
+        found.append(
+            VectorChoice("privunit", moment, moment * cap.square(epsilon, d), shrunk, proven=False)
+        )
         k = least_projection(nano_epsilon(epsilon), d)
         projected = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
-        found.append(VectorChoice("projunit", projected[0], projected[1], shrunk, proven=False, settings=(("k", k),)))
+        found.append(
+            VectorChoice(
+                "projunit", projected[0], projected[1], shrunk, proven=False, settings=(("k", k),)
+            )
+        )
     return sorted(found, key=lambda choice: choice.moment)
 
 
 def best_vector(epsilon: float, body: Body, d: int) -> VectorChoice:
-    """That of least error, by closed form, among those that clients take without a policy of their own."""
+    """That of least error, by closed form, among those that clients take without a policy of their
+    own."""
     return next(choice for choice in vector_choices(epsilon, body, d) if choice.proven)
 
 
 def nearest_on_axis(growth: float, count: int) -> float:
-    """The largest mean square of a coordinate of what one report of `nearest-direction` stands for: that along a vector which points there."""
+    """The largest mean square of a coordinate of what one report of `nearest-direction` stands for:
+    that along a vector which points there."""
     mean, square = largest_normal(count)
     follows = (growth - 1) / (growth + count - 1)
     return (1 - 1 / count + follows * (square - 1)) / (follows * mean) ** 2

@@ -1,4 +1,5 @@
-"""Prefix sums, workloads and quantiles: the error of the best known factorizations and of a search."""
+"""Prefix sums, workloads and quantiles: the error of the best known factorizations and of a
+search."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,25 +11,29 @@ from local_dp.bounds.response import check_tolerance, response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
 
-_FLOOR = 1e-12  # of a weight, so that a symbol or a query that does not matter is left without dividing by 0
+# of a weight, so that a symbol or a query that does not matter is left without dividing by 0
+_FLOOR = 1e-12
 _SMALL = 1e-7  # singular values below this part of the largest are none
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Weights of the queries, shape (m,), and a law of the symbols, shape (k,): a lower bound on the factorization norm that anybody can check."""
+    """Weights of the queries, shape (m,), and a law of the symbols, shape (k,): a lower bound on
+    the factorization norm that anybody can check."""
 
     queries: Floats
     symbols: Floats
 
     def norm(self, workload: Floats) -> float:
-        """||sqrt(p) W sqrt(q) (I - sqrt(q) sqrt(q)^T)||_tr, whatever the weights p and the law q; the largest is gamma_2 of the workload less known totals."""
+        """||sqrt(p) W sqrt(q) (I - sqrt(q) sqrt(q)^T)||_tr, whatever the weights p and the law q;
+        the largest is gamma_2 of the workload less known totals."""
         return float(np.linalg.svd(_weighted(workload, self), compute_uv=False).sum())
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """A workload W between its bounds: lower <= gamma <= upper, gamma^2 = min max_i (w_i - c_i) G^-1 (w_i - c_i)^T over totals c and G >= 0 with diagonal 1.
+    """A workload W between its bounds: lower <= gamma <= upper, gamma^2 = min max_i (w_i - c_i)
+    G^-1 (w_i - c_i)^T over totals c and G >= 0 with diagonal 1.
 
     `gram` is the G of the upper bound, shape (k, k); `certificate` proves the lower one.
     """
@@ -40,18 +45,30 @@ class Factorization:
 
 
 def check_workload(workload: Floats) -> None:
-    """Raises InputError unless this is a finite matrix of queries by at least two symbols, of which some query distinguishes symbols."""
-    if workload.ndim != 2 or workload.shape[0] < 1 or workload.shape[1] < 2 or not np.isfinite(workload).all():
-        raise InputError(f"a workload is a matrix of queries by symbols, finite, with two symbols or more; this one has shape {workload.shape}")
+    """Raises InputError unless this is a finite matrix of queries by at least two symbols, of which
+    some query distinguishes symbols."""
+    if (
+        workload.ndim != 2
+        or workload.shape[0] < 1
+        or workload.shape[1] < 2
+        or not np.isfinite(workload).all()
+    ):
+        raise InputError(
+            "a workload is a matrix of queries by symbols, finite, with two symbols or more; "
+            f"this one has shape {workload.shape}"
+        )
     if not np.any(workload != workload[:, :1]):
-        raise InputError("no query of the workload distinguishes two symbols: there is nothing to ask")
+        raise InputError(
+            "no query of the workload distinguishes two symbols: there is nothing to ask"
+        )
 
 
 def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Factorization:
     """Both bounds, to `within` of each other or after so many rounds. O(rounds (m k^2 + k^3)).
 
-    The certificate maximises a concave function of its two sets of weights by multiplicative steps, as in experimental design: each weight is multiplied by
-    its part in the trace norm. Source: Lee, Shraibman, Spalek 2008 (gamma_2 by its dual); Silvey, Titterington, Torsney 1978 (the steps).
+    The certificate maximises a concave function of its two sets of weights by multiplicative steps,
+    as in experimental design: each weight is multiplied by its part in the trace norm. Source: Lee,
+    Shraibman, Spalek 2008 (gamma_2 by its dual); Silvey, Titterington, Torsney 1978 (the steps).
     """
     check_workload(workload)
     m, k = workload.shape
@@ -61,7 +78,9 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
         root, inverse, lower = _roots(workload, certificate)
         scale = np.sqrt(certificate.symbols)
         gram = root / np.outer(scale, scale)
-        variances = np.maximum(np.einsum("ij,ij->i", (part := workload * scale) @ inverse, part), 0.0)
+        variances = np.maximum(
+            np.einsum("ij,ij->i", (part := workload * scale) @ inverse, part), 0.0
+        )
         upper = float(np.sqrt(variances.max() * np.diag(gram).max()))
         known = lower if best is None else max(lower, best.lower)
         if best is None or upper < best.upper:
@@ -70,22 +89,31 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             best = Factorization(best.gram, certificate, lower, best.upper)
         if best.upper <= best.lower * (1 + within):
             break
-        certificate = Certificate(_normal(certificate.queries * variances), _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)))
+        certificate = Certificate(
+            _normal(certificate.queries * variances),
+            _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)),
+        )
     assert best is not None
-    return replace(best, lower=min(best.lower, best.upper))  # where they meet, rounding may make them cross
+    return replace(
+        best, lower=min(best.lower, best.upper)
+    )  # where they meet, rounding may make them cross
 
 
 def local_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:
-    """n times a variance that some query's unbiased estimate has at some law, whatever the epsilon-local randomizers: (C^2 - 1) ||...||_tr^2. Proven.
+    """n times a variance that some query's unbiased estimate has at some law, whatever the
+    epsilon-local randomizers: (C^2 - 1) ||...||_tr^2. Proven.
 
-    For one report per client, also where later randomizers follow from earlier reports. One report's Fisher information J of the law q has a trace of sqrt(q) J
-    sqrt(q) of at most 1 / (C^2 - 1); then Cramer and Rao, and Cauchy and Schwarz. One bit with public coins attains C^2, up to the design of its signs.
+    For one report per client, also where later randomizers follow from earlier reports. One
+    report's Fisher information J of the law q has a trace of sqrt(q) J sqrt(q) of at most 1 / (C^2
+    - 1); then Cramer and Rao, and Cauchy and Schwarz. One bit with public coins attains C^2, up to
+    the design of its signs.
     """
     return (response_gain(epsilon) ** 2 - 1) * certificate.norm(workload) ** 2
 
 
 def known_totals(gram: Floats) -> Floats:
-    """G^+ without what the total 1 of all shares makes needless: w G0 w^T is the least (w - c) G^+ (w - c)^T over constants c. Shape (k, k)."""
+    """G^+ without what the total 1 of all shares makes needless: w G0 w^T is the least (w - c) G^+
+    (w - c)^T over constants c. Shape (k, k)."""
     inverse = np.asarray(np.linalg.pinv(gram, rcond=_SMALL, hermitian=True), dtype=np.float64)
     ones = inverse.sum(axis=0)
     total = float(ones.sum())
@@ -96,7 +124,9 @@ def known_totals(gram: Floats) -> Floats:
 
 def _weighted(workload: Floats, certificate: Certificate) -> Floats:
     unit = np.sqrt(certificate.symbols / certificate.symbols.sum())
-    rows: Floats = np.sqrt(certificate.queries / certificate.queries.sum())[:, None] * workload * unit
+    rows: Floats = (
+        np.sqrt(certificate.queries / certificate.queries.sum())[:, None] * workload * unit
+    )
     rows -= np.outer(rows @ unit, unit)
     return rows
 
@@ -118,10 +148,12 @@ def _normal(weights: Floats) -> Floats:
 
 
 def prefix_gamma(k: int) -> float:
-    """The factorization norm gamma_2 of the k prefix sums less their known half-total, for k a power of two: (1/k) sum_m 1 / (2 sin((2 m + 1) pi / 2 k)).
+    """The factorization norm gamma_2 of the k prefix sums less their known half-total, for k a
+    power of two: (1/k) sum_m 1 / (2 sin((2 m + 1) pi / 2 k)).
 
-    The matrix of +-1/2 is skew-circulant, so this is the mean of its singular values. By one-bit reports and the constant 1/2 some prefix sum has variance at
-    least C^2 gamma_2^2 / n less 1/4n; other constants do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
+    The matrix of +-1/2 is skew-circulant, so this is the mean of its singular values. By one-bit
+    reports and the constant 1/2 some prefix sum has variance at least C^2 gamma_2^2 / n less 1/4n;
+    other constants do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
     """
     if k < 1 or k & (k - 1):
         raise InputError(f"k is {k}; give a power of two")
@@ -129,20 +161,27 @@ def prefix_gamma(k: int) -> float:
 
 
 def one_query_clients(epsilon: float, queries: int, tau: float, beta: float) -> int:
-    """n for which one random yes/no query a client answers all of `queries` shares within tau, except with probability beta: Q z_{beta/2Q}^2 C^2 / 4 tau^2."""
+    """n for which one random yes/no query a client answers all of `queries` shares within tau,
+    except with probability beta: Q z_{beta/2Q}^2 C^2 / 4 tau^2."""
     check_tolerance(tau)
-    return math.ceil(queries * (normal_quantile(beta / (2 * queries)) * response_gain(epsilon) / (2 * tau)) ** 2)
+    return math.ceil(
+        queries * (normal_quantile(beta / (2 * queries)) * response_gain(epsilon) / (2 * tau)) ** 2
+    )
 
 
 def prefix_clients(epsilon: float, k: int, tau: float, beta: float, factor: float = 1.0) -> int:
-    """n for which all k prefix sums are within tau, except with probability beta, at `factor` times the least variance C^2 gamma_2^2 (limits 8.5)."""
+    """n for which all k prefix sums are within tau, except with probability beta, at `factor` times
+    the least variance C^2 gamma_2^2 (limits 8.5)."""
     check_tolerance(tau)
-    variance = factor * (response_gain(epsilon) * prefix_gamma(1 << max(0, k - 1).bit_length())) ** 2
+    variance = (
+        factor * (response_gain(epsilon) * prefix_gamma(1 << max(0, k - 1).bit_length())) ** 2
+    )
     return math.ceil(variance * (normal_quantile(beta / (2 * k)) / tau) ** 2)
 
 
 def toeplitz_gamma(k: int) -> float:
-    """The factorization norm of the square-root Toeplitz factors of the k plain prefix sums: sum over j < k of (binom(2 j, j) / 4^j)^2 (limits 8.5)."""
+    """The factorization norm of the square-root Toeplitz factors of the k plain prefix sums: sum
+    over j < k of (binom(2 j, j) / 4^j)^2 (limits 8.5)."""
     total, coefficient = 0.0, 1.0
     for place in range(1, k + 1):
         total += coefficient**2
@@ -150,9 +189,14 @@ def toeplitz_gamma(k: int) -> float:
     return total
 
 
-ONE_ROUND = 0.9  # rank errors in units of the standard error of the prefix sums, the largest measured (docs/quantiles.md)
-# The law of the place that a search ends at, fitted, for its steps depend on one another (docs/quantiles.md): `tests/support/theory/search_law.py` measures it.
-POOLED = 3.18  # within how many standard errors 95 % of the places lie where cells are so heavy that the same few thresholds are asked again and again
+# rank errors in units of the standard error of the prefix sums, the largest measured
+# (docs/quantiles.md)
+ONE_ROUND = 0.9
+# The law of the place that a search ends at, fitted, for its steps depend on one another
+# (docs/quantiles.md): `tests/support/theory/search_law.py` measures it.
+# within how many standard errors 95 % of the places lie where cells are so heavy that the same few
+# thresholds are asked again and again
+POOLED = 3.18
 APART = 1.0  # how many more where cells are so fine that no threshold is asked twice
 MERGED = 2.0  # how fast the one becomes the other, with the mass of a cell in standard errors
 TAIL = 0.23  # the reach grows with beta^-TAIL: heavier than normal, for early rounds mislead
@@ -161,15 +205,23 @@ SPARE_ROUNDS = 3  # rounds beyond those that would halve the symbols to one
 
 
 def one_round_error(epsilon: float, v: float, quantiles: int, clients: int, beta: float) -> float:
-    """The rank error that all quantiles keep, except with probability beta: z_{beta/2Q} C sqrt(v / n), v = n/C^2 times the variance of a prefix sum."""
+    """The rank error that all quantiles keep, except with probability beta: z_{beta/2Q} C sqrt(v /
+    n), v = n/C^2 times the variance of a prefix sum."""
     _check(quantiles)
-    return ONE_ROUND * normal_quantile(beta / (2 * quantiles)) * response_gain(epsilon) * math.sqrt(v / clients)
+    return (
+        ONE_ROUND
+        * normal_quantile(beta / (2 * quantiles))
+        * response_gain(epsilon)
+        * math.sqrt(v / clients)
+    )
 
 
 def search_reach(beta: float, coarseness: float = 0.0) -> float:
-    """Within how many standard errors of one threshold question the place found by a search lies, except with probability beta: A(c) (0.05 / beta)^TAIL.
+    """Within how many standard errors of one threshold question the place found by a search lies,
+    except with probability beta: A(c) (0.05 / beta)^TAIL.
 
-    A(c) = POOLED + APART / (1 + MERGED c), c the coarseness: the mass of the quantile's cell in these standard errors. Largest at 0, on the finest grids.
+    A(c) = POOLED + APART / (1 + MERGED c), c the coarseness: the mass of the quantile's cell in
+    these standard errors. Largest at 0, on the finest grids.
     """
     return (POOLED + APART / (1 + MERGED * coarseness)) * math.pow(0.05 / beta, TAIL)
 
@@ -180,9 +232,11 @@ def search_failure(reach: float, coarseness: float = 0.0) -> float:
 
 
 def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> float:
-    """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid: `search_reach` times C sqrt(Q / 4n).
+    """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid:
+    `search_reach` times C sqrt(Q / 4n).
 
-    No sequentially interactive protocol has less than a normal error of C sqrt(Q / 4n) (Duchi, Jordan, Wainwright 2013).
+    No sequentially interactive protocol has less than a normal error of C sqrt(Q / 4n) (Duchi,
+    Jordan, Wainwright 2013).
     """
     _check(quantiles)
     each = -math.expm1(math.log1p(-beta) / quantiles)
@@ -190,19 +244,28 @@ def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> f
 
 
 def prefers_search(v: float, quantiles: int, beta: float) -> bool:
-    """Whether the search has the smaller rank error; so it has then, whatever epsilon and the number of clients."""
+    """Whether the search has the smaller rank error; so it has then, whatever epsilon and the
+    number of clients."""
     return search_error(1.0, quantiles, 1, beta) < one_round_error(1.0, v, quantiles, 1, beta)
 
 
-def quantile_clients(epsilon: float, v: float, quantiles: int, tolerance: float, beta: float) -> int:
-    """n for which every rank error is at most `tolerance`, except with probability beta, in one round where `v` is finite."""
+def quantile_clients(
+    epsilon: float, v: float, quantiles: int, tolerance: float, beta: float
+) -> int:
+    """n for which every rank error is at most `tolerance`, except with probability beta, in one
+    round where `v` is finite."""
     check_tolerance(tolerance)
-    error = search_error(epsilon, quantiles, 1, beta) if math.isinf(v) else one_round_error(epsilon, v, quantiles, 1, beta)
+    error = (
+        search_error(epsilon, quantiles, 1, beta)
+        if math.isinf(v)
+        else one_round_error(epsilon, v, quantiles, 1, beta)
+    )
     return math.ceil((error / tolerance) ** 2)
 
 
 def search_rounds(symbols: int, clients: float, least: int) -> int:
-    """How many rounds a search takes whose first asks at least `least` of a quantile's `clients`, round j in proportion to GROWTH^j; 0 for too few."""
+    """How many rounds a search takes whose first asks at least `least` of a quantile's `clients`,
+    round j in proportion to GROWTH^j; 0 for too few."""
     for rounds in range(max(1, symbols - 1).bit_length() + SPARE_ROUNDS, 0, -1):
         if clients * (GROWTH - 1) / (GROWTH**rounds - 1) >= least:
             return rounds

@@ -1,4 +1,5 @@
-"""Statistical queries from local reports and back: distances of the simulated laws; and remarks on them."""
+"""Statistical queries from local reports and back: distances of the simulated laws; and remarks on
+them."""
 
 import math
 from dataclasses import dataclass
@@ -9,12 +10,14 @@ from local_dp.errors import InputError
 
 
 def density_error(epsilon: float, tau: float, *, centred: bool = True) -> float:
-    """The most that p~(w)/q(w) is off for answers within tau: sinh(eps) tau; not centred, as in KLNRS Lemma 4.4, twice as much (limits 6, L4)."""
+    """The most that p~(w)/q(w) is off for answers within tau: sinh(eps) tau; not centred, as in
+    KLNRS Lemma 4.4, twice as much (limits 6, L4)."""
     return math.sinh(epsilon) * tau * (1 if centred else 2)
 
 
 def relative_error(epsilon: float, tau: float, *, centred: bool = True) -> float:
-    """tau' with (1 - tau') p <= p~ <= (1 + tau') p: e^eps times `density_error`, because p >= q e^-eps. The paper's query: (e^{2 eps} - 1) tau."""
+    """tau' with (1 - tau') p <= p~ <= (1 + tau') p: e^eps times `density_error`, because p >= q
+    e^-eps. The paper's query: (e^{2 eps} - 1) tau."""
     return math.exp(epsilon) * density_error(epsilon, tau, centred=centred)
 
 
@@ -23,48 +26,71 @@ def _half_angle(error: float) -> float:
 
 
 def draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
-    """Total variation between one simulated draw and R(z), z from the distribution: at most min(tau'/(1 + sqrt(1 - tau'^2)), density error) (limits 6, L4)."""
-    return min(_half_angle(relative_error(epsilon, tau, centred=centred)), density_error(epsilon, tau, centred=centred), 1.0)
+    """Total variation between one simulated draw and R(z), z from the distribution: at most
+    min(tau'/(1 + sqrt(1 - tau'^2)), density error) (limits 6, L4)."""
+    return min(
+        _half_angle(relative_error(epsilon, tau, centred=centred)),
+        density_error(epsilon, tau, centred=centred),
+        1.0,
+    )
 
 
 def conditional_draw_distance(spent: float, tau: float, *, centred: bool = True) -> float:
-    """The same for a draw conditional on earlier replies: tau'/(1 + sqrt(1 - tau'^2)), where `spent` counts the earlier replies and this one (limits 6, L7)."""
+    """The same for a draw conditional on earlier replies: tau'/(1 + sqrt(1 - tau'^2)), where
+    `spent` counts the earlier replies and this one (limits 6, L7)."""
     return _half_angle(relative_error(spent, tau, centred=centred))
 
 
 def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bool = True) -> float:
-    """The tau for which all `draws` draws together are within total variation beta: the larger of the two inverses of `draw_distance` at y = beta/draws.
+    """The tau for which all `draws` draws together are within total variation beta: the larger of
+    the two inverses of `draw_distance` at y = beta/draws.
 
-    The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times less (limits 6, L4).
+    The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times
+    less (limits 6, L4).
     """
-    return max(conditional_tolerance(epsilon, draws, beta, centred=centred), beta / draws / density_error(epsilon, 1.0, centred=centred))
+    return max(
+        conditional_tolerance(epsilon, draws, beta, centred=centred),
+        beta / draws / density_error(epsilon, 1.0, centred=centred),
+    )
 
 
 def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: bool = True) -> float:
-    """The tau for which all `draws` draws of an interactive simulation are within beta, no client spending more than `spent` (limits 6, L7)."""
+    """The tau for which all `draws` draws of an interactive simulation are within beta, no client
+    spending more than `spent` (limits 6, L7)."""
     if draws < 1 or not 0 < beta < 1:
-        raise InputError(f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance strictly between 0 and 1")
+        raise InputError(
+            f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance "
+            "strictly between 0 and 1"
+        )
     y = beta / draws
     return 2 * y / (1 + y**2) / relative_error(spent, 1.0, centred=centred)
 
 
 def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
-    """The most Pr[no candidate of one draw is accepted]: (1 - (1 - error) e^-eps)^trials, `error` being `density_error` (limits 6, L1)."""
+    """The most Pr[no candidate of one draw is accepted]: (1 - (1 - error) e^-eps)^trials, `error`
+    being `density_error` (limits 6, L1)."""
     return (1 - max(0.0, 1 - error) * math.exp(-epsilon)) ** trials
 
 
 def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -> int:
-    """How many candidates a draw needs so that any of `draws` draws misses with probability at most `miss`: ln(draws/miss) / -ln(1 - (1 - error) e^-eps)."""
+    """How many candidates a draw needs so that any of `draws` draws misses with probability at most
+    `miss`: ln(draws/miss) / -ln(1 - (1 - error) e^-eps)."""
     if draws < 1 or not 0 < miss < 1 or not 0 <= error < 1:
-        raise InputError(f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, 1) and an error in [0, 1)")
+        raise InputError(
+            f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, "
+            "1) "
+            "and an error in [0, 1)"
+        )
     return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))
 
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
+    """What simulating local randomizers by statistical queries takes: the tolerance to ask with,
+    candidates a draw, and queries in all.
 
-    `queries` counts all of a non-interactive one, `expected` is an interactive one's mean; `miss` bounds Pr[some draw accepts no candidate].
+    `queries` counts all of a non-interactive one, `expected` is an interactive one's mean; `miss`
+    bounds Pr[some draw accepts no candidate].
     """
 
     tolerance: float
@@ -74,10 +100,14 @@ class SimulationPlan:
     miss: float
 
 
-def plan_simulation(epsilon: float, draws: int, beta: float, *, interactive: bool = False) -> SimulationPlan:
-    """A plan with the whole transcript within total variation beta: half of it for the answers' errors, half for the misses (limits 6, L1, L4, L7).
+def plan_simulation(
+    epsilon: float, draws: int, beta: float, *, interactive: bool = False
+) -> SimulationPlan:
+    """A plan with the whole transcript within total variation beta: half of it for the answers'
+    errors, half for the misses (limits 6, L1, L4, L7).
 
-    `epsilon` is what one client spends in all. An `interactive` plan also serves clients that answer several times, one draw each time.
+    `epsilon` is what one client spends in all. An `interactive` plan also serves clients that
+    answer several times, one draw each time.
     """
     if not interactive:
         tolerance = min(simulation_tolerance(epsilon, draws, beta / 2), 0.999)
@@ -87,44 +117,65 @@ def plan_simulation(epsilon: float, draws: int, beta: float, *, interactive: boo
         single = relative_error(epsilon, tolerance)
         error = 1 - ((1 - single) / (1 + single)) ** 2
     trials = enough_trials(epsilon, draws, beta / 2, error)
-    expected = draws * math.exp(epsilon) / (1 - error)  # one query a candidate until one is accepted
-    return SimulationPlan(tolerance, trials, draws * trials, expected, draws * miss_probability(epsilon, trials, error))
+    expected = (
+        draws * math.exp(epsilon) / (1 - error)
+    )  # one query a candidate until one is accepted
+    return SimulationPlan(
+        tolerance,
+        trials,
+        draws * trials,
+        expected,
+        draws * miss_probability(epsilon, trials, error),
+    )
 
 
 def growth(dimension: int, points: int) -> int:
-    """The most labellings of `points` points that a class of that VC dimension has: sum over i <= dimension of binom(points, i) (Sauer's lemma)."""
+    """The most labellings of `points` points that a class of that VC dimension has: sum over i <=
+    dimension of binom(points, i) (Sauer's lemma)."""
     if dimension < 0 or points < 1:
-        raise InputError(f"the VC dimension is {dimension} and there are {points} points; give at least 0 and 1")
+        raise InputError(
+            f"the VC dimension is {dimension} and there are {points} points; give at least 0 and 1"
+        )
     return sum(math.comb(points, i) for i in range(min(dimension, points) + 1))
 
 
 def vc_examples(dimension: int, points: int, epsilon: float, alpha: float, beta: float) -> int:
-    """Enough records for a curator to learn any class of that VC dimension over `points` points, agnostically, except with probability beta.
+    """Enough records for a curator to learn any class of that VC dimension over `points` points,
+    agnostically, except with probability beta.
 
-    `occam_examples` of at most `growth` labellings: about 2 (dimension ln points + ln(1/beta)) max(1 / (eps alpha), 1 / alpha^2). Purely private learners
-    cannot lose the factor ln points (Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting.
+    `occam_examples` of at most `growth` labellings: about 2 (dimension ln points + ln(1/beta))
+    max(1 / (eps alpha), 1 / alpha^2). Purely private learners cannot lose the factor ln points
+    (Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting.
     """
     return occam_examples(growth(dimension, points), epsilon, alpha, beta)
 
 
 def chosen_examples(candidates: int, epsilon: float, alpha: float, beta: float) -> int:
-    """Enough test records to choose, privately, one of error at most alpha among `candidates` hypotheses if some error is at most alpha / 2.
+    """Enough test records to choose, privately, one of error at most alpha among `candidates`
+    hypotheses if some error is at most alpha / 2.
 
-    n >= ln(candidates / beta) / -ln(1 - alpha (e^t - 1)(e^-t - 1/2)), t = min(eps / 2, ln sqrt 2), by the exponential mechanism. Proof: on one record a bad h
-    errs alone with probability p, the good one alone with q <= alpha / 2, and p - q >= alpha / 2. Pr[h is chosen] <= e^(-t (errors of h - errors of the good
-    one)), of mean (1 - p (1 - e^-t) + q (e^t - 1))^n, which is largest at q = alpha / 2, p = alpha; add up over the candidates.
+    n >= ln(candidates / beta) / -ln(1 - alpha (e^t - 1)(e^-t - 1/2)), t = min(eps / 2, ln sqrt 2),
+    by the exponential mechanism. Proof: on one record a bad h errs alone with probability p, the
+    good one alone with q <= alpha / 2, and p - q >= alpha / 2. Pr[h is chosen] <= e^(-t (errors of
+    h - errors of the good one)), of mean (1 - p (1 - e^-t) + q (e^t - 1))^n, which is largest at q
+    = alpha / 2, p = alpha; add up over the candidates.
     """
     check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.log(2) / 2)
-    return math.ceil(math.log(candidates / beta) / -math.log1p(-alpha * math.expm1(t) * (math.exp(-t) - 0.5)))
+    return math.ceil(
+        math.log(candidates / beta) / -math.log1p(-alpha * math.expm1(t) * (math.exp(-t) - 0.5))
+    )
 
 
 def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) -> int:
-    """Records that parity needs with a test set: ln(1 / beta) to the first power where KLNRS Theorem 3.8 has its square.
+    """Records that parity needs with a test set: ln(1 / beta) to the first power where KLNRS
+    Theorem 3.8 has its square.
 
-    k = ceil(ln(2 / beta) / ln(4/3)) runs of A on one part, eps / k each. By Lemma 3.1 each is good (error alpha / 2 <= 1/4) with probability 1/4. On the other
-    part `chosen_examples` for one of the k. In all (16 k / (eps alpha)) (d ln 2 + ln 4) and `chosen_examples`. Privacy: the parts are disjoint, so epsilon in
-    all. Source: KLNRS 2008, remark after Theorem 3.8. It pays only for tiny beta: below about 1e-7 at d = 4, 1e-11 at d = 8 and 1e-21 at d = 16.
+    k = ceil(ln(2 / beta) / ln(4/3)) runs of A on one part, eps / k each. By Lemma 3.1 each is good
+    (error alpha / 2 <= 1/4) with probability 1/4. On the other part `chosen_examples` for one of
+    the k. In all (16 k / (eps alpha)) (d ln 2 + ln 4) and `chosen_examples`. Privacy: the parts are
+    disjoint, so epsilon in all. Source: KLNRS 2008, remark after Theorem 3.8. It pays only for tiny
+    beta: below about 1e-7 at d = 4, 1e-11 at d = 8 and 1e-21 at d = 16.
     """
     check_share("beta", beta)
     if not 0 < alpha <= 0.5:

@@ -27,7 +27,8 @@ def normal_tail(z: float) -> float:
 
 
 def mean_tail(share: Floats | float, n: int, at: Floats | float) -> Floats:
-    """Pr[the mean of n independent variables within [0, 1] is `share` or more], at most, where its expectation is at most `at`: e^(-n KL(share, at)).
+    """Pr[the mean of n independent variables within [0, 1] is `share` or more], at most, where its
+    expectation is at most `at`: e^(-n KL(share, at)).
 
     Source: Hoeffding 1963.
     """
@@ -41,20 +42,24 @@ def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floa
     away = np.linspace(-reach, reach, 2 * len(grid) - 1)
     kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
     length = 4 * len(grid)
-    summed = np.fft.irfft(np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length)
+    summed = np.fft.irfft(
+        np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length
+    )
     return np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
 
 
 @dataclass(frozen=True)
 class CountLaw:
-    """How many there are: `sizes` k, ascending, and `shares` Pr[K = k], both of shape (s,), adding up to 1."""
+    """How many there are: `sizes` k, ascending, and `shares` Pr[K = k], both of shape (s,), adding
+    up to 1."""
 
     sizes: Counts
     shares: Floats
 
     @classmethod
     def binomial(cls, n: int, share: float) -> Self:
-        """Of n records, each with probability `share`, within 13 standard deviations and 40 of the mean: 1e-30 lies beyond, and rounding is 1e-9."""
+        """Of n records, each with probability `share`, within 13 standard deviations and 40 of the
+        mean: 1e-30 lies beyond, and rounding is 1e-9."""
         check_whole("n", n, 0, 1 << 40)
         check_share("share", share)
         mean = n * share
@@ -81,24 +86,31 @@ def log_sum(logs: Floats) -> float:
     return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
 
 
-NEAR = 16  # the errors of largest variance, whose pairs are looked at: the others' share in them is below a thousandth
+# the errors of largest variance, whose pairs are looked at: the others' share in them is below a
+# thousandth
+NEAR = 16
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _HALVINGS = 40
 
 
 def both_beyond(a: float, b: float, correlation: float) -> float:
-    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0: Plackett's identity, the joint density integrated from correlation 0."""
+    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0: Plackett's identity, the
+    joint density integrated from correlation 0."""
     end = math.asin(max(-1.0, min(1.0, correlation)))
     angle = end * (_NODES + 1) / 2
     square, cross = a * a + b * b, 2 * a * b * np.sin(angle)
-    density = (np.exp(-(square - cross) / (2 * np.cos(angle) ** 2)) - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))) / (2 * math.pi)
+    density = (
+        np.exp(-(square - cross) / (2 * np.cos(angle) ** 2))
+        - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))
+    ) / (2 * math.pi)
     gained = end / 2 * float(_WEIGHTS @ density)
     return 2 * (2 * normal_tail(a) * normal_tail(b) + gained)
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Normal errors of mean 0, those that one report leaves: `variance` of all, descending, shape (m,), and `near`, the covariance of the first few."""
+    """Normal errors of mean 0, those that one report leaves: `variance` of all, descending, shape
+    (m,), and `near`, the covariance of the first few."""
 
     variance: Floats
     near: Floats
@@ -120,17 +132,22 @@ class Errors:
         return cls(variance[order], (law[:, None] * away).T @ away)
 
     def union(self, reach: float) -> float:
-        """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of one another (Sidak 1967)."""
+        """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of
+        one another (Sidak 1967)."""
         chances = self._tails(reach)
-        return -math.expm1(sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances))
+        return -math.expm1(
+            sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances)
+        )
 
     def beyond(self, reach: float) -> float:
-        """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds. Exact for one error or two."""
+        """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds.
+        Exact for one error or two."""
         single = sum(chance * count for chance, count in self._tails(reach))
         return max(0.0, min(self.union(reach), single - _heaviest_tree(self._pairs(reach))))
 
     def reach(self, beta: float, *, quick: bool = False) -> float:
-        """Within what all errors are, except with probability beta; with `quick` by Sidak's bound alone."""
+        """Within what all errors are, except with probability beta; with `quick` by Sidak's bound
+        alone."""
         widest = math.sqrt(float(self.variance[0]))
         if widest == 0:
             return 0.0
@@ -141,7 +158,11 @@ class Errors:
     def _tails(self, reach: float) -> list[tuple[float, int]]:
         """Each error's chance to be beyond, and how many have it."""
         alike, counts = np.unique(self.variance, return_counts=True)
-        return [(2 * normal_tail(reach / math.sqrt(each)), count) for each, count in zip(alike.tolist(), counts.tolist(), strict=True) if each > 0]
+        return [
+            (2 * normal_tail(reach / math.sqrt(each)), count)
+            for each, count in zip(alike.tolist(), counts.tolist(), strict=True)
+            if each > 0
+        ]
 
     def _pairs(self, reach: float) -> Floats:
         """For each two of the near errors, the chance that both are beyond."""
@@ -150,7 +171,11 @@ class Errors:
         pairs, known = np.zeros((size, size)), dict[tuple[float, ...], float]()
         for i in range(size):
             for j in range(i):
-                a, b, together = reach / float(deviation[i]), reach / float(deviation[j]), float(self.near[i, j] / (deviation[i] * deviation[j]))
+                a, b, together = (
+                    reach / float(deviation[i]),
+                    reach / float(deviation[j]),
+                    float(self.near[i, j] / (deviation[i] * deviation[j])),
+                )
                 alike = (round(a, 9), round(b, 9), round(together, 9))
                 if alike not in known:
                     known[alike] = both_beyond(a, b, together)
@@ -172,10 +197,13 @@ def _heaviest_tree(weights: Floats) -> float:
 
 
 def widest_reach(candidates: list[Errors], beta: float) -> float:
-    """The largest `reach` of several: exact bounds are computed only where the quick ones leave it open."""
+    """The largest `reach` of several: exact bounds are computed only where the quick ones leave it
+    open."""
     check_share("the failure probability", beta)
     widest = 0.0
-    for quick, errors in sorted(((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]):
+    for quick, errors in sorted(
+        ((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]
+    ):
         if quick <= widest:
             break
         widest = max(widest, errors.reach(beta))

@@ -13,19 +13,28 @@ from local_dp.errors import BusError, InputError
 
 LOCAL = "mqtt+unix"  # the scheme of a socket in a folder of this machine
 FIRST_RETRY, SLOWEST_RETRY = 0.1, 2.0  # seconds
-CUT_RETRY = 0.5  # the most after a connection that was cut soon: shorter than a server waits for a member that is gone
+# the most after a connection that was cut soon: shorter than a server waits for a member that is
+# gone
+CUT_RETRY = 0.5
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
 _PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443, LOCAL: 1883}
-_SCHEMES = {("tcp", False): "mqtt", ("tcp", True): "mqtts", ("websockets", False): "ws", ("websockets", True): "wss"}
+_SCHEMES = {
+    ("tcp", False): "mqtt",
+    ("tcp", True): "mqtts",
+    ("websockets", False): "ws",
+    ("websockets", True): "wss",
+}
 _WEB_PATH = "/mqtt"
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE of its authority and &cert=FILE, our certificate and key.
+    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE
+    of its authority and &cert=FILE, our certificate and key.
 
-    ws://...[/PATH] and wss:// are the same over WebSocket. mqtt+unix://[user[:password]@]/PATH is a socket of this machine; then `host` is its path.
+    ws://...[/PATH] and wss:// are the same over WebSocket. mqtt+unix://[user[:password]@]/PATH is a
+    socket of this machine; then `host` is its path.
     """
 
     host: str
@@ -47,37 +56,77 @@ class Address:
             usual = _PORTS[parts.scheme]
             port = parts.port or usual
         except KeyError:
-            raise InputError(f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, else with mqtt://, ws:// or {LOCAL}://") from None
+            raise InputError(
+                f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, "
+                "else "
+                f"with mqtt://, ws:// or {LOCAL}://"
+            ) from None
         except ValueError:
-            raise InputError(f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / of a password as %2F") from None
+            raise InputError(
+                f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / "
+                "of "
+                "a password as %2F"
+            ) from None
         tls, web = parts.scheme in ("mqtts", "wss"), parts.scheme in ("ws", "wss")
-        astray = "@" in parts.path if web else parts.path.strip("/")  # as of a password that has a slash
+        astray = (
+            "@" in parts.path if web else parts.path.strip("/")
+        )  # as of a password that has a slash
         if parts.fragment or (astray and parts.scheme != LOCAL):
-            raise InputError(f"cannot use the broker {shown}; write / of a password as %2F, # as %23, and nothing but ?ca=FILE&cert=FILE behind host:port")
+            raise InputError(
+                f"cannot use the broker {shown}; write / of a password as %2F, # as %23, and "
+                "nothing but ?ca=FILE&cert=FILE behind host:port"
+            )
         if parts.query and not tls:
-            raise InputError(f"the broker {shown} has options, which only TLS has; write mqtts:// or wss://, or leave them out")
+            raise InputError(
+                f"the broker {shown} has options, which only TLS has; write mqtts:// or "
+                "wss://, "
+                "or leave them out"
+            )
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
         if parts.scheme == LOCAL:
             if parts.hostname or len(parts.path) < 2:
-                raise InputError(f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, or mqtts://host:port")
+                raise InputError(
+                    f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, "
+                    "or "
+                    "mqtts://host:port"
+                )
             return cls(unquote(parts.path), port, user, password, transport="unix")
         if not parts.hostname:
             raise InputError(f"the broker {shown} names no host; write {parts.scheme}://host:port")
         try:
             parts.hostname.encode("idna")
         except UnicodeError:
-            raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
-        options = {name: file for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)}
+            raise InputError(
+                f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port"
+            ) from None
+        options = {
+            name: file
+            for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)
+        }
         if not options.keys() <= {"ca", "cert"}:
-            raise InputError(f"the broker {shown} has options other than ?ca=FILE and &cert=FILE; leave them out")
+            raise InputError(
+                f"the broker {shown} has options other than ?ca=FILE and &cert=FILE; leave them out"
+            )
         ca, cert = options.get("ca"), options.get("cert")
         if ca is not None and not _is_file(ca):
-            raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
+            raise InputError(
+                f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE"
+            )
         if cert is not None and not _is_file(cert):
             raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
         if web:
-            return cls(parts.hostname, port, user, password, tls, ca, cert, "websockets", parts.path if len(parts.path) > 1 else _WEB_PATH)
+            return cls(
+                parts.hostname,
+                port,
+                user,
+                password,
+                tls,
+                ca,
+                cert,
+                "websockets",
+                parts.path if len(parts.path) > 1 else _WEB_PATH,
+            )
         return cls(parts.hostname, port, user, password, tls, ca, cert)
 
     @property
@@ -99,7 +148,9 @@ class Address:
                 file = self.cert
                 context.load_cert_chain(self.cert)
         except ssl.SSLError as error:
-            raise InputError(f"the certificate file {file!r} cannot be read as PEM: {error.reason}") from None
+            raise InputError(
+                f"the certificate file {file!r} cannot be read as PEM: {error.reason}"
+            ) from None
         return context
 
 
@@ -109,9 +160,11 @@ def without_user(url: str) -> str:
 
 
 def pause_after(pause: float, lasted: float) -> float:
-    """The seconds before the next try, from those before the last one and the seconds that its connection lasted, below 0 if there was none.
+    """The seconds before the next try, from those before the last one and the seconds that its
+    connection lasted, below 0 if there was none.
 
-    Only a connection that lasted makes the pause short again. A broker cuts two clients of one name in turn; with short pauses neither has the time to answer.
+    Only a connection that lasted makes the pause short again. A broker cuts two clients of one name
+    in turn; with short pauses neither has the time to answer.
     """
     if lasted > SLOWEST_RETRY:
         return FIRST_RETRY
@@ -128,17 +181,25 @@ def _is_file(name: str) -> bool:
 def refused_who(address: Address) -> BusError:
     """The error of a broker that does not know us, or not our password."""
     who = f"user {address.user!r}" if address.user else "a client without a user name"
-    return BusError(f"the broker {address} refused {who}; correct the user and password in mqtt://user:password@host:port")
+    return BusError(
+        f"the broker {address} refused {who}; correct the user and password in "
+        "mqtt://user:password@host:port"
+    )
 
 
 def refused_topics(address: Address, identifier: str, filters: Sequence[str]) -> BusError:
     """The error of a broker that refuses our topics."""
-    return BusError(f"the broker {address} does not let {identifier} read {' and '.join(filters)}; correct its access rules")
+    return BusError(
+        f"the broker {address} does not let {identifier} read {' and '.join(filters)}; correct "
+        "its access rules"
+    )
 
 
 def unreachable(address: Address, error: Exception) -> BusError:
     """The error of a broker that cannot be joined, with what to do about its cause."""
-    cause = error if isinstance(error, OSError) else error.__context__  # aiomqtt has the cause in the context
+    cause = (
+        error if isinstance(error, OSError) else error.__context__
+    )  # aiomqtt has the cause in the context
     if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
         advice = "start it, or correct --broker"
     elif isinstance(cause, socket.gaierror):
@@ -149,5 +210,8 @@ def unreachable(address: Address, error: Exception) -> BusError:
         advice = "let the network through, or correct --broker"
     else:  # the connection was made, and then closed or left without an answer
         what = "port or the certificate" if address.tls else "port"
-        return BusError(f"the broker {address} takes no connection ({error}); read its log, raise its max_connections, or correct the {what} in --broker")
+        return BusError(
+            f"the broker {address} takes no connection ({error}); read its log, raise its "
+            f"max_connections, or correct the {what} in --broker"
+        )
     return BusError(f"cannot reach the broker {address} ({error}); {advice}")

@@ -1,4 +1,5 @@
-"""A client's bus over MQTT 3.1.1: without an event loop, for a client does one thing at a time. The only importer of paho."""
+"""A client's bus over MQTT 3.1.1: without an event loop, for a client does one thing at a time. The
+only importer of paho."""
 
 import math
 import os
@@ -15,11 +16,23 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
+from local_dp.bus.address import (
+    FIRST_RETRY,
+    KEEPALIVE,
+    TIMEOUT,
+    Address,
+    pause_after,
+    refused_topics,
+    refused_who,
+    unreachable,
+)
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.errors import BusError
 
-_UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
+_UNAUTHORISED = tuple(
+    ReasonCode(PacketTypes.CONNACK, name)
+    for name in ("Bad user name or password", "Not authorized")
+)
 _GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live
 
 Result = TypeVar("Result")
@@ -30,7 +43,8 @@ class _LostError(Exception):
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a coroutine that never waits for an event loop: it uses a `BlockingBus` alone."""
+    """The result of a coroutine that never waits for an event loop: it uses a `BlockingBus`
+    alone."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -40,9 +54,11 @@ def finish(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class BlockingBus:
-    """One connection to a broker that is made again for as long as `messages` is read: as `MqttBus`, but every call waits until it is done.
+    """One connection to a broker that is made again for as long as `messages` is read: as
+    `MqttBus`, but every call waits until it is done.
 
-    `line` is a socket that is watched beside the connection: when something comes from it, or it closes, `hung_up` is called, which ends the process.
+    `line` is a socket that is watched beside the connection: when something comes from it, or it
+    closes, `hung_up` is called, which ends the process.
     """
 
     def __init__(
@@ -69,7 +85,8 @@ class BlockingBus:
         self.lost = ""  # why there is no connection now
 
     async def publish(self, topic: str, payload: bytes) -> None:
-        """Hands a message to the broker, all of it; without a connection it is dropped, as the network might have done."""
+        """Hands a message to the broker, all of it; without a connection it is dropped, as the
+        network might have done."""
         client = self._client
         if client is None:
             return
@@ -83,8 +100,9 @@ class BlockingBus:
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
 
-        It ends when no message came for `idle` seconds. The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker
-        refuses who we are or what we read.
+        It ends when no message came for `idle` seconds. The first connection is tried for
+        `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or
+        what we read.
         """
         give_up, pause = time.monotonic() + patience, FIRST_RETRY / 2
         self._heard = time.monotonic()
@@ -100,7 +118,9 @@ class BlockingBus:
                         self._heard = time.monotonic()
                     self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try has the reason
+                self.lost = (
+                    str(unreachable(self.address, error)) if joined == float("inf") else ""
+                )  # after a loss, the next try has the reason
                 if time.monotonic() >= give_up:
                     raise BusError(self.lost) from error
             except KeyboardInterrupt:
@@ -118,7 +138,13 @@ class BlockingBus:
     def _connect(self) -> paho.Client:
         """A client whose subscriptions stand."""
         address, kind = self.address, CallbackAPIVersion.VERSION2
-        client = paho.Client(kind, self.identifier, clean_session=True, protocol=paho.MQTTv311, transport=address.transport)
+        client = paho.Client(
+            kind,
+            self.identifier,
+            clean_session=True,
+            protocol=paho.MQTTv311,
+            transport=address.transport,
+        )
         if address.path is not None:
             client.ws_set_options(address.path)
         if address.user is not None:
@@ -128,7 +154,9 @@ class BlockingBus:
         if self.will is not None:
             client.will_set(*self.will)
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
-        client.on_message = lambda client, data, message: self._inbox.append(Delivery(message.topic, bytes(message.payload)))
+        client.on_message = lambda client, data, message: self._inbox.append(
+            Delivery(message.topic, bytes(message.payload))
+        )
         client.on_socket_open = self._on_open
         client.connect_timeout = TIMEOUT
         self._joined = False
@@ -142,7 +170,8 @@ class BlockingBus:
         return client
 
     def _turn(self, client: paho.Client, timeout: float) -> None:
-        """Waits for something to read, or to write if there is something, and does so. Raises _LostError."""
+        """Waits for something to read, or to write if there is something, and does so. Raises
+        _LostError."""
         here = client.socket()
         if here is None:
             raise _LostError("closed")
@@ -176,13 +205,21 @@ class BlockingBus:
     def _close(self) -> None:
         client, self._client = self._client, None
         if client is not None and client.socket() is not None:
-            client.disconnect()  # the broker sends our will only if the connection breaks without this
+            # the broker sends our will only if the connection breaks without this
+            client.disconnect()
 
     def _on_open(self, client: paho.Client, data: object, made: Any) -> None:
         for option in self.address.options:
             made.setsockopt(*option)
 
-    def _on_connect(self, client: paho.Client, data: object, flags: object, reason: ReasonCode, properties: object) -> None:
+    def _on_connect(
+        self,
+        client: paho.Client,
+        data: object,
+        flags: object,
+        reason: ReasonCode,
+        properties: object,
+    ) -> None:
         if reason in _UNAUTHORISED:
             raise refused_who(self.address)
         if reason.is_failure:
@@ -192,7 +229,14 @@ class BlockingBus:
         else:
             self._joined = True
 
-    def _on_subscribe(self, client: paho.Client, data: object, number: int, reasons: list[ReasonCode], properties: object) -> None:
+    def _on_subscribe(
+        self,
+        client: paho.Client,
+        data: object,
+        number: int,
+        reasons: list[ReasonCode],
+        properties: object,
+    ) -> None:
         if any(reason.is_failure for reason in reasons):
             raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True

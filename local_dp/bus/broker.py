@@ -1,4 +1,5 @@
-"""The broker that a run starts: Mosquitto if the machine has one, else amqtt, in a process of its own that is restarted when it dies.
+"""The broker that a run starts: Mosquitto if the machine has one, else amqtt, in a process of its
+own that is restarted when it dies.
 
 It listens on a socket of the run's folder, for one user with a random password.
 """
@@ -16,9 +17,16 @@ from local_dp.errors import BusError, InputError
 
 USER = "run"
 SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
+_MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 24),
+}  # asyncio asks for 256 KiB at each look at a connection
 ATTEMPTS = 10  # to start it again
-_STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
+_STEADY, _PAUSE, _GLANCE = (
+    1.0,
+    0.3,
+    1.0,
+)  # seconds: that it must live to be said to be up, between two starts, between two looks
 
 
 def announce(name: str) -> None:
@@ -28,9 +36,11 @@ def announce(name: str) -> None:
 
 
 class EmbeddedBroker:
-    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash.
+    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its
+    address and password outlive a crash.
 
-    `name` is Mosquitto or amqtt, once it has started; `fair`: amqtt, which paces a client that floods.
+    `name` is Mosquitto or amqtt, once it has started; `fair`: amqtt, which paces a client that
+    floods.
     """
 
     def __init__(self, folder: Path, *, fair: bool = False) -> None:
@@ -38,8 +48,13 @@ class EmbeddedBroker:
         self.name = ""
         asked = os.environ.get(SETTING, "").lower()
         if asked not in ("", "amqtt", "mosquitto"):
-            raise InputError(f"{SETTING} is {asked!r:.80} in the environment; give amqtt or mosquitto, or leave it out")
-        self._home = "local_dp.bus.embedded" if fair or asked == "amqtt" else "local_dp.bus.mosquitto"
+            raise InputError(
+                f"{SETTING} is {asked!r:.80} in the environment; give amqtt or mosquitto, or "
+                "leave it out"
+            )
+        self._home = (
+            "local_dp.bus.embedded" if fair or asked == "amqtt" else "local_dp.bus.mosquitto"
+        )
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -54,15 +69,25 @@ class EmbeddedBroker:
         return self._process.pid
 
     async def start(self) -> None:
-        """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
+        """Starts the process, waits until it listens, and from then on restarts it when it dies.
+        Raises BusError."""
         command = python(self._home, str(self.path))
-        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True)
+        self._process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
+        self._process.stdin.write(
+            f"{self._password}\n".encode()
+        )  # on the command line, every user of the machine would read it
         self.name = (await self._process.stdout.readline()).decode().strip()
-        if not self.name and await self._process.wait() >= 0:  # one that was killed is started again
-            raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
+        if (
+            not self.name and await self._process.wait() >= 0
+        ):  # one that was killed is started again
+            raise BusError(
+                "the embedded broker did not start; its message is above. A real broker can be "
+                "used with --broker mqtt://host:port"
+            )
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
 
@@ -77,7 +102,9 @@ class EmbeddedBroker:
             began = asyncio.get_running_loop().time()
             process = self._process
             assert process is not None
-            while process.returncode is None:  # until the process has ended; one that is stopped is ended
+            while (
+                process.returncode is None
+            ):  # until the process has ended; one that is stopped is ended
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), _GLANCE)
                 if process.returncode is None and is_stopped(process.pid):
@@ -85,8 +112,14 @@ class EmbeddedBroker:
             lived = asyncio.get_running_loop().time() - began >= _STEADY
             failed = 0 if lived else failed + 1
             if failed > ATTEMPTS:
-                how = f"{failed} times in a row as soon as it was started, the last time {ending(process.returncode)}"
-                raise BusError(f"the embedded broker ended {how}; use a broker of your own: --broker mqtt://host")
+                how = (
+                    f"{failed} times in a row as soon as it was started, the last time "
+                    f"{ending(process.returncode)}"
+                )
+                raise BusError(
+                    f"the embedded broker ended {how}; use a broker of your own: --broker "
+                    "mqtt://host"
+                )
             if failed:
                 await asyncio.sleep(_PAUSE)
             with suppress(BusError):  # it died as it started: then it is dead at once

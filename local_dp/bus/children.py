@@ -1,4 +1,5 @@
-"""Helper processes of a run: the same interpreter, the same modules; and a folder that outlives none of them."""
+"""Helper processes of a run: the same interpreter, the same modules; and a folder that outlives
+none of them."""
 
 import os
 import resource
@@ -17,7 +18,8 @@ _OWN = 40  # open files of a process that starts or serves others, beside one fo
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this project; with -P a folder of the same name does not hide it."""
+    """The command that runs a module of this project; with -P a folder of the same name does not
+    hide it."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
@@ -27,13 +29,21 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 class Folder(TemporaryDirectory[str]):
-    """A temporary folder. A shell, nobody's child, removes it if this process is killed: it waits for the end of a line that only this process holds open."""
+    """A temporary folder. A shell, nobody's child, removes it if this process is killed: it waits
+    for the end of a line that only this process holds open."""
 
     def __init__(self, prefix: str = "ldp-") -> None:
         super().__init__(prefix=prefix)
         line, end = os.pipe()
         self._end = weakref.finalize(self, os.close, end)
-        subprocess.run(("sh", "-c", _WATCH, self.name), stdin=line, stdout=_NONE, stderr=_NONE, start_new_session=True, check=True)
+        subprocess.run(
+            ("sh", "-c", _WATCH, self.name),
+            stdin=line,
+            stdout=_NONE,
+            stderr=_NONE,
+            start_new_session=True,
+            check=True,
+        )
         os.close(line)
 
     def cleanup(self) -> None:
@@ -42,18 +52,24 @@ class Folder(TemporaryDirectory[str]):
 
 
 def allow_open_files(others: int) -> None:
-    """Raises the limit on this process's open files, so that it holds a connection to each of so many others. Raises InputError if it may not."""
+    """Raises the limit on this process's open files, so that it holds a connection to each of so
+    many others. Raises InputError if it may not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     if soft != resource.RLIM_INFINITY and soft < others + _OWN:
-        raise InputError(f"{others} processes need {others + _OWN} open files, and the limit here is {soft}: raise it (ulimit -n), or start fewer")
+        raise InputError(
+            f"{others} processes need {others + _OWN} open files, and the limit here is "
+            f"{soft}: "
+            "raise it (ulimit -n), or start fewer"
+        )
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether this child of ours is stopped, as by SIGSTOP, and so will neither work nor end. False where the system does not tell (macOS)."""
+    """Whether this child of ours is stopped, as by SIGSTOP, and so will neither work nor end. False
+    where the system does not tell (macOS)."""
     if not hasattr(os, "waitid"):
         return False
     try:
@@ -64,4 +80,8 @@ def is_stopped(pid: int) -> bool:
 
 def ending(code: int | None) -> str:
     """How a process ended, by its exit code."""
-    return f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+    return (
+        f"killed by {signal.Signals(-code).name}"
+        if code is not None and code < 0
+        else f"exit code {code}"
+    )

@@ -1,4 +1,5 @@
-"""The door of the embedded broker: behind it is who knows the password, and of a stranger nothing is kept."""
+"""The door of the embedded broker: behind it is who knows the password, and of a stranger nothing
+is kept."""
 
 import asyncio
 import hmac
@@ -6,7 +7,10 @@ import socket
 from collections.abc import Awaitable, Callable
 
 STRANGERS = 128  # connections that have not given the password, at one time
-PATIENCE, CROWDED = 5.0, 0.1  # seconds that one may take to give it; and while others wait for its place
+PATIENCE, CROWDED = (
+    5.0,
+    0.1,
+)  # seconds that one may take to give it; and while others wait for its place
 GREETING = 1 << 12  # bytes of the first message at most
 _REFUSED = bytes([0x20, 2, 0, 5])  # MQTT's answer: not authorised
 _PAUSE = 0.05  # seconds, where no more files may be open
@@ -18,12 +22,19 @@ def packed(user: str, password: str) -> bytes:
 
 
 class Door:
-    """Reads the first message of each connection to `listener`, and hands both to `enter` if it ends with `login`; any other connection is closed.
+    """Reads the first message of each connection to `listener`, and hands both to `enter` if it
+    ends with `login`; any other connection is closed.
 
-    At most STRANGERS connections wait here. When there is one more, the oldest gives way, but none before it has had the CROWDED seconds.
+    At most STRANGERS connections wait here. When there is one more, the oldest gives way, but none
+    before it has had the CROWDED seconds.
     """
 
-    def __init__(self, listener: socket.socket, login: bytes, enter: Callable[[socket.socket, bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        login: bytes,
+        enter: Callable[[socket.socket, bytes], Awaitable[None]],
+    ) -> None:
         self.listener = listener
         self.login = login
         self.enter = enter
@@ -84,7 +95,8 @@ class Door:
 
 
 async def _first(line: socket.socket) -> bytes:
-    """The first message of a connection, and not a byte more. Raises EOFError where it ends, ValueError if it is no greeting."""
+    """The first message of a connection, and not a byte more. Raises EOFError where it ends,
+    ValueError if it is no greeting."""
     start = await _exactly(line, 2)
     size, here = start[1], start
     if size >= 0x80:

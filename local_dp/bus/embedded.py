@@ -1,4 +1,5 @@
-"""The process of the embedded broker: amqtt, behind a door, with constant work for a client that joins or leaves, and a pace for one that floods."""
+"""The process of the embedded broker: amqtt, behind a door, with constant work for a client that
+joins or leaves, and a pace for one that floods."""
 
 import asyncio
 import gc
@@ -22,12 +23,18 @@ from local_dp.bus.door import Door, packed
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
-_COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
-AT_ONCE, PACE = 60_000, 1000.0  # pieces read of one connection, six to a message: at once, and in a second after that
+# new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's
+# time goes into these
+_COLLECTING = 100_000
+AT_ONCE, PACE = (
+    60_000,
+    1000.0,
+)  # pieces read of one connection, six to a message: at once, and in a second after that
 
 
 class _Subscribers:
-    """The subscribers of one filter by client id; amqtt iterates over them as over a list of pairs."""
+    """The subscribers of one filter by client id; amqtt iterates over them as over a list of
+    pairs."""
 
     def __init__(self) -> None:
         self._by_client: dict[str, tuple[Session, int]] = {}
@@ -47,7 +54,8 @@ class _Subscribers:
 
 
 class _Subscriptions(dict[str, _Subscribers]):
-    """The subscribers of each filter; amqtt formats this for a log at every subscription, and iterates over it while it waits: so over a copy."""
+    """The subscribers of each filter; amqtt formats this for a log at every subscription, and
+    iterates over it while it waits: so over a copy."""
 
     def __repr__(self) -> str:
         return f"{len(self)} filters"
@@ -81,7 +89,8 @@ class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
 
 
 class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
-    """Limits the rate of one client that floods; amqtt itself reads as fast as it can. `first` was read before."""
+    """Limits the rate of one client that floods; amqtt itself reads as fast as it can. `first` was
+    read before."""
 
     def __init__(self, reader: asyncio.StreamReader, first: bytes = b"") -> None:
         super().__init__(reader)
@@ -134,7 +143,8 @@ async def _serve(path: str, password: str) -> None:
 
 
 def main() -> None:
-    """The broker's process: its only argument is the path of its socket; the first line on standard input is the password."""
+    """The broker's process: its only argument is the path of its socket; the first line on standard
+    input is the password."""
     with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
         password = standard_input.readline().decode().strip()
     with suppress(FileNotFoundError):  # the starter is gone, and its folder

@@ -1,4 +1,5 @@
-"""The message bus as the roles use it; and a bus with signed envelopes, the one place at each end where messages are signed and verified."""
+"""The message bus as the roles use it; and a bus with signed envelopes, the one place at each end
+where messages are signed and verified."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -36,13 +37,15 @@ class Bus(Protocol):
 
 
 class ServerBus(Bus, Protocol):
-    """A bus whose topics may be others later, for a server that is flooded. `lost` is why it has no connection now, in one line; empty while it has one."""
+    """A bus whose topics may be others later, for a server that is flooded. `lost` is why it has no
+    connection now, in one line; empty while it has one."""
 
     @property
     def lost(self) -> str: ...
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Receives messages under these filters only, from then on; none that fits the old and the new ones is lost meanwhile."""
+        """Receives messages under these filters only, from then on; none that fits the old and the
+        new ones is lost meanwhile."""
 
 
 class ClientBus(Bus, Protocol):
@@ -59,9 +62,12 @@ B = TypeVar("B", bound=Bus)
 
 
 class SealedBus(Generic[B]):
-    """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages whose topic is not `worth` it are dropped unopened."""
+    """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages
+    whose topic is not `worth` it are dropped unopened."""
 
-    def __init__(self, bus: B, envelopes: "Envelopes", worth: Callable[[str], bool] = lambda topic: True) -> None:
+    def __init__(
+        self, bus: B, envelopes: "Envelopes", worth: Callable[[str], bool] = lambda topic: True
+    ) -> None:
         self.bus = bus
         self.envelopes = envelopes
         self.worth = worth

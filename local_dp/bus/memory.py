@@ -1,4 +1,5 @@
-"""A bus inside one process, with faults on demand: roles are joined through it in tests and simulations."""
+"""A bus inside one process, with faults on demand: roles are joined through it in tests and
+simulations."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -33,7 +34,9 @@ class MemoryBus:
 
     lost = ""
 
-    def __init__(self, broker: MemoryBroker, filters: Sequence[str], idle: float | None = None) -> None:
+    def __init__(
+        self, broker: MemoryBroker, filters: Sequence[str], idle: float | None = None
+    ) -> None:
         self.broker = broker
         self.filters = filters
         self.idle = idle
@@ -44,10 +47,15 @@ class MemoryBus:
         self.broker.route(Delivery(topic, payload))
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
-        """Every delivery, until nothing came for `idle` seconds; put CONNECTED into `queue` to play a reconnection."""
+        """Every delivery, until nothing came for `idle` seconds; put CONNECTED into `queue` to play
+        a reconnection."""
         while True:
             try:
-                event = await asyncio.wait_for(self.queue.get(), self.idle) if self.idle else await self.queue.get()
+                event = (
+                    await asyncio.wait_for(self.queue.get(), self.idle)
+                    if self.idle
+                    else await self.queue.get()
+                )
             except TimeoutError:
                 return
             yield event
@@ -68,4 +76,6 @@ class MemoryBus:
 
 def _matches(pattern: str, topic: str) -> bool:
     wanted, parts = pattern.split("/"), topic.split("/")
-    return len(wanted) == len(parts) and all(part in ("+", level) for part, level in zip(wanted, parts, strict=True))
+    return len(wanted) == len(parts) and all(
+        part in ("+", level) for part, level in zip(wanted, parts, strict=True)
+    )

@@ -1,4 +1,5 @@
-"""The process of a Mosquitto that a run starts: it writes the configuration, and the broker ends with it. Where Mosquitto fails, it is the embedded broker."""
+"""The process of a Mosquitto that a run starts: it writes the configuration, and the broker ends
+with it. Where Mosquitto fails, it is the embedded broker."""
 
 import ctypes
 import os
@@ -18,7 +19,9 @@ from pathlib import Path
 from local_dp.bus.broker import USER, announce
 
 _PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin:/opt/homebrew/sbin"
-_ROUNDS = 101  # of the hash in the file of passwords, as mosquitto_passwd has it: the password is random
+_ROUNDS = (
+    101  # of the hash in the file of passwords, as mosquitto_passwd has it: the password is random
+)
 _PATIENCE, _GLANCE = 5.0, 0.02  # seconds
 _WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _CONFIGURATION = """\
@@ -37,7 +40,8 @@ user {user}
 
 
 def found() -> str | None:
-    """The Mosquitto of this machine; None elsewhere than on Linux, where it would outlive a killed run."""
+    """The Mosquitto of this machine; None elsewhere than on Linux, where it would outlive a killed
+    run."""
     return shutil.which("mosquitto", path=_PLACES) if sys.platform == "linux" else None
 
 
@@ -45,8 +49,13 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
     """The broker, once it listens on the socket `path`; None if it does not."""
     salt = secrets.token_bytes(12)
     words = (b64encode(salt), b64encode(pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS)))
-    user = Path("/proc/self").owner()  # under root, Mosquitto would become another user, who may not enter the folder
-    for ending, text in ((".conf", _CONFIGURATION.format(path=path, user=user)), (".passwords", f"{USER}:$7${_ROUNDS}${b'$'.join(words).decode()}\n")):
+    user = Path(
+        "/proc/self"
+    ).owner()  # under root, Mosquitto would become another user, who may not enter the folder
+    for ending, text in (
+        (".conf", _CONFIGURATION.format(path=path, user=user)),
+        (".passwords", f"{USER}:$7${_ROUNDS}${b'$'.join(words).decode()}\n"),
+    ):
         path.with_name(path.name + ending).write_text(text)
     path.unlink(missing_ok=True)  # of one that was killed
     system = ctypes.CDLL(None)  # loaded before the fork
@@ -55,7 +64,8 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: system.prctl(_WITH_PARENT, signal.SIGKILL),  # noqa: PLW1509 - this process has one thread
+        # this process has one thread
+        preexec_fn=lambda: system.prctl(_WITH_PARENT, signal.SIGKILL),  # noqa: PLW1509
     )
     latest = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < latest:
@@ -69,8 +79,12 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
 
 
 def main() -> None:
-    """Its only argument is the path of the socket; the first line on standard input is the password. It ends with standard input, or with the broker."""
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input, suppress(FileNotFoundError):  # the starter is gone, and its folder
+    """Its only argument is the path of the socket; the first line on standard input is the
+    password. It ends with standard input, or with the broker."""
+    with (
+        os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input,
+        suppress(FileNotFoundError),
+    ):  # the starter is gone, and its folder
         password = standard_input.readline().decode().strip()
         program, path = found(), Path(sys.argv[1])
         process = None if program is None else started(program, path, password)

@@ -1,4 +1,5 @@
-"""The bus over MQTT 3.1.1: the only importer of aiomqtt. It reconnects by itself; what was sent meanwhile is lost, and the protocol asks again."""
+"""The bus over MQTT 3.1.1: the only importer of aiomqtt. It reconnects by itself; what was sent
+meanwhile is lost, and the protocol asks again."""
 
 import asyncio
 import logging
@@ -11,10 +12,22 @@ from typing import Any, TypeVar
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
-from local_dp.bus.address import FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
+from local_dp.bus.address import (
+    FIRST_RETRY,
+    KEEPALIVE,
+    TIMEOUT,
+    Address,
+    pause_after,
+    refused_topics,
+    refused_who,
+    unreachable,
+)
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
-_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # names of a broker's answers; their numbers mean something else elsewhere
+_UNAUTHORISED = (
+    "Bad user name or password",
+    "Not authorized",
+)  # names of a broker's answers; their numbers mean something else elsewhere
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _LOST = "the connection was lost"
@@ -28,13 +41,21 @@ Answer = TypeVar("Answer")
 class MqttBus:
     """One connection to a broker that is made again for as long as `messages` is read."""
 
-    def __init__(self, address: Address, identifier: str, filters: Sequence[str], will: tuple[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        address: Address,
+        identifier: str,
+        filters: Sequence[str],
+        will: tuple[str, bytes] | None = None,
+    ) -> None:
         self.address = address
         self.identifier = identifier
         self.filters = filters
         self.will = will
         self._connection: _Connection | None = None
-        self.lost = str(unreachable(address, Exception("no answer yet")))  # why there is no connection now
+        self.lost = str(
+            unreachable(address, Exception("no answer yet"))
+        )  # why there is no connection now
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address
@@ -57,7 +78,8 @@ class MqttBus:
         )
 
     async def publish(self, topic: str, payload: bytes) -> None:
-        """Hands a message to the broker; without a connection it is dropped, as the network might have done."""
+        """Hands a message to the broker; without a connection it is dropped, as the network might
+        have done."""
         connection = self._connection
         if connection is None:
             return
@@ -67,14 +89,17 @@ class MqttBus:
             connection.lose(error)
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Subscribes to the new `filters` and leaves the others, in this order and at once; an answer comes after all earlier messages.
+        """Subscribes to the new `filters` and leaves the others, in this order and at once; an
+        answer comes after all earlier messages.
 
         A later connection begins with them. If the broker refuses one, the old filters hold again.
         """
         before, self.filters, connection = self.filters, filters, self._connection
         if connection is None:
             return
-        with suppress(aiomqtt.MqttError):  # the connection is lost, or will be heard as before until there are others to hear
+        with suppress(
+            aiomqtt.MqttError
+        ):  # the connection is lost, or will be heard as before until there are others to hear
             if not await connection.change(filters):
                 self.filters = before
                 await connection.change(before)
@@ -82,7 +107,8 @@ class MqttBus:
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
 
-        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or what we read.
+        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when
+        the broker refuses who we are or what we read.
         """
         loop = asyncio.get_running_loop()
         give_up: float | None = loop.time() + patience
@@ -104,7 +130,9 @@ class MqttBus:
                         yield await connection.next()
             except aiomqtt.MqttError as error:
                 connection.close()
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""  # after a loss, the next try has the reason
+                self.lost = (
+                    str(unreachable(self.address, error)) if joined == float("inf") else ""
+                )  # after a loss, the next try has the reason
                 self._raise_if_final(error, give_up)
             finally:
                 self._connection = None
@@ -123,7 +151,8 @@ def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _Connection:
-    """One connection: its client, its filters, its messages. It has them from paho: aiomqtt makes two tasks for each, which halves the speed under a flood."""
+    """One connection: its client, its filters, its messages. It has them from paho: aiomqtt makes
+    two tasks for each, which halves the speed under a flood."""
 
     def __init__(self, client: aiomqtt.Client) -> None:
         self.client = client
@@ -131,7 +160,11 @@ class _Connection:
         self._waiting: deque[Delivery] = deque()
         self._stirred = asyncio.Event()
         self._paho = client._client
-        self._paho.on_message, self._paho.on_disconnect, self._paho.on_socket_register_write = self._keep, self._lost, self._write
+        self._paho.on_message, self._paho.on_disconnect, self._paho.on_socket_register_write = (
+            self._keep,
+            self._lost,
+            self._write,
+        )
 
     def _keep(self, client: object, data: object, message: Any) -> None:
         self._waiting.append(Delivery(message.topic, bytes(message.payload)))
@@ -147,7 +180,8 @@ class _Connection:
         self.client._loop.call_soon_threadsafe(self._write_to, line)
 
     def _write_to(self, line: Any) -> None:
-        """Passes over a connection that was lost meanwhile, as aiomqtt does not: its socket's number may be another one's."""
+        """Passes over a connection that was lost meanwhile, as aiomqtt does not: its socket's
+        number may be another one's."""
         if line.fileno() >= 0:
             self.client._loop.add_writer(line, self._paho.loop_write)
 
@@ -179,7 +213,8 @@ class _Connection:
         return self._waiting.popleft()
 
     async def answered(self, call: Awaitable[Answer]) -> Answer:
-        """The broker's answer. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
+        """The broker's answer. Raises MqttError as soon as the connection is lost; aiomqtt itself
+        would wait for its timeout."""
         end, answer = self.client._disconnected, asyncio.ensure_future(call)
         try:
             await asyncio.wait((answer, end), return_when=asyncio.FIRST_COMPLETED)
@@ -192,8 +227,14 @@ class _Connection:
     async def change(self, filters: Sequence[str]) -> bool:
         """Whether the broker grants all of these."""
         wanted, standing, self._standing = set(filters), self._standing, set(filters)
-        new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
+        new, old = (
+            [each for each in filters if each not in standing],
+            [each for each in standing if each not in wanted],
+        )
         leaving = [self.client.unsubscribe(some) for some in _packets(old)]
-        answers = asyncio.gather(*(self.client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        answers = asyncio.gather(
+            *(self.client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)),
+            *leaving,
+        )
         granted = (reason for answer in await self.answered(answers) for reason in answer or ())
         return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)

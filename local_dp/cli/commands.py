@@ -1,6 +1,8 @@
-"""All commands. A command is registered by its line here, and its module is imported at first use, so that the help is fast.
+"""All commands. A command is registered by its line here, and its module is imported at first use,
+so that the help is fast.
 
-The home of a command is a dataclass, a dataclass for each protocol (`of_protocols`), or a mapping of names to dataclasses.
+The home of a command is a dataclass, a dataclass for each protocol (`of_protocols`), or a mapping
+of names to dataclasses.
 """
 
 import os
@@ -47,23 +49,32 @@ def show_completion(ctx: click.Context, param: click.Parameter, shell: str | Non
 
 
 def install_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
-    """Writes the script to the user's completions, and for bash and zsh a line that reads it to the shell's start file, once. Ends."""
+    """Writes the script to the user's completions, and for bash and zsh a line that reads it to the
+    shell's start file, once. Ends."""
     if not shell or ctx.resilient_parsing:
         return
     shell, home = _shell(shell), Path.home()
-    file = home / (".config/fish/completions/local-dp.fish" if shell == "fish" else f".local/share/local-dp/complete.{shell}")
+    file = home / (
+        ".config/fish/completions/local-dp.fish"
+        if shell == "fish"
+        else f".local/share/local-dp/complete.{shell}"
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(script(shell, ctx))
     if shell in _START:
         start, line = home / _START[shell], f". '{file}'"
         before = start.read_text() if start.exists() else ""
         if line not in before.splitlines():
-            start.write_text(f"{before}{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
+            start.write_text(
+                f"{before}{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n"
+            )
     SCREEN.tell(f"{shell} completes local-dp from its next start on: {file}")
     ctx.exit()
 
 
-GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a command, and its line in the list
+GROUPS: dict[
+    str, dict[str, tuple[str, str]]
+] = {  # by group: the home of a command, and its line in the list
     "Ask clients": {
         "run": ("run.run:Run", "Run a protocol: clients, server and message bus."),
         "poll": ("run.poll:Ask", "Ask people, who answer on their own phones."),
@@ -71,7 +82,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     },
     "Plan": {
         "plan": ("inspect.plan:Plan", "How many clients an accuracy takes, and what it costs."),
-        "compare": ("inspect.plan:Compare", "Measure randomizers side by side: a table and a figure."),
+        "compare": (
+            "inspect.plan:Compare",
+            "Measure randomizers side by side: a table and a figure.",
+        ),
         "sweep": ("inspect.plan:Sweeping", "Measure protocols over a grid of settings and seeds."),
         "price": ("curate.budget:Price", "The smallest epsilon of a list of mechanisms together."),
         "shuffle": ("curate.budget:Shuffle", "The epsilon of shuffled reports, from both sides."),
@@ -82,10 +96,19 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "attack": ("curate.attack:ATTACK", "Measure how much noisy answers about a table reveal."),
     },
     "Study": {
-        "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
+        "experiment": (
+            "inspect.experiment:RunExperiment",
+            "Run one experiment, or all: claim, figures, verdict.",
+        ),
         "report": ("inspect.experiment:Report", "Write pages that explain a folder of results."),
-        "dimension": ("inspect.check:Dimension", "Statistical-query dimensions of a class, clients needed."),
-        "certify": ("inspect.check:Certify", "Check a certificate: compute every number in it again."),
+        "dimension": (
+            "inspect.check:Dimension",
+            "Statistical-query dimensions of a class, clients needed.",
+        ),
+        "certify": (
+            "inspect.check:Certify",
+            "Check a certificate: compute every number in it again.",
+        ),
         "audit": ("inspect.check:Audit", "Check a randomizer: exact loss, sampler, estimates."),
         "bench": ("inspect.check:Bench", "Measure speeds beside references of the same run."),
     },
@@ -101,10 +124,16 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     },
     "Inspect": {
         "protocols": ("inspect.listing:Protocols", "List the protocols."),
-        "randomizers": ("inspect.listing:Randomizers", "List the randomizers, also of installed packages."),
+        "randomizers": (
+            "inspect.listing:Randomizers",
+            "List the randomizers, also of installed packages.",
+        ),
         "queries": ("inspect.listing:Queries", "List the queries that a client can answer."),
         "mechanisms": ("inspect.listing:Mechanisms", "List the trusted curator's mechanisms."),
-        "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
+        "describe": (
+            "inspect.listing:Describe",
+            "Describe a protocol, randomizer, query or mechanism.",
+        ),
         "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
         "export": ("inspect.listing:Export", "Write a real table as CSV; needs `[examples]`."),
     },
@@ -140,13 +169,17 @@ class Commands(Group):
         module, _, attribute = COMMANDS[name][0].partition(":")
         home = getattr(import_module(f"local_dp.cli.{module}"), attribute)
         command = _command(name, home)
-        command.help = "\n\n".join((COMMANDS[name][1], *cleandoc(command.help or "").split("\n\n")[1:]))  # the first line stands in the list alone
+        command.help = "\n\n".join(
+            (COMMANDS[name][1], *cleandoc(command.help or "").split("\n\n")[1:])
+        )  # the first line stands in the list alone
         return command
 
 
 def _command(name: str, home: Any) -> click.Command:
     if isinstance(home, dict):
-        return Kinds(name, home, cleandoc(import_module(next(iter(home.values())).__module__).__doc__ or ""))
+        return Kinds(
+            name, home, cleandoc(import_module(next(iter(home.values())).__module__).__doc__ or "")
+        )
     if getattr(home, "of_protocols", False):
         from local_dp.cli.run.run import ByProtocol
 
@@ -162,18 +195,45 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
-def _about_completion(name: str, callback: Callable[[click.Context, click.Parameter, str | None], None], help: str) -> Option:
+def _about_completion(
+    name: str, callback: Callable[[click.Context, click.Parameter, str | None], None], help: str
+) -> Option:
     """An option that ends the program, with the name of a shell after it or not."""
-    return Option([name], metavar="[SHELL]", is_flag=False, flag_value=OWN, is_eager=True, expose_value=False, callback=callback, help=help)
+    return Option(
+        [name],
+        metavar="[SHELL]",
+        is_flag=False,
+        flag_value=OWN,
+        is_eager=True,
+        expose_value=False,
+        callback=callback,
+        help=help,
+    )
 
 
 APP = Commands(
     "local-dp",
-    help="A laboratory of the local model of differential privacy. From a task to its command: docs/choose.md.",
+    help=(
+        "A laboratory of the local model of differential privacy. From a task to its command: "
+        "docs/choose.md."
+    ),
     no_args_is_help=True,
     params=[
-        Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and end"),
-        _about_completion("--show-completion", show_completion, "Show the script that completes names in bash, zsh or fish"),
-        _about_completion("--install-completion", install_completion, "Write that script where the shell reads it"),
+        Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version and end",
+        ),
+        _about_completion(
+            "--show-completion",
+            show_completion,
+            "Show the script that completes names in bash, zsh or fish",
+        ),
+        _about_completion(
+            "--install-completion", install_completion, "Write that script where the shell reads it"
+        ),
     ],
 )

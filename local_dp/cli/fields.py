@@ -1,4 +1,5 @@
-"""A command is a frozen dataclass: its fields are the options, its docstring is the help, and a call of an instance runs it."""
+"""A command is a frozen dataclass: its fields are the options, its docstring is the help, and a
+call of an instance runs it."""
 
 import json
 import os
@@ -12,7 +13,15 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 
 import click
 
-from local_dp.api.declare import Drawn, Printable, Tabular, check_table, option, shown_default, usual
+from local_dp.api.declare import (
+    Drawn,
+    Printable,
+    Tabular,
+    check_table,
+    option,
+    shown_default,
+    usual,
+)
 from local_dp.checks import real_number, whole_number
 from local_dp.cli.main import DEGRADED
 from local_dp.errors import InputError, unknown
@@ -27,11 +36,20 @@ _BRIEF = 56  # characters of a brief help; beyond, a list after a colon is cut o
 
 def set_option(of: str) -> Any:
     """The option --set, for a parameter by its name."""
-    return option((), f"A parameter of the {of}; may be repeated", name="--set", metavar="NAME=VALUE", read=str, collect=tuple)
+    return option(
+        (),
+        f"A parameter of the {of}; may be repeated",
+        name="--set",
+        metavar="NAME=VALUE",
+        read=str,
+        collect=tuple,
+    )
 
 
 def json_option(what: str) -> Any:
-    return option(False, f"Print {what} as JSON, and nothing else on standard output", name="--json")
+    return option(
+        False, f"Print {what} as JSON, and nothing else on standard output", name="--json"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +57,33 @@ class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
-    plot: Path | None = option(None, "Draw the numbers with their intervals, as .png, .svg or .pdf", metavar="FILE")
-    out: Path | None = option(None, "Write the numbers as .parquet, .csv or .json, and their provenance beside it", metavar="FILE")
+    plot: Path | None = option(
+        None, "Draw the numbers with their intervals, as .png, .svg or .pdf", metavar="FILE"
+    )
+    out: Path | None = option(
+        None,
+        "Write the numbers as .parquet, .csv or .json, and their provenance beside it",
+        metavar="FILE",
+    )
 
     def check_files(self, name: str, figureless: str, rows: bool = True) -> None:
-        """Raises InputError, before anything is paid, unless the files that are asked for can be written; what is `figureless` may have no `rows` either."""
+        """Raises InputError, before anything is paid, unless the files that are asked for can be
+        written; what is `figureless` may have no `rows` either."""
         if self.plot is not None and figureless:
-            raise InputError(f"the result of {name} is {figureless}: there is no number to draw; leave out --plot")
+            raise InputError(
+                f"the result of {name} is {figureless}: there is no number to draw; leave out "
+                "--plot"
+            )
         if self.plot is not None:
             self.picture(self.plot)
         if self.out is not None:
             check_table(self.out)
             if figureless and not rows and self.out.suffix.lower() != ".json":
-                raise InputError(f"the result of {name} is {figureless}: there is no table; give an --out that ends in .json")
+                raise InputError(
+                    f"the result of {name} is {figureless}: there is no table; give an --out "
+                    "that "
+                    "ends in .json"
+                )
 
     def write_files(self, result: Tabular) -> None:
         """Writes the result, and draws it."""
@@ -66,13 +98,31 @@ class Plotted(Drawn):
 class Option(click.Option):
     """An option with its unit and the heading of its list."""
 
-    def __init__(self, spelled: list[str], *, heading: str = OPTIONS, unit: str = "", shown: str = "", **attributes: Any) -> None:
+    def __init__(
+        self,
+        spelled: list[str],
+        *,
+        heading: str = OPTIONS,
+        unit: str = "",
+        shown: str = "",
+        **attributes: Any,
+    ) -> None:
         super().__init__(spelled, **attributes)
         self.heading, self.unit, self.shown = heading, unit, shown
 
     def meaning(self, brief: bool = False) -> str:
-        """Help, unit and default, as one paragraph; `brief`: the first clause of the help, without parentheses."""
-        notes = ", ".join(filter(None, (self.unit, f"default: {self.shown}" if self.shown else "", "required" if self.required else "")))
+        """Help, unit and default, as one paragraph; `brief`: the first clause of the help, without
+        parentheses."""
+        notes = ", ".join(
+            filter(
+                None,
+                (
+                    self.unit,
+                    f"default: {self.shown}" if self.shown else "",
+                    "required" if self.required else "",
+                ),
+            )
+        )
         help = (self.help or "").rstrip(".")
         if brief:
             help = re.sub(r" \([^()]*\)", "", re.split(r"[;.] ", help)[0])
@@ -102,13 +152,16 @@ def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bo
 
 _SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
 HELP = Option(["-h", "--help"], callback=_show_help(False), help="Show this and end", **_SWITCH)
-HELP_ALL = Option(["--help-all"], callback=_show_help(True), help="Show every option and end", **_SWITCH)
+HELP_ALL = Option(
+    ["--help-all"], callback=_show_help(True), help="Show every option and end", **_SWITCH
+)
 
 
 class Command(click.Command):
     """A command whose help lists options under headings and ends in an `example`.
 
-    `everyday`: the options that `--help` lists, if all would not fit a screen; `--help-all` lists all.
+    `everyday`: the options that `--help` lists, if all would not fit a screen; `--help-all` lists
+    all.
     """
 
     example = ""
@@ -126,7 +179,8 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command of commands, with the same help; an error for an unknown name suggests the nearest."""
+    """A command of commands, with the same help; an error for an unknown name suggests the
+    nearest."""
 
     example = ""
 
@@ -134,7 +188,10 @@ class Group(click.Group):
         return HELP
 
     def get_help(self, ctx: click.Context) -> str:
-        groups = {heading: [(name, self.line_of(ctx, name)) for name in names] for heading, names in self.groups(ctx).items()}
+        groups = {
+            heading: [(name, self.line_of(ctx, name)) for name in names]
+            for heading, names in self.groups(ctx).items()
+        }
         return _help_of(self, ctx, groups)
 
     def groups(self, ctx: click.Context) -> dict[str, list[str]]:
@@ -148,7 +205,9 @@ class Group(click.Group):
     def unknown_command(self, ctx: click.Context, name: str) -> str:
         return unknown("no command", name, self.list_commands(ctx))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise InputError(self.unknown_command(ctx, args[0]))
         return super().resolve_command(ctx, args)
@@ -160,23 +219,40 @@ def first_line(text: str) -> str:
 
 
 def _help_of(
-    command: click.Command, ctx: click.Context, commands: Mapping[str, list[tuple[str, str]]] | None = None, everyday: frozenset[str] = frozenset()
+    command: click.Command,
+    ctx: click.Context,
+    commands: Mapping[str, list[tuple[str, str]]] | None = None,
+    everyday: frozenset[str] = frozenset(),
 ) -> str:
-    """The help of a command: its text, the `commands` under their headings, and its options, or only the `everyday` ones."""
+    """The help of a command: its text, the `commands` under their headings, and its options, or
+    only the `everyday` ones."""
     width = min(screen_width(), 120)
-    parts = [paragraph(f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  ")]
+    parts = [
+        paragraph(
+            f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "
+        )
+    ]
     text = cleandoc(command.help or "").split("\n\n")
     parts += [paragraph(" ".join(each.split()), width) for each in (text[:1] if everyday else text)]
     headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
             headings.setdefault("Arguments", []).append((param.make_metavar(ctx), param.meaning))
-        elif isinstance(param, Option) and (not everyday or param.name in everyday or param.heading == PARAMETERS or param in (HELP, HELP_ALL)):
+        elif isinstance(param, Option) and (
+            not everyday
+            or param.name in everyday
+            or param.heading == PARAMETERS
+            or param in (HELP, HELP_ALL)
+        ):
             heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
-            headings.setdefault(heading, []).append((_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday))))
+            headings.setdefault(heading, []).append(
+                (_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday)))
+            )
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
     if isinstance(command, Command | Group) and command.example:
-        parts.append(f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1))
+        parts.append(
+            f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1)
+        )
     return "\n\n".join(parts)
 
 
@@ -187,7 +263,8 @@ def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
 
 
 class Kinds(Group):
-    """A command with a subcommand for each of some dataclasses. Their `example` is the line to type after the program's name and the command's."""
+    """A command with a subcommand for each of some dataclasses. Their `example` is the line to type
+    after the program's name and the command's."""
 
     def __init__(self, name: str, kinds: Mapping[str, type[Any]], help: str) -> None:
         super().__init__(name, help=help, no_args_is_help=True)
@@ -206,7 +283,12 @@ class Kinds(Group):
 
 def command_of(name: str, kind: type[Any]) -> Command:
     """The command that makes an instance of the dataclass from the typed options, and calls it."""
-    return Command(name, params=parameters_of(kind), callback=lambda **typed: instance_of(kind, typed)(), help=getdoc(kind))
+    return Command(
+        name,
+        params=parameters_of(kind),
+        callback=lambda **typed: instance_of(kind, typed)(),
+        help=getdoc(kind),
+    )
 
 
 def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
@@ -219,25 +301,45 @@ def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
 
 
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
-    """The options and arguments of a dataclass, arguments first; those in its attribute `own` are parameters, and `hidden` ones are left out."""
+    """The options and arguments of a dataclass, arguments first; those in its attribute `own` are
+    parameters, and `hidden` ones are left out."""
     hints, own, hidden = get_type_hints(kind), getattr(kind, "own", ()), getattr(kind, "hidden", ())
     made = []
     for each in fields(kind):
         if each.name not in hidden and each.metadata.get("shell", True):
             made += _parameters(each, hints[each.name], PARAMETERS if each.name in own else heading)
-    return sorted(made, key=lambda each: (isinstance(each, Option), isinstance(each, Option) and each.heading != PARAMETERS))
+    return sorted(
+        made,
+        key=lambda each: (
+            isinstance(each, Option),
+            isinstance(each, Option) and each.heading != PARAMETERS,
+        ),
+    )
 
 
 def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Parameter]:
     about, hint = each.metadata, _without_none(hint)
     read, collect = about.get("read"), about.get("collect")
     many = bool(collect) or get_origin(hint) in (tuple, Sequence)
-    attributes: dict[str, Any] = {"metavar": about["metavar"] or None, "required": each.default is MISSING}
+    attributes: dict[str, Any] = {
+        "metavar": about["metavar"] or None,
+        "required": each.default is MISSING,
+    }
     if each.default is not MISSING:
         attributes["default"] = () if collect else each.default
     if any(about.get("ends", ())):
         ends = zip(("low", "high"), about["ends"], strict=True)
-        return [Option([f"--{end}"], heading=heading, unit=about["unit"], help=help, type=_Read(end, real_number), **attributes) for end, help in ends]
+        return [
+            Option(
+                [f"--{end}"],
+                heading=heading,
+                unit=about["unit"],
+                help=help,
+                type=_Read(end, real_number),
+                **attributes,
+            )
+            for end, help in ends
+        ]
     attributes["type"] = read or _type_of(each.name, get_args(hint)[0] if many else hint)
     if about.get("is_argument"):
         return [Argument([each.name], help=about["help"], nargs=-1 if many else 1, **attributes)]
@@ -248,13 +350,30 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         nothing = None if each.default is None and not collect else ()
         attributes |= {
             "type": _Parts(click.types.convert_type(attributes["type"])),
-            "callback": lambda ctx, param, typed: tuple(part for parts in typed for part in parts) or nothing,
+            "callback": lambda ctx, param, typed: (
+                tuple(part for parts in typed for part in parts) or nothing
+            ),
         }
     shown = "" if hint is bool else usual(each)
-    return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
+    return [
+        Option(
+            spelled,
+            heading=heading,
+            unit=about["unit"],
+            shown=shown,
+            help=about["help"],
+            multiple=many,
+            **attributes,
+        )
+    ]
 
 
-_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--set"}  # as `curate` spells what may be repeated
+_ONE = {
+    "columns": "--column",
+    "features": "--feature",
+    "bounds": "--bound",
+    "parameters": "--set",
+}  # as `curate` spells what may be repeated
 
 
 class _Parts(click.ParamType[Any]):
@@ -263,19 +382,29 @@ class _Parts(click.ParamType[Any]):
     def __init__(self, each: click.ParamType[Any]) -> None:
         self.name, self.each = each.name, each
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
         return tuple(self.each.convert(part, param, ctx) for part in parts_of(str(value)))
 
 
 def _without_none(hint: Any) -> Any:
     """X of "X | None"."""
-    return next(part for part in get_args(hint) if part is not type(None)) if get_origin(hint) in (Union, UnionType) else hint
+    return (
+        next(part for part in get_args(hint) if part is not type(None))
+        if get_origin(hint) in (Union, UnionType)
+        else hint
+    )
 
 
 def _type_of(name: str, hint: Any) -> Any:
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
-    readers: dict[Any, Callable[[str, str], Any]] = {int: whole_number, float: real_number, Path: _path}
+    readers: dict[Any, Callable[[str, str], Any]] = {
+        int: whole_number,
+        float: real_number,
+        Path: _path,
+    }
     return _Read(name, readers[hint]) if hint in readers else click.STRING
 
 
@@ -296,21 +425,34 @@ def _path(name: str, text: str) -> Path:
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        raise InputError(f"{name} is {text!r:.80}, which is no file: {getattr(error, 'strerror', error)}; give another") from None
+        raise InputError(
+            f"{name} is {text!r:.80}, which is no file: {getattr(error, 'strerror', error)}; "
+            "give "
+            "another"
+        ) from None
     return Path(text)
 
 
 def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
     """The parameters of a protocol as options with texts, without the names in `taken`.
 
-    A list is typed as in every command: an option that is repeated, or one text with commas or semicolons; labels may hold commas.
+    A list is typed as in every command: an option that is repeated, or one text with commas or
+    semicolons; labels may hold commas.
     """
     hints, made = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
-        name, hint, about = f"--{each.name.replace('_', '-')}", _without_none(hints[each.name]), each.metadata
+        name, hint, about = (
+            f"--{each.name.replace('_', '-')}",
+            _without_none(hints[each.name]),
+            each.metadata,
+        )
         if name in taken:
             continue
-        spelled = [each.name, f"{name}/--no-{name[2:]}" if hint is bool else name, *([f"--{about['alias']}"] if about.get("alias") else [])]
+        spelled = [
+            each.name,
+            f"{name}/--no-{name[2:]}" if hint is bool else name,
+            *([f"--{about['alias']}"] if about.get("alias") else []),
+        ]
         many = get_origin(hint) is tuple
         if many and each.name in _ONE:
             spelled.insert(1, _ONE[each.name])
@@ -318,10 +460,27 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         attributes: dict[str, Any] = {"multiple": many}
         if many:
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
-            attributes["callback"] = lambda ctx, param, typed: ";".join(text if isinstance(text, str) else ";".join(text) for text in typed) or None
+            attributes["callback"] = lambda ctx, param, typed: (
+                ";".join(text if isinstance(text, str) else ";".join(text) for text in typed)
+                or None
+            )
         if hint is not bool:
-            attributes = {"type": click.STRING, **attributes, "metavar": metavar, "shown": shown_default(each.default)}
-        made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
+            attributes = {
+                "type": click.STRING,
+                **attributes,
+                "metavar": metavar,
+                "shown": shown_default(each.default),
+            }
+        made.append(
+            Option(
+                spelled,
+                heading=PARAMETERS,
+                unit=about.get("unit", ""),
+                help=about.get("help", ""),
+                default=None,
+                **attributes,
+            )
+        )
     return made
 
 

@@ -1,7 +1,8 @@
 """The command line.
 
-Exit codes: 0 done; 1 a claim does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
-or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
+Exit codes: 0 done; 1 a claim does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused
+(budget of clients or of a table, unknown or unverifiable randomizer); 5 the bus; 6 a result that is
+degraded, as reports were lost by choice or are impossible.
 """
 
 import math
@@ -15,19 +16,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError, interrupted
+from local_dp.errors import (
+    BusError,
+    InputError,
+    LocalDPError,
+    QuorumError,
+    RefusedError,
+    interrupted,
+)
 from local_dp.text.screen import CLOSED_PIPE, SCREEN
 
-EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
+EXIT_CODES: dict[type[LocalDPError], int] = {
+    InputError: 2,
+    QuorumError: 3,
+    RefusedError: 4,
+    BusError: 5,
+}
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
-_PATIENCE, _MOMENT = 10.0, 0.01  # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
+_PATIENCE, _MOMENT = (
+    10.0,
+    0.01,
+)  # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
-HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))  # the distribution local-dp-client lacks them
+HEAVY = frozenset(
+    ("amqtt", "matplotlib", "polars", "scipy")
+)  # the distribution local-dp-client lacks them
 
 
 def main() -> None:
-    """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
+    """The entry point: errors become one line and an exit code, also while the commands are still
+    being imported."""
     with _orderly() as ended:
         try:
             try:
@@ -43,15 +62,28 @@ def main() -> None:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] not in HEAVY:
                 raise
-            SCREEN.complain(f"this command needs {error.name}, which a client's installation lacks; pip install local-dp has every command")
+            SCREEN.complain(
+                f"this command needs {error.name}, which a client's installation lacks; pip "
+                "install local-dp has every command"
+            )
             code = EXIT_CODES[InputError]
-        except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of extreme numbers
+        except (
+            OSError,
+            MemoryError,
+            OverflowError,
+            RecursionError,
+        ) as error:  # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
         except SystemExit as error:
-            if error.code == CLOSED_PIPE or VARIABLE in os.environ:  # our own, and click's after it has completed a name
+            if (
+                error.code == CLOSED_PIPE or VARIABLE in os.environ
+            ):  # our own, and click's after it has completed a name
                 raise
-            SCREEN.complain(f"foreign code, such as a plug-in's, ended the program with SystemExit({error.code!r}) and no result; correct or remove it")
+            SCREEN.complain(
+                "foreign code, such as a plug-in's, ended the program with "
+                f"SystemExit({error.code!r}) and no result; correct or remove it"
+            )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
             code = 128 + ended[0] if ended else INTERRUPTED
@@ -59,14 +91,17 @@ def main() -> None:
 
 
 class Ended(KeyboardInterrupt):
-    """SIGTERM or SIGHUP. Not the plain interrupt: after one inside exec() the interpreter ends itself by SIGINT, whatever the exit code."""
+    """SIGTERM or SIGHUP. Not the plain interrupt: after one inside exec() the interpreter ends
+    itself by SIGINT, whatever the exit code."""
 
 
 @contextmanager
 def _orderly() -> Iterator[list[int]]:
-    """Makes SIGTERM and a closed terminal end this process like an interrupt, with its child processes and folders. Gives the list of received signals.
+    """Makes SIGTERM and a closed terminal end this process like an interrupt, with its child
+    processes and folders. Gives the list of received signals.
 
-    In a finalizer, or the callback of a weak reference, Python only reports an interrupt: it is raised again a moment later. Afterwards signals are ignored.
+    In a finalizer, or the callback of a weak reference, Python only reports an interrupt: it is
+    raised again a moment later. Afterwards signals are ignored.
     """
     ended, latest, report = list[int](), -math.inf, sys.unraisablehook
 
@@ -91,7 +126,11 @@ def _orderly() -> Iterator[list[int]]:
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, _MOMENT)
 
-    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]  # not under nohup
+    ours = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    ]  # not under nohup
     for number in ours:
         signal.signal(number, end)
     sys.unraisablehook = repeat
@@ -115,7 +154,11 @@ def _of_the_machine(error: Exception) -> str:
 
 
 _RECORDS = ("--table", "--data", "--file", "--input")
-MEANT = {"--bounds": ("--low", "--high"), "--n": ("--clients",), **dict.fromkeys(_RECORDS, ("--records",))}  # a name in other tools, and ours
+MEANT = {
+    "--bounds": ("--low", "--high"),
+    "--n": ("--clients",),
+    **dict.fromkeys(_RECORDS, ("--records",)),
+}  # a name in other tools, and ours
 
 
 def _run() -> int:
@@ -128,7 +171,9 @@ def _run() -> int:
     if asked := os.environ.get(VARIABLE):
         sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, asked))
     try:
-        with APP.make_context("local-dp", sys.argv[1:]) as ctx:  # APP.main() would print at an interrupt
+        with APP.make_context(
+            "local-dp", sys.argv[1:]
+        ) as ctx:  # APP.main() would print at an interrupt
             done = APP.invoke(ctx)
     except Exit as end:
         return end.exit_code
@@ -136,18 +181,34 @@ def _run() -> int:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
-        options = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
-        meant = [each for each in MEANT.get(error.option_name, ()) if each in options] or (error.possibilities or [])[:1]
-        parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
+        options = [
+            option
+            for each in (error.ctx.command.params if error.ctx else ())
+            for option in each.opts
+        ]
+        meant = [each for each in MEANT.get(error.option_name, ()) if each in options] or (
+            error.possibilities or []
+        )[:1]
+        parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * (
+            "--set" in options
+        )
         near = f"did you mean {' and '.join(map(repr, meant))}? " if meant else parameter
         called = error.ctx.command_path if error.ctx else "local-dp"
-        raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None
+        raise InputError(
+            f"no option {error.option_name!r}; {near}`{called} --help` lists the options"
+        ) from None
     except UsageError as error:
         extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.format_message())
-        known = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
+        known = [
+            option
+            for each in (error.ctx.command.params if error.ctx else ())
+            for option in each.opts
+        ]
         if extra is None or "--records" not in known:
             raise InputError(error.format_message()) from None
-        raise InputError(f"{extra[1]!r:.80} follows no option; give a table as --records {shlex.quote(extra[1])}") from None
+        raise InputError(
+            f"{extra[1]!r:.80} follows no option; give a table as --records {shlex.quote(extra[1])}"
+        ) from None
     except ClickException as error:
         raise InputError(error.format_message()) from None
     return done if isinstance(done, int) else 0

@@ -1,4 +1,5 @@
-"""The conformance suites of randomizers, queries and protocols: `conform(MyRandomizer(1.0))` in the tests of a package.
+"""The conformance suites of randomizers, queries and protocols: `conform(MyRandomizer(1.0))` in the
+tests of a package.
 
 Each check raises AssertionError with a sentence that says what is wrong.
 """
@@ -33,8 +34,12 @@ from local_dp.verification.audit import audit
 from local_dp.verification.findings import MAX_VALUES
 
 __all__ = ["conform", "conform_intervals", "conform_protocol", "conform_query"]
-SLACK = 1e-6  # nats by which the exact loss may stay below the declared one, unless the caller states another proven slack
-COVERED = 0.94  # a 95 % interval must contain the truth in this share of runs: reports are whole numbers
+# nats by which the exact loss may stay below the declared one, unless the caller states another
+# proven slack
+SLACK = 1e-6
+COVERED = (
+    0.94  # a 95 % interval must contain the truth in this share of runs: reports are whole numbers
+)
 ROUNDING = 1e-9  # of an interval without width, such as that of a share that is known to be 1
 _MODELS = {"LNI": Nonadaptive, "LI": Adaptive, "FI": Repeated}
 
@@ -42,16 +47,27 @@ _MODELS = {"LNI": Nonadaptive, "LI": Adaptive, "FI": Repeated}
 def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
     """All checks of one randomizer whose loss can be enumerated: those of the audit, and these.
 
-    The exact loss is at most the declared one, and at least that less `slack`. Each report's words are enumerated or walked. Parameters rebuild it.
+    The exact loss is at most the declared one, and at least that less `slack`. Each report's words
+    are enumerated or walked. Parameters rebuild it.
     """
-    assert randomizer.evidence in PROVEN, f"{randomizer.name} is {randomizer.evidence}: its loss cannot be enumerated, so it cannot conform"
+    assert randomizer.evidence in PROVEN, (
+        f"{randomizer.name} is {randomizer.evidence}: its loss cannot be enumerated, so it cannot "
+        "conform"
+    )
     audited = audit(randomizer, drawn=False)
     for each in audited.findings:
-        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}" + (f": {each.witness}" if each.witness else "")
-    assert any(each.check in ("sampler, enumerated", "sampler, boundaries") for each in audited.findings), f"{randomizer.name}: no word width can be enumerated"
+        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}" + (
+            f": {each.witness}" if each.witness else ""
+        )
+    assert any(
+        each.check in ("sampler, enumerated", "sampler, boundaries") for each in audited.findings
+    ), f"{randomizer.name}: no word width can be enumerated"
     if audited.loss is not None:
         least = randomizer.nano / NANO - slack
-        assert audited.loss >= least, f"{randomizer.name}: exact epsilon {audited.loss} is not within {slack} of {randomizer.epsilon}"
+        assert audited.loss >= least, (
+            f"{randomizer.name}: exact epsilon {audited.loss} is not within {slack} of "
+            f"{randomizer.epsilon}"
+        )
     if isinstance(randomizer, FiniteChannel):
         _check_log_probability(randomizer)
     _check_parameters(randomizer)
@@ -59,18 +75,47 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
 
 def _check_log_probability(randomizer: FiniteChannel) -> None:
     """log_probability is the logarithm of weight over 2^word_bits."""
-    values, reports = randomizer.domain.some(MAX_VALUES)[:, None], np.arange(randomizer.alphabet)[None, :]
+    values, reports = (
+        randomizer.domain.some(MAX_VALUES)[:, None],
+        np.arange(randomizer.alphabet)[None, :],
+    )
     for cell in {0, randomizer.cells // 2, randomizer.cells - 1}:
         declared = np.exp(randomizer.log_probability(reports, values, np.array([[cell]])))
-        exact = randomizer.weight(reports, values, np.array([[cell]])).astype(np.float64) / randomizer.total
-        np.testing.assert_allclose(declared, exact, rtol=1e-12, atol=0, err_msg=f"{randomizer.name}: log_probability and weight disagree")
+        exact = (
+            randomizer.weight(reports, values, np.array([[cell]])).astype(np.float64)
+            / randomizer.total
+        )
+        np.testing.assert_allclose(
+            declared,
+            exact,
+            rtol=1e-12,
+            atol=0,
+            err_msg=f"{randomizer.name}: log_probability and weight disagree",
+        )
 
 
 def _check_parameters(randomizer: Randomizer) -> None:
     """params() rebuilds an equal randomizer; parameters outside their domain raise InputError."""
     _check_rebuilt(randomizer, type(randomizer)(**randomizer.params()))  # type: ignore[arg-type]
-    assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, f"{randomizer.name}: charges {randomizer.nano} nano-nats"
-    for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400, True, "1", None, [1.0]):
+    assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, (
+        f"{randomizer.name}: charges {randomizer.nano} nano-nats"
+    )
+    for epsilon in (
+        0,
+        -1.0,
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e-10,
+        5e-324,
+        25.0,
+        2**63,
+        10**400,
+        True,
+        "1",
+        None,
+        [1.0],
+    ):
         _refuses(randomizer, epsilon=epsilon)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
@@ -94,49 +139,94 @@ def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
 
 
 def conform_query(query: Query, records: Records) -> None:
-    """All checks of a query on some records: values of its domain, each of its own record alone, the same again; and it travels as its parameters."""
+    """All checks of a query on some records: values of its domain, each of its own record alone,
+    the same again; and it travels as its parameters."""
     values, n = query.values(records), len(records)
-    assert values.shape == query.domain.shape(n), f"{query.name}: {n} records gave values of shape {values.shape}"
+    assert values.shape == query.domain.shape(n), (
+        f"{query.name}: {n} records gave values of shape {values.shape}"
+    )
     assert values.dtype.kind in "iu", f"{query.name}: values are {values.dtype}; give whole numbers"
     with np.errstate(all="ignore"):
         written = np.asarray(query(records))  # before it is clipped
     outside = [*np.nonzero(query.domain.clip(written) != written)[0], n][0]
-    assert outside == n, f"{query.name}: the value of record {outside} is {written[outside]}, which is not in {query.domain}"
-    assert np.array_equal(query.values(records), values), f"{query.name}: asked again, it answers otherwise"
+    assert outside == n, (
+        f"{query.name}: the value of record {outside} is {written[outside]}, which is not in "
+        f"{query.domain}"
+    )
+    assert np.array_equal(query.values(records), values), (
+        f"{query.name}: asked again, it answers otherwise"
+    )
     for row in range(min(n, MAX_VALUES)):
-        assert np.array_equal(query.values(records.take(slice(row, row + 1)))[0], values[row]), f"{query.name}: the value of record {row} depends on others"
-    assert query.values(records.take(slice(0, 0))).shape == query.domain.shape(0), f"{query.name}: it cannot answer for no records"
+        assert np.array_equal(query.values(records.take(slice(row, row + 1)))[0], values[row]), (
+            f"{query.name}: the value of record {row} depends on others"
+        )
+    assert query.values(records.take(slice(0, 0))).shape == query.domain.shape(0), (
+        f"{query.name}: it cannot answer for no records"
+    )
     _check_rebuilt(query, type(query)(**query.params()))
 
 
-def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients: int = 0, runs: int = 100, failure: float = 1e-6) -> None:
-    """All checks of a protocol, by a run on its synthetic population of `clients`, or of as many as it asks for: model, budget, plain data, error.
+def conform_protocol(
+    protocol: LocalProtocol[Any],
+    epsilon: float = 1.0,
+    clients: int = 0,
+    runs: int = 100,
+    failure: float = 1e-6,
+) -> None:
+    """All checks of a protocol, by a run on its synthetic population of `clients`, or of as many as
+    it asks for: model, budget, plain data, error.
 
-    `runs` more measure the intervals of its estimate, unless `uncovered` gives a reason. A right protocol fails these with probability `failure` at most.
+    `runs` more measure the intervals of its estimate, unless `uncovered` gives a reason. A right
+    protocol fails these with probability `failure` at most.
     """
-    name, model, clients = protocol.name, type(protocol).model(), clients or protocol.clients(epsilon)
+    name, model, clients = (
+        protocol.name,
+        type(protocol).model(),
+        clients or protocol.clients(epsilon),
+    )
     algorithm = protocol.algorithm(epsilon, clients)
-    assert type(algorithm) is _MODELS[model], f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
+    assert type(algorithm) is _MODELS[model], (
+        f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
+    )
     population = protocol.synthetic(clients, 1)
     oracle = PopulationOracle(population, KeyedNoise(1), 1, epsilon)
 
     def known(queries: tuple[LocalQuery, ...]) -> None:
         for asked in queries:
-            assert asked.cohort.stop <= clients, f"{name}: it asks client {asked.cohort.stop - 1}, and its {clients} clients are 0 to {clients - 1}"
-            for registry, made in ((QUERIES, asked.query.name), (RANDOMIZERS, asked.randomizer.name)):
-                assert made in registry, f"{name}: clients know no {registry.noun} {made!r}; install it with an entry point under {registry.group}"
+            assert asked.cohort.stop <= clients, (
+                f"{name}: it asks client {asked.cohort.stop - 1}, and its {clients} clients are 0 "
+                f"to {clients - 1}"
+            )
+            for registry, made in (
+                (QUERIES, asked.query.name),
+                (RANDOMIZERS, asked.randomizer.name),
+            ):
+                assert made in registry, (
+                    f"{name}: clients know no {registry.noun} {made!r}; install it with an entry "
+                    f"point under {registry.group}"
+                )
 
     result = run(algorithm, Watched(oracle, known))
-    assert oracle.ledger.max_spent <= epsilon, f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
+    assert oracle.ledger.max_spent <= epsilon, (
+        f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
+    )
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
     described = protocol.describe(result)
     json.dumps(described)  # plain data, or a TypeError that names what is none
-    needed = {"estimate", "interval", "n"} | ({"labels"} if isinstance(described.get("estimate"), list) else set())
-    ways = "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
-    assert "hypothesis" in described or needed <= described.keys(), f"{name}: its result has {', '.join(described)}; {ways}"
-    assert ("hypothesis" in described) == bool(protocol.figureless), f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
+    needed = {"estimate", "interval", "n"} | (
+        {"labels"} if isinstance(described.get("estimate"), list) else set()
+    )
+    ways = (
+        "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
+    )
+    assert "hypothesis" in described or needed <= described.keys(), (
+        f"{name}: its result has {', '.join(described)}; {ways}"
+    )
+    assert ("hypothesis" in described) == bool(protocol.figureless), (
+        f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
+    )
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
     if "estimate" in described and not protocol.uncovered and runs:
         conform_intervals(protocol, epsilon, clients, runs, failure)
@@ -151,32 +241,56 @@ def conform_intervals(
     people: Callable[[int], Population] | None = None,
     seed: int = 1,
 ) -> Counts:
-    """Each stated 95 % interval contains its truth in at least 94 % of `runs` runs, up to chance; gives in how many runs each did.
+    """Each stated 95 % interval contains its truth in at least 94 % of `runs` runs, up to chance;
+    gives in how many runs each did.
 
-    `people` makes a population from a seed; by default the synthetic one. An interval that covers 94 % fails with probability `failure` at most, all
-    coordinates together. Where the number of intervals differs between runs, a list that the run chose, all must hold at once.
+    `people` makes a population from a seed; by default the synthetic one. An interval that covers
+    94 % fails with probability `failure` at most, all coordinates together. Where the number of
+    intervals differs between runs, a list that the run chose, all must hold at once.
     """
     clients = clients or protocol.clients(epsilon)
     made, held = people or partial(protocol.synthetic, clients), []
     algorithm = protocol.algorithm(epsilon, clients)
     for oracle in islice(_oracles(algorithm, made, epsilon, np.random.default_rng(seed)), runs):
         result = run(algorithm, oracle)
-        low, high = np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
-        truth = np.atleast_1d(np.asarray(protocol.truth_of(result, oracle.population), dtype=np.float64))
-        assert truth.shape == low.shape, f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} truths"
-        held.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))  # an end that is no number is open
+        low, high = (
+            np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
+        )
+        truth = np.atleast_1d(
+            np.asarray(protocol.truth_of(result, oracle.population), dtype=np.float64)
+        )
+        assert truth.shape == low.shape, (
+            f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} "
+            "truths"
+        )
+        held.append(
+            ~((truth < low - ROUNDING) | (high + ROUNDING < truth))
+        )  # an end that is no number is open
     if len({len(each) for each in held}) > 1:
         held = [np.all(each, keepdims=True) for each in held]
     counts: Counts = np.sum(held, axis=0)
     law = CountLaw.binomial(runs, COVERED)
-    least = int(law.sizes[np.searchsorted(np.cumsum(law.shares), failure / max(1, counts.size), side="right")])
+    least = int(
+        law.sizes[
+            np.searchsorted(np.cumsum(law.shares), failure / max(1, counts.size), side="right")
+        ]
+    )
     worst = int(counts.min(initial=runs))
-    assert worst >= least, f"{protocol.name}: an interval of 95 % contains the truth in {worst} of {runs} runs; by chance it would in {least} or more"
+    assert worst >= least, (
+        f"{protocol.name}: an interval of 95 % contains the truth in {worst} of {runs} runs; by "
+        f"chance it would in {least} or more"
+    )
     return counts
 
 
-def _oracles(algorithm: LocalAlgorithm[Any], people: Callable[[int], Population], epsilon: float, generator: np.random.Generator) -> Iterator[Any]:
-    """One for each run: it draws tallies from their law; where they have none, it simulates every client, with fresh records."""
+def _oracles(
+    algorithm: LocalAlgorithm[Any],
+    people: Callable[[int], Population],
+    epsilon: float,
+    generator: np.random.Generator,
+) -> Iterator[Any]:
+    """One for each run: it draws tallies from their law; where they have none, it simulates every
+    client, with fresh records."""
     fixed = people(0)
     try:
         run(algorithm, AggregateOracle(fixed, generator, epsilon))

@@ -1,4 +1,5 @@
-"""Discrete Laplace noise on an answer in 0..last, clipped to that range: few outcomes, and a law in whole weights."""
+"""Discrete Laplace noise on an answer in 0..last, clipped to that range: few outcomes, and a law in
+whole weights."""
 
 import math
 from abc import abstractmethod
@@ -25,7 +26,8 @@ LISTED = 1 << 10  # outcomes
 
 @dataclass(frozen=True)
 class ClippedLaplace:
-    """Noise of ratio e^(-`nano` / 1e9 / `sensitivity`) on 0..`last`: it hides a shift of `sensitivity` at `nano` nano-nats. No noise at sensitivity 0."""
+    """Noise of ratio e^(-`nano` / 1e9 / `sensitivity`) on 0..`last`: it hides a shift of
+    `sensitivity` at `nano` nano-nats. No noise at sensitivity 0."""
 
     nano: int
     sensitivity: int
@@ -38,14 +40,18 @@ class ClippedLaplace:
         return draws.discrete_laplace(self._step / NANO) if self.sensitivity else 0
 
     def law(self, value: int) -> Law[int]:
-        """With e^(eps / sensitivity) replaced by a fraction just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
+        """With e^(eps / sensitivity) replaced by a fraction just below it (relative gap 1e-50).
+        Raises InputError above 1,025 outcomes."""
         check_listed(f"answers of 0..{self.last}", self.last, LISTED)
         if not self.sensitivity or not self.last:
             return {value: 1}
         growth, most = exp_epsilon(self._step), self.last
         less, more = growth.denominator, growth.numerator
         ends = {y: less ** abs(y - value) * more ** (most + 1 - abs(y - value)) for y in (0, most)}
-        inside = {y: less ** abs(y - value) * more ** (most - abs(y - value)) * (more - less) for y in range(1, most)}
+        inside = {
+            y: less ** abs(y - value) * more ** (most - abs(y - value)) * (more - less)
+            for y in range(1, most)
+        }
         return {**ends, **inside}
 
     @property
@@ -72,29 +78,34 @@ class ClippedAnswer(WithinEpsilon[D_contra, int]):
 
 @lru_cache(maxsize=4096)
 def laplace_tail(nano: int | Fraction, least: int) -> Fraction:
-    """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats. e^eps is replaced by a fraction just below it, so a small tail is not too small."""
+    """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats. e^eps is replaced by a
+    fraction just below it, so a small tail is not too small."""
     growth = exp_epsilon(nano)
     return growth ** (1 - least) / (growth + 1) if least > 0 else 1 - growth**least / (growth + 1)
 
 
 def least_tail(nano: int | Fraction, share: Fraction) -> int:
-    """The least whole y >= 1 with Pr[Y >= y] <= `share`, for noise as in `laplace_tail`: about 1 + ln(1 / (2 share)) / eps."""
+    """The least whole y >= 1 with Pr[Y >= y] <= `share`, for noise as in `laplace_tail`: about 1 +
+    ln(1 / (2 share)) / eps."""
     ratio = 1 / (share * (exp_epsilon(nano) + 1))
     return least_clients(lambda y: exp_epsilon(nano * (y - 1)) >= ratio)
 
 
 @lru_cache(maxsize=256)
 def laplace_error(nano: int | Fraction, misses: Fraction = Fraction(1, 20)) -> tuple[float, int]:
-    """The standard deviation of discrete Laplace noise at `nano` nano-nats, and the least y that it misses with this probability at most."""
+    """The standard deviation of discrete Laplace noise at `nano` nano-nats, and the least y that it
+    misses with this probability at most."""
     step = float(nano) / NANO
     return 1 / (math.sqrt(2) * math.sinh(step / 2)), least_tail(nano, misses / 2) - 1
 
 
 @dataclass(frozen=True)
 class NoisySum(ClippedAnswer[Records | Population]):
-    """The sum over n records of a query's values, each counted as 0..m, plus discrete Laplace noise of ratio e^(-eps / m), clipped to 0..n m.
+    """The sum over n records of a query's values, each counted as 0..m, plus discrete Laplace noise
+    of ratio e^(-eps / m), clipped to 0..n m.
 
-    Privacy: epsilon, exactly, since replacing one record moves the sum by at most m; n is public. Utility: standard error sqrt(2) m / eps. Cost: one pass.
+    Privacy: epsilon, exactly, since replacing one record moves the sum by at most m; n is public.
+    Utility: standard error sqrt(2) m / eps. Cost: one pass.
     """
 
     query: Query
@@ -103,7 +114,11 @@ class NoisySum(ClippedAnswer[Records | Population]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.query.domain.kind != "levels" and self.query.domain.size != 2:
-            raise InputError(f"query {self.query.name!r} has values in {self.query.domain}; give a query with levels, or with two values")
+            raise InputError(
+                f"query {self.query.name!r} has values in {self.query.domain}; give a query "
+                "with "
+                "levels, or with two values"
+            )
 
     @property
     def sensitivity(self) -> int:
@@ -112,7 +127,9 @@ class NoisySum(ClippedAnswer[Records | Population]):
 
     def noisy(self, database: Records | Population) -> tuple[int, ClippedLaplace]:
         (total,), size = sums_of(database, self.query)
-        return total, ClippedLaplace(nano_epsilon(self.epsilon), self.sensitivity, self.sensitivity * size)
+        return total, ClippedLaplace(
+            nano_epsilon(self.epsilon), self.sensitivity, self.sensitivity * size
+        )
 
 
 def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int], int]:
@@ -122,7 +139,9 @@ def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int],
     for start, stop in chunks(0, population.size, PART):
         batch = population.batch(start, stop)
         for place, query in enumerate(queries):
-            totals[place] += int(query.values(batch).astype(np.int64).sum()) - query.domain.low * (stop - start)
+            totals[place] += int(query.values(batch).astype(np.int64).sum()) - query.domain.low * (
+                stop - start
+            )
     return totals, population.size
 
 
@@ -139,14 +158,16 @@ class HasNumber(Query):
 
 
 class SumAndNumber(NamedTuple):
-    """A noisy sum over all records, and the number of records that have a value, noisy unless it is public."""
+    """A noisy sum over all records, and the number of records that have a value, noisy unless it is
+    public."""
 
     sum: int
     number: int
 
 
 class MeanWithin(NamedTuple):
-    """A mean of values in 0..1, its standard error to first order, and the ends of its 95 % interval."""
+    """A mean of values in 0..1, its standard error to first order, and the ends of its 95 %
+    interval."""
 
     value: float
     standard_error: float
@@ -156,12 +177,14 @@ class MeanWithin(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
-    """The sum of a query's values 0..m, m even, and the number of records that have one (`present` is 1), with clipped discrete Laplace noise.
+    """The sum of a query's values 0..m, m even, and the number of records that have one (`present`
+    is 1), with clipped discrete Laplace noise.
 
-    A record without a value counts as m / 2 in the sum. Without `present` every record counts, and the number is public.
-    Privacy: epsilon, exactly. The noise of the sum has ratio e^(-eps / m), that of the number e^(-eps / 2). A replaced value moves the sum by m at most, at
-    the cost of eps. A value that appears or disappears moves it by m / 2 at most and the number by 1: eps / 2 each. So the sum is as exact as one over all
-    records. Utility: see `mean`. Cost: one pass.
+    A record without a value counts as m / 2 in the sum. Without `present` every record counts, and
+    the number is public. Privacy: epsilon, exactly. The noise of the sum has ratio e^(-eps / m),
+    that of the number e^(-eps / 2). A replaced value moves the sum by m at most, at the cost of
+    eps. A value that appears or disappears moves it by m / 2 at most and the number by 1: eps / 2
+    each. So the sum is as exact as one over all records. Utility: see `mean`. Cost: one pass.
     """
 
     query: Query
@@ -171,7 +194,11 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.query.domain.kind != "levels" or self.steps % 2:
-            raise InputError(f"query {self.query.name!r} has values in {self.query.domain}; give a query with levels whose middle is a level")
+            raise InputError(
+                f"query {self.query.name!r} has values in {self.query.domain}; give a query "
+                "with "
+                "levels whose middle is a level"
+            )
 
     @property
     def steps(self) -> int:
@@ -184,11 +211,16 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
         nano = nano_epsilon(self.epsilon)
         return nano, nano // 2
 
-    def noisy(self, database: Records | Population) -> tuple[SumAndNumber, tuple[ClippedLaplace, ClippedLaplace]]:
+    def noisy(
+        self, database: Records | Population
+    ) -> tuple[SumAndNumber, tuple[ClippedLaplace, ClippedLaplace]]:
         """The exact numbers and their noise, which is the same on neighbours."""
         sums, size = sums_of(database, *filter(None, (self.query, self.present)))
         of_sum, of_number = self._nano
-        noise = ClippedLaplace(of_sum, self.steps, self.steps * size), ClippedLaplace(of_number, int(self.present is not None), size)
+        noise = (
+            ClippedLaplace(of_sum, self.steps, self.steps * size),
+            ClippedLaplace(of_number, int(self.present is not None), size),
+        )
         return SumAndNumber(sums[0], sums[1] if self.present else size), noise
 
     def release(self, database: Records | Population, draws: Draws) -> SumAndNumber:
@@ -197,19 +229,34 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
 
     def law(self, database: Records | Population) -> Law[SumAndNumber]:
         exact, noise = self.noisy(database)
-        return {SumAndNumber(*pair): weight for pair, weight in independent([noise[0].law(exact.sum), noise[1].law(exact.number)])}
+        return {
+            SumAndNumber(*pair): weight
+            for pair, weight in independent([noise[0].law(exact.sum), noise[1].law(exact.number)])
+        }
 
     def mean(self, released: SumAndNumber, size: int) -> MeanWithin:
         """The mean of the present values over m, from a release about `size` records.
 
-        The interval holds it with probability 95 % or more on every database. It allows for values that were rounded to 0..m, by half a step at most.
-        With `present`, sum and number each miss with probability 2.5 % at most, and the interval has the quotients of all pairs within.
+        The interval holds it with probability 95 % or more on every database. It allows for values
+        that were rounded to 0..m, by half a step at most. With `present`, sum and number each miss
+        with probability 2.5 % at most, and the interval has the quotients of all pairs within.
         """
         misses = Fraction(1, 20) if self.present is None else Fraction(1, 40)
         spread, reach = laplace_error(Fraction(self._nano[0], self.steps), misses)
         wide, far = (0.0, 0) if self.present is None else laplace_error(self._nano[1], misses)
-        centred, slack = (released.sum - size * self.steps / 2) / self.steps, (reach + size / 2) / self.steps
+        centred, slack = (
+            (released.sum - size * self.steps / 2) / self.steps,
+            (reach + size / 2) / self.steps,
+        )
         number = max(1, released.number)
-        ends = [(centred + side) / many for side in (-slack, slack) for many in (max(1, released.number - far), max(1, min(size, released.number + far)))]
-        value, low, high = (0.5 + min(0.5, max(-0.5, each)) for each in (centred / number, min(ends), max(ends)))
-        return MeanWithin(value, math.hypot(spread / self.steps, (value - 0.5) * wide) / number, low, high)
+        ends = [
+            (centred + side) / many
+            for side in (-slack, slack)
+            for many in (max(1, released.number - far), max(1, min(size, released.number + far)))
+        ]
+        value, low, high = (
+            0.5 + min(0.5, max(-0.5, each)) for each in (centred / number, min(ends), max(ends))
+        )
+        return MeanWithin(
+            value, math.hypot(spread / self.steps, (value - 0.5) * wide) / number, low, high
+        )

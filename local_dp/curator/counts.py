@@ -1,4 +1,5 @@
-"""k counts of the same records, of which one record may change all: pure noise in the shape of the cube, noise on each count, normal noise."""
+"""k counts of the same records, of which one record may change all: pure noise in the shape of the
+cube, noise on each count, normal noise."""
 
 import math
 from abc import abstractmethod
@@ -18,8 +19,27 @@ from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.inversion import MOST_VARIANCE, Cumulative, discrete_laplaces, exp_minus, invert, least_variance, rounded_normals, signed, summed
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, independent, whole_weights
+from local_dp.curator.inversion import (
+    MOST_VARIANCE,
+    Cumulative,
+    discrete_laplaces,
+    exp_minus,
+    invert,
+    least_variance,
+    rounded_normals,
+    signed,
+    summed,
+)
+from local_dp.curator.mechanism import (
+    L_co,
+    Law,
+    Mechanism,
+    WithinDelta,
+    WithinEpsilon,
+    check_listed,
+    independent,
+    whole_weights,
+)
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon
@@ -31,7 +51,8 @@ LISTED = 1 << 12  # outcomes of a law
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """The number of n = `size` records with each of k properties: shape (k,), each 0..n. n is public; a replaced record moves each count by at most 1."""
+    """The number of n = `size` records with each of k properties: shape (k,), each 0..n. n is
+    public; a replaced record moves each count by at most 1."""
 
     size: int
     counts: Counts
@@ -61,7 +82,8 @@ class NoisyCounts:
 
 @dataclass(frozen=True)
 class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
-    """`k` counts plus whole noise, whose law does not depend on the counts; so neither does that of the largest error."""
+    """`k` counts plus whole noise, whose law does not depend on the counts; so neither does that of
+    the largest error."""
 
     k: int
 
@@ -88,12 +110,22 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
     def _counts(self, database: ColumnCounts) -> Counts:
         """Raises InputError unless there are k counts."""
         if database.counts.shape != (self.k,):
-            raise InputError(f"there are {len(database.counts)} counts and the mechanism is for {self.k}; give one number for both")
+            raise InputError(
+                f"there are {len(database.counts)} counts and the mechanism is for {self.k}; "
+                "give "
+                "one number for both"
+            )
         return database.counts
 
     def _listed(self, database: ColumnCounts) -> list[int]:
-        """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12 outcomes."""
-        check_listed(f"{self.k} counts of up to {database.size} records", (database.size + 1) ** self.k, LISTED, " outcomes")
+        """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12
+        outcomes."""
+        check_listed(
+            f"{self.k} counts of up to {database.size} records",
+            (database.size + 1) ** self.k,
+            LISTED,
+            " outcomes",
+        )
         return list(map(int, self._counts(database)))
 
 
@@ -113,21 +145,27 @@ class NoiseOnEach(CountsMechanism[L_co]):
 
     def within(self, error: int) -> float:
         each = float(self.step) / NANO
-        return math.exp(self.k * math.log1p(-2 * math.exp(-each * (error + 1)) / (1 + math.exp(-each))))
+        return math.exp(
+            self.k * math.log1p(-2 * math.exp(-each * (error + 1)) / (1 + math.exp(-each)))
+        )
 
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
-        """The law of the answers cut to 0..n: beyond, the ratios are those of the ends. Raises InputError above 2^12 outcomes."""
+        """The law of the answers cut to 0..n: beyond, the ratios are those of the ends. Raises
+        InputError above 2^12 outcomes."""
         cut = ClippedLaplace(self.step.numerator, self.step.denominator, database.size)
         laws = [cut.law(count) for count in self._listed(database)]
-        return {NoisyCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
+        return {
+            NoisyCounts(np.array(counts, dtype=np.int64)): weight
+            for counts, weight in independent(laws)
+        }
 
 
 @dataclass(frozen=True)
 class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts, each with discrete Laplace noise of eps / k.
 
-    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up. Utility: a largest error of about (k / eps)
-    ln(1.44 k). Cost: 40 ns a count.
+    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the
+    losses add up. Utility: a largest error of about (k / eps) ln(1.44 k). Cost: 40 ns a count.
     """
 
     @property
@@ -137,10 +175,12 @@ class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts])
 
 @dataclass(frozen=True)
 class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
-    """`k` counts, each with the least discrete Laplace noise that keeps all of them within (eps, delta).
+    """`k` counts, each with the least discrete Laplace noise that keeps all of them within (eps,
+    delta).
 
-    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.rules.optimal_part`).
-    Utility: a largest error of about ln(1.44 k) sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
+    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the
+    binomial curve (`accounting.rules.optimal_part`). Utility: a largest error of about ln(1.44 k)
+    sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
 
     delta: float
@@ -158,7 +198,8 @@ class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, 
 class NoCounts(Mechanism[ColumnCounts, NoisyCounts, Pure]):
     """Half of the records for each of the k counts, without a look at the data.
 
-    Privacy: 0. Utility: off by at most n / 2, rounded up, and by that much where no record or every record has some property.
+    Privacy: 0. Utility: off by at most n / 2, rounded up, and by that much where no record or every
+    record has some property.
     """
 
     @property
@@ -179,10 +220,13 @@ _MOST = 1 << 18  # rows of a table
 class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts plus noise z of Z^k with Pr[z] proportional to e^(-eps max |z_i|).
 
-    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1. Utility: the largest
-    error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism with whole answers keeps within a whole
-    t more often (`bounds.packing.best_within`). Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about
-    (k + 12 sqrt(k) + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
+    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1,
+    0, 1, and max |z_i| by at most 1. Utility: the largest error is r with weight e^(-eps r) ((2r +
+    1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism with whole answers
+    keeps within a whole t more often (`bounds.packing.best_within`). Cost: z is uniform in the cube
+    [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k) +
+    60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the
+    integers.
     """
 
     epsilon: float
@@ -191,7 +235,11 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         super().__post_init__()
         rows = (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
         if rows > _MOST:
-            raise InputError(f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for noise of {_MOST:,} sizes, not {rows:,.0f}")
+            raise InputError(
+                f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for "
+                "noise "
+                f"of {_MOST:,} sizes, not {rows:,.0f}"
+            )
 
     def noise(self, draws: Draws) -> Counts:
         radius = int(invert(_radius(self.k, self.loss.nano), draws, 1)[0])
@@ -201,19 +249,27 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         return float(self._cumulative[min(error, len(self._cumulative) - 1)])
 
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
-        """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises InputError above 2^12 outcomes."""
+        """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises
+        InputError above 2^12 outcomes."""
         n, counts = database.size, self._listed(database)
         decay = 1 / exp_epsilon(self.loss.nano)
         total = _over_radii(lambda radius: (2 * radius + 1) ** self.k, 0, self.k, decay)
-        weights = {cut: _cut_weight(counts, cut, n, decay) / total for cut in product(range(n + 1), repeat=self.k)}
-        return whole_weights({NoisyCounts(np.array(cut, dtype=np.int64)): weight for cut, weight in weights.items()})
+        weights = {
+            cut: _cut_weight(counts, cut, n, decay) / total
+            for cut in product(range(n + 1), repeat=self.k)
+        }
+        return whole_weights(
+            {NoisyCounts(np.array(cut, dtype=np.int64)): weight for cut, weight in weights.items()}
+        )
 
     @cached_property
     def _cumulative(self) -> Floats:
         """Pr[max |z_i| <= r] for r = 0, 1, ..., while it is below 1 as a float."""
         each = self.loss.epsilon
         r = np.arange(2 + math.ceil((self.k + 12 * math.sqrt(self.k) + 60) / each))
-        inside = np.log1p(-((np.maximum(2 * r - 1, 0) / (2 * r + 1)) ** self.k))  # the share of the cube that is its surface
+        inside = np.log1p(
+            -((np.maximum(2 * r - 1, 0) / (2 * r + 1)) ** self.k)
+        )  # the share of the cube that is its surface
         peak = self.k / each
         logs = self.k * np.log((2 * r + 1) / (2 * peak + 1)) + inside - each * (r - peak)
         sums = np.cumsum(np.exp(logs - logs.max()))
@@ -231,25 +287,32 @@ def _radius(k: int, nano: int) -> Cumulative:
             total += weight
             yield weight
             scale, radius = scale * decay, radius + 1
-            ratio = decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k  # of the next weight to this; it falls
+            ratio = (
+                decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k
+            )  # of the next weight to this; it falls
 
     return summed(weights)
 
 
 def _cut_weight(counts: list[int], cut: tuple[int, ...], n: int, decay: Fraction) -> Fraction:
-    """The sum over R of decay^R times the number of z of the cube [-R, R]^k that make these counts `cut`, once cut to 0..n."""
+    """The sum over R of decay^R times the number of z of the cube [-R, R]^k that make these counts
+    `cut`, once cut to 0..n."""
 
     def ways(radius: int) -> int:
         apart = ((y, abs(y - count)) for count, y in zip(counts, cut, strict=True))
-        return prod(max(0, radius + 1 - away) if y in (0, n) else int(away <= radius) for y, away in apart)
+        return prod(
+            max(0, radius + 1 - away) if y in (0, n) else int(away <= radius) for y, away in apart
+        )
 
     return _over_radii(ways, n, len(counts), decay)
 
 
 def _over_radii(ways: Callable[[int], int], least: int, degree: int, decay: Fraction) -> Fraction:
-    """sum over R of decay^R ways(R), where `ways` is a polynomial of this degree from R = `least` on.
+    """sum over R of decay^R ways(R), where `ways` is a polynomial of this degree from R = `least`
+    on.
 
-    The sum over R >= n of x^R p(R) is the sum over j of (difference j of p at n) x^(n + j) / (1 - x)^(j + 1).
+    The sum over R >= n of x^R p(R) is the sum over j of (difference j of p at n) x^(n + j) / (1 -
+    x)^(j + 1).
     """
     total = sum((decay**radius * ways(radius) for radius in range(least)), Fraction(0))
     differences = [ways(least + step) for step in range(degree + 1)]
@@ -263,9 +326,10 @@ def _over_radii(ways: Callable[[int], int], least: int, degree: int, decay: Frac
 class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     """`k` counts, each with noise y of weight e^(-y^2 / (2 V)), V = k / (2 rho).
 
-    Privacy: rho-zCDP. With a delta, exactly the composition of k `parts`: a record that moves all counts by 1 is the worst.
-    Utility: as `GaussianCounts` of the same V, whose (eps, delta) has a closed form. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
-    Source: Canonne, Kamath, Steinke 2020, Theorem 4.
+    Privacy: rho-zCDP. With a delta, exactly the composition of k `parts`: a record that moves all
+    counts by 1 is the worst. Utility: as `GaussianCounts` of the same V, whose (eps, delta) has a
+    closed form. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count. Source: Canonne,
+    Kamath, Steinke 2020, Theorem 4.
     """
 
     rho: float
@@ -273,7 +337,11 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1e-9 <= self.rho <= 1e3 or self.variance > MOST_VARIANCE:  # also false for NaN
-            raise InputError(f"rho is {self.rho} for {self.k} counts; give a number from 1e-9 to 1,000, and a variance k / (2 rho) of at most 2^36")
+            raise InputError(
+                f"rho is {self.rho} for {self.k} counts; give a number from 1e-9 to 1,000, "
+                "and a "
+                "variance k / (2 rho) of at most 2^36"
+            )
 
     @property
     def loss(self) -> Concentrated:
@@ -305,13 +373,16 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
 @lru_cache(maxsize=4)
 def _sizes(variance: Fraction) -> Cumulative:
-    """The law of |y|: weight 1 for 0 and twice e^(-y^2 / (2 V)) for the others, summed and divided by their sum."""
+    """The law of |y|: weight 1 for 0 and twice e^(-y^2 / (2 V)) for the others, summed and divided
+    by their sum."""
 
     def weights(digits: int) -> Iterator[Decimal]:
         decay = exp_minus(1 / (2 * variance))
         weight, ratio, least = Decimal(1), decay, Decimal(10) ** -(digits + 2)
         yield weight
-        while weight > least:  # the rest is less than sqrt(V) of it, and the division takes that away
+        while (
+            weight > least
+        ):  # the rest is less than sqrt(V) of it, and the division takes that away
             weight, ratio = weight * ratio, ratio * decay * decay
             yield 2 * weight
 
@@ -322,8 +393,10 @@ def _sizes(variance: Fraction) -> Cumulative:
 class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with round(N(0, V)), V the least whole number that keeps to (eps, delta).
 
-    Privacy: (eps, delta), in closed form: a replaced record moves the counts by at most sqrt(k) in L2, and the answer is that of a Gaussian mechanism, rounded.
-    Utility: a largest error of about sqrt(V 2 ln k), V proportional to k. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
+    Privacy: (eps, delta), in closed form: a replaced record moves the counts by at most sqrt(k) in
+    L2, and the answer is that of a Gaussian mechanism, rounded. Utility: a largest error of about
+    sqrt(V 2 ln k), V proportional to k. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a
+    count.
     """
 
     epsilon: float
@@ -337,4 +410,6 @@ class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, Noi
         return rounded_normals(draws, self.variance, self.k)
 
     def within(self, error: int) -> float:
-        return math.exp(self.k * math.log1p(-math.erfc((error + 0.5) / math.sqrt(2 * self.variance))))
+        return math.exp(
+            self.k * math.log1p(-math.erfc((error + 0.5) / math.sqrt(2 * self.variance)))
+        )

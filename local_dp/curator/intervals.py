@@ -1,4 +1,5 @@
-"""All interval counts: from trees of noisy counts, pure, and by the square-root factorization of prefix sums, approximate."""
+"""All interval counts: from trees of noisy counts, pure, and by the square-root factorization of
+prefix sums, approximate."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,14 @@ from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.counts import LISTED, NoisyCounts
 from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
-from local_dp.curator.mechanism import Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, independent
+from local_dp.curator.mechanism import (
+    Law,
+    Mechanism,
+    WithinDelta,
+    WithinEpsilon,
+    check_listed,
+    independent,
+)
 from local_dp.curator.multisets import Multiset, check_same
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -26,12 +34,14 @@ MAX_BITS = 22
 
 
 def check_domain(bits: int) -> None:
-    """Raises InputError unless 1 <= bits <= 22: a release has a number for every point of the domain 0..2^bits - 1."""
+    """Raises InputError unless 1 <= bits <= 22: a release has a number for every point of the
+    domain 0..2^bits - 1."""
     check_whole("bits", bits, 1, MAX_BITS)
 
 
 def cell_counts(database: Multiset, bits: int, width: int, cells: int) -> Counts:
-    """The number of records in each of `cells` intervals of `width` points, from 0 on: shape (cells,). Raises InputError for another domain."""
+    """The number of records in each of `cells` intervals of `width` points, from 0 on: shape
+    (cells,). Raises InputError for another domain."""
     check_same(database.bits, bits)
     counts = np.zeros(cells, dtype=np.int64)
     np.add.at(counts, database.values.astype(np.int64) // width, database.counts)
@@ -40,32 +50,44 @@ def cell_counts(database: Multiset, bits: int, width: int, cells: int) -> Counts
 
 @dataclass(frozen=True, eq=False)
 class IntervalCounts:
-    """Estimated counts of all intervals. `below`, shape (2^bits + 1,): the number of records below each point, and below 2^bits."""
+    """Estimated counts of all intervals. `below`, shape (2^bits + 1,): the number of records below
+    each point, and below 2^bits."""
 
     below: Floats
 
     def count(self, low: Ints | int, high: Ints | int) -> Floats:
-        """The counts of the intervals low <= x < high, shape of the ends: O(1) each. Raises InputError unless 0 <= low <= high <= 2^bits."""
+        """The counts of the intervals low <= x < high, shape of the ends: O(1) each. Raises
+        InputError unless 0 <= low <= high <= 2^bits."""
         lows, highs = np.asarray(low), np.asarray(high)
         if np.any(lows < 0) or np.any(lows > highs) or np.any(highs >= len(self.below)):
-            raise InputError(f"some interval is not within the domain; give low <= x < high with 0 <= low and high <= {len(self.below) - 1}")
+            raise InputError(
+                "some interval is not within the domain; give low <= x < high with 0 <= low "
+                "and "
+                f"high <= {len(self.below) - 1}"
+            )
         return np.asarray(self.below[highs] - self.below[lows])
 
     def errors(self, database: Multiset) -> Floats:
         """Estimate minus true count of the records below each point, shape (2^bits + 1,). O(D)."""
-        return np.asarray(self.below - np.append(0, np.cumsum(cell_counts(database, database.bits, 1, len(self.below) - 1))))
+        return np.asarray(
+            self.below
+            - np.append(0, np.cumsum(cell_counts(database, database.bits, 1, len(self.below) - 1)))
+        )
 
     def worst_error(self, database: Multiset) -> float:
-        """The largest |estimate - count| over all intervals: the span of the thresholds' errors, up to twice the largest of them."""
+        """The largest |estimate - count| over all intervals: the span of the thresholds' errors, up
+        to twice the largest of them."""
         return float(np.ptp(self.errors(database)))
 
 
 @dataclass(frozen=True)
 class Level(WithinEpsilon[Multiset, NoisyCounts]):
-    """The counts of the intervals [0, width), [width, 2 width), ... of the domain 0..2^bits - 1, each with discrete Laplace noise of eps / 2.
+    """The counts of the intervals [0, width), [width, 2 width), ... of the domain 0..2^bits - 1,
+    each with discrete Laplace noise of eps / 2.
 
     Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each.
-    Utility: each count is unbiased, of variance 1 / (cosh(eps / 2) - 1), about 8 / eps^2. Cost: 40 ns a cell.
+    Utility: each count is unbiased, of variance 1 / (cosh(eps / 2) - 1), about 8 / eps^2. Cost: 40
+    ns a cell.
     """
 
     bits: int
@@ -87,17 +109,28 @@ class Level(WithinEpsilon[Multiset, NoisyCounts]):
         return Fraction(self.loss.nano, 2)
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
-        return NoisyCounts(self._counts(database) + discrete_laplaces(draws, self.noise / NANO, self.cells))
+        return NoisyCounts(
+            self._counts(database) + discrete_laplaces(draws, self.noise / NANO, self.cells)
+        )
 
     def law(self, database: Multiset) -> Law[NoisyCounts]:
         return self.cut_law(database, database.size)
 
     def cut_law(self, database: Multiset, most: int) -> Law[NoisyCounts]:
-        """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
-        check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED, " outcomes")
+        """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction
+        just below it. Raises InputError above 2^12 outcomes."""
+        check_listed(
+            f"{self.cells} cells of up to {most} records",
+            (most + 1) ** self.cells,
+            LISTED,
+            " outcomes",
+        )
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
         laws = [cut.law(count) for count in self._counts(database).tolist()]
-        return {NoisyCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
+        return {
+            NoisyCounts(np.array(counts, dtype=np.int64)): weight
+            for counts, weight in independent(laws)
+        }
 
     def _counts(self, database: Multiset) -> Counts:
         return cell_counts(database, self.bits, self.width, self.cells)
@@ -105,7 +138,8 @@ class Level(WithinEpsilon[Multiset, NoisyCounts]):
 
 @dataclass(frozen=True)
 class Shape:
-    """A tree over `leaves` leaves with `height` levels below the root. Each node has `branching` children; the root and the right edge have fewer."""
+    """A tree over `leaves` leaves with `height` levels below the root. Each node has `branching`
+    children; the root and the right edge have fewer."""
 
     leaves: int
     branching: int
@@ -117,16 +151,23 @@ class Shape:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The number of leaves below a node of each level, from the root's children down to the leaves."""
+        """The number of leaves below a node of each level, from the root's children down to the
+        leaves."""
         return tuple(self.branching**below for below in reversed(range(self.height)))
 
     def filled(self, levels: Sequence[Counts | Floats]) -> list[Floats]:
         """The levels with empty nodes behind the right edge, whose counts are exactly 0."""
-        sizes = [-(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths]
-        return [np.append(level.astype(np.float64), np.zeros(size - len(level))) for level, size in zip(levels, sizes, strict=True)]
+        sizes = [
+            -(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths
+        ]
+        return [
+            np.append(level.astype(np.float64), np.zeros(size - len(level)))
+            for level, size in zip(levels, sizes, strict=True)
+        ]
 
     def spreads(self) -> list[Floats]:
-        """The variance of each node's estimate from itself and all nodes below, in units of the variance of one noisy count."""
+        """The variance of each node's estimate from itself and all nodes below, in units of the
+        variance of one noisy count."""
         own = self.filled([np.ones(-(-self.leaves // width)) for width in self.widths])
         spreads = [own[-1]]
         for here in reversed(own[:-1]):
@@ -136,10 +177,12 @@ class Shape:
 
 
 def consistent(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
-    """The leaves that add up to `total` with the least sum of squared differences to all noisy counts: the unbiased estimate of least variance.
+    """The leaves that add up to `total` with the least sum of squared differences to all noisy
+    counts: the unbiased estimate of least variance.
 
-    Up: each node averages its own count and its children's sum by their variances. Down: the excess of a parent over its children is shared out in proportion
-    to their variances. Source: Hay, Rastogi, Miklau, Suciu 2010, Theorem 3.
+    Up: each node averages its own count and its children's sum by their variances. Down: the excess
+    of a parent over its children is shared out in proportion to their variances. Source: Hay,
+    Rastogi, Miklau, Suciu 2010, Theorem 3.
     """
     noisy, spreads = shape.filled(levels), shape.spreads()
     up = [noisy[-1]]
@@ -149,12 +192,15 @@ def consistent(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
     above = np.array([total])
     for level, spread in zip(up, spreads, strict=True):
         children = level.reshape(len(above), -1)
-        above = (children + _shares(spread, len(above)) * (above - children.sum(axis=1))[:, None]).ravel()
+        above = (
+            children + _shares(spread, len(above)) * (above - children.sum(axis=1))[:, None]
+        ).ravel()
     return above[: shape.leaves]
 
 
 def nested(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
-    """The number of records below each leaf by the noisy counts as they are, largest intervals first: shape (leaves + 1,). The baseline of `consistent`."""
+    """The number of records below each leaf by the noisy counts as they are, largest intervals
+    first: shape (leaves + 1,). The baseline of `consistent`."""
     below = np.array([0.0, total])
     for level in shape.filled(levels):
         children = level.reshape(len(below) - 1, -1)
@@ -164,12 +210,17 @@ def nested(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
 
 
 def prefix_variances(shape: Shape) -> Floats:
-    """The variance of the consistent count below each leaf, shape (leaves + 1,), in units of the variance of one noisy count: exact, O(D).
+    """The variance of the consistent count below each leaf, shape (leaves + 1,), in units of the
+    variance of one noisy count: exact, O(D).
 
-    Let f be the share of the children's variance S to the left of a border. The error there is the mean of the errors at the node's two ends by f, plus an
-    independent bridge of variance S f (1 - f).
+    Let f be the share of the children's variance S to the left of a border. The error there is the
+    mean of the errors at the node's two ends by f, plus an independent bridge of variance S f (1 -
+    f).
     """
-    variances, adjacent = np.zeros(2), np.zeros(1)  # at the borders, and of each border with the next
+    variances, adjacent = (
+        np.zeros(2),
+        np.zeros(1),
+    )  # at the borders, and of each border with the next
     for spread in shape.spreads():
         nodes = len(adjacent)
         sums, shares = spread.reshape(nodes, -1).sum(axis=1)[:, None], _shares(spread, nodes)
@@ -177,11 +228,23 @@ def prefix_variances(shape: Shape) -> Floats:
         end = np.cumsum(shares, axis=1)
         start = end - shares
 
-        def together(f: Floats, g: Floats, ends: tuple[Floats, Floats, Floats, Floats] = (left, right, both, sums)) -> Floats:
+        def together(
+            f: Floats,
+            g: Floats,
+            ends: tuple[Floats, Floats, Floats, Floats] = (left, right, both, sums),
+        ) -> Floats:
             here, there, mixed, total = ends
-            return (1 - f) * (1 - g) * here + f * g * there + (f * (1 - g) + g * (1 - f)) * mixed + total * f * (1 - g)
+            return (
+                (1 - f) * (1 - g) * here
+                + f * g * there
+                + (f * (1 - g) + g * (1 - f)) * mixed
+                + total * f * (1 - g)
+            )
 
-        variances, adjacent = np.append(together(start, start).ravel(), variances[-1]), together(start, end).ravel()
+        variances, adjacent = (
+            np.append(together(start, start).ravel(), variances[-1]),
+            together(start, end).ravel(),
+        )
     return variances[: shape.leaves + 1]
 
 
@@ -192,18 +255,24 @@ def _shares(spread: Floats, nodes: int) -> Floats:
 
 
 def largest_variance(leaves: int, branching: int) -> float:
-    """An upper bound of the variance of consistent interval counts, in units of one noisy count's: (b_h s_h + 2 sum of b_j s_j over the lower levels) / 4.
+    """An upper bound of the variance of consistent interval counts, in units of one noisy count's:
+    (b_h s_h + 2 sum of b_j s_j over the lower levels) / 4.
 
-    s_j = 1 / (1 + 1/b + ... + b^-j) is the variance of a node with j levels below it. A bridge over b_j children has at most b_j s_j / 4, and an interval has
-    two ends. With noise of eps / 2h on h = log_b D levels it is about 4 (b - 1) ln(D)^3 / (eps^2 ln(b)^3), least at b = 16.8.
+    s_j = 1 / (1 + 1/b + ... + b^-j) is the variance of a node with j levels below it. A bridge over
+    b_j children has at most b_j s_j / 4, and an interval has two ends. With noise of eps / 2h on h
+    = log_b D levels it is about 4 (b - 1) ln(D)^3 / (eps^2 ln(b)^3), least at b = 16.8.
     """
     widths = Shape(leaves, branching).widths
-    spreads = [1 / math.fsum(branching**-k for k in range(below + 1)) for below in reversed(range(len(widths)))]
+    spreads = [
+        1 / math.fsum(branching**-k for k in range(below + 1))
+        for below in reversed(range(len(widths)))
+    ]
     return (-(-leaves // widths[0]) * spreads[0] + 2 * branching * math.fsum(spreads[1:])) / 4
 
 
 def branchings(leaves: int) -> Iterator[int]:
-    """For each height the smallest branching that reaches it, which is the best one of that height."""
+    """For each height the smallest branching that reaches it, which is the best one of that
+    height."""
     branching = 2
     while branching < leaves:
         yield branching
@@ -215,11 +284,13 @@ def branchings(leaves: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
-    """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching` children a node; 2^bits of them put noise on every cell.
+    """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching`
+    children a node; 2^bits of them put noise on every cell.
 
-    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public. Utility: `deviation`; `by_least_squares` makes
-    the counts consistent, which never loses. Cost: O(D): 2^20 points in a fifth of a second.
-    Source: Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013 on the branching.
+    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which
+    is public. Utility: `deviation`; `by_least_squares` makes the counts consistent, which never
+    loses. Cost: O(D): 2^20 points in a fifth of a second. Source: Hay, Rastogi, Miklau, Suciu 2010;
+    Qardaji, Yang, Li 2013 on the branching.
     """
 
     bits: int
@@ -231,7 +302,11 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
         check_domain(self.bits)
         check_whole("branching", self.branching, 2, 1 << self.bits)
         if nano_epsilon(self.epsilon) < self.shape.height:
-            raise InputError(f"epsilon is {self.epsilon} for {self.shape.height} levels; give a larger epsilon or branching")
+            raise InputError(
+                f"epsilon is {self.epsilon} for {self.shape.height} levels; give a larger "
+                "epsilon "
+                "or branching"
+            )
 
     @property
     def shape(self) -> Shape:
@@ -253,11 +328,14 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
         return math.sqrt(one * largest_variance(1 << self.bits, self.branching))
 
     def algorithm(self, size: int) -> Nonadaptive[Level, NoisyCounts, IntervalCounts]:
-        """The tree as a curator's algorithm for `size` records: it asks all levels at once, so it is CNI."""
+        """The tree as a curator's algorithm for `size` records: it asks all levels at once, so it
+        is CNI."""
         return Nonadaptive(self.levels, lambda answers: self._decode(answers, size))
 
     def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
-        return self._decode(tuple(level.release(database, draws) for level in self.levels), database.size)
+        return self._decode(
+            tuple(level.release(database, draws) for level in self.levels), database.size
+        )
 
     def _decode(self, answers: tuple[NoisyCounts, ...], size: int) -> IntervalCounts:
         counts = [answer.counts for answer in answers]
@@ -267,15 +345,21 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
 
 
 def best_branching(bits: int, epsilon: float) -> int:
-    """The branching with the least `CountTree.deviation`: 2^bits, a flat histogram, on small domains; about 16 on large ones."""
+    """The branching with the least `CountTree.deviation`: 2^bits, a flat histogram, on small
+    domains; about 16 on large ones."""
     check_domain(bits)
-    return min(branchings(1 << bits), key=lambda branching: CountTree(bits, epsilon, branching).deviation)
+    return min(
+        branchings(1 << bits), key=lambda branching: CountTree(bits, epsilon, branching).deviation
+    )
 
 
 def exact_product(a: Counts, b: Counts) -> Counts:
-    """The first len(a) coefficients of a times b, whole numbers of 0 or more: by one product of two long numbers (Kronecker 1882). O(D log D)."""
+    """The first len(a) coefficients of a times b, whole numbers of 0 or more: by one product of two
+    long numbers (Kronecker 1882). O(D log D)."""
     digits = len(str(int(a.sum()) * int(b.max(initial=1))))
-    product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(_written(a, digits), _written(b, digits))
+    product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(
+        _written(a, digits), _written(b, digits)
+    )
     text = format(product, "f").zfill(2 * len(a) * digits).encode()
     places = np.frombuffer(text, dtype=np.uint8).reshape(-1, digits)[len(a) :][::-1] - ord("0")
     coefficients = np.zeros(len(a), dtype=np.int64)
@@ -315,14 +399,17 @@ MAX_SIZE = 1 << 32  # records: more might need sums of over 64 bits
 
 @dataclass(frozen=True)
 class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
-    """All interval counts of the domain 0..2^bits - 1 from W x + z: W lower-triangular Toeplitz, z whole Gaussian noise, x the counts of the points.
+    """All interval counts of the domain 0..2^bits - 1 from W x + z: W lower-triangular Toeplitz, z
+    whole Gaussian noise, x the counts of the points.
 
-    The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of 2^(bits / 2 + 1), its coefficients rounded to whole
-    numbers so that their sums stay within 1/2 of M's. The answer is (prefix sums) W^-1 (W x + z): unbiased for any W.
-    Privacy: (eps, delta). W x is whole and exact. A replaced record moves it by at most `square` = max |W (e_a - e_b)|^2, a whole number computed exactly.
-    With z = round(N(0, V)) each, W x + z is the rounded answer of a Gaussian mechanism. Utility: standard error sqrt(V) |row| / scale, about ln(D) / pi times
-    a constant. Cost: O(D log D): 2^16 points in a second, most of it a table for V.
-    Source: Fichtenberger, Henzinger, Upadhyay 2023; Henzinger, Upadhyay, Upadhyay 2023.
+    The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of
+    2^(bits / 2 + 1), its coefficients rounded to whole numbers so that their sums stay within 1/2
+    of M's. The answer is (prefix sums) W^-1 (W x + z): unbiased for any W. Privacy: (eps, delta). W
+    x is whole and exact. A replaced record moves it by at most `square` = max |W (e_a - e_b)|^2, a
+    whole number computed exactly. With z = round(N(0, V)) each, W x + z is the rounded answer of a
+    Gaussian mechanism. Utility: standard error sqrt(V) |row| / scale, about ln(D) / pi times a
+    constant. Cost: O(D log D): 2^16 points in a second, most of it a table for V. Source:
+    Fichtenberger, Henzinger, Upadhyay 2023; Henzinger, Upadhyay, Upadhyay 2023.
     """
 
     bits: int
@@ -340,7 +427,8 @@ class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
 
     @cached_property
     def square(self) -> int:
-        """max |W (e_a - e_b)|^2 over all a, b: the squared L2 sensitivity against a replaced record."""
+        """max |W (e_a - e_b)|^2 over all a, b: the squared L2 sensitivity against a replaced
+        record."""
         return square_sensitivity(self.coefficients)
 
     @cached_property
@@ -353,10 +441,17 @@ class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
         counts = cell_counts(database, self.bits, 1, cells)
         if database.size > MAX_SIZE:
             raise InputError(f"there are {database.size:,} records; give at most 2^32")
-        return exact_product(counts, self.coefficients) + rounded_normals(draws, self.variance, cells)
+        return exact_product(counts, self.coefficients) + rounded_normals(
+            draws, self.variance, cells
+        )
 
     def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
-        return IntervalCounts(np.append(0.0, series_product(self.decoding, self.measured(database, draws).astype(np.float64))))
+        return IntervalCounts(
+            np.append(
+                0.0,
+                series_product(self.decoding, self.measured(database, draws).astype(np.float64)),
+            )
+        )
 
     @property
     def decoding(self) -> Floats:
@@ -378,10 +473,14 @@ def _rounded_root(cells: int) -> Counts:
 
 
 def square_sensitivity(coefficients: Counts) -> int:
-    """max over d of sum_i (w_i - w_(i - d))^2, w_i = 0 for i < 0; d = D stands for columns that do not meet.
+    """max over d of sum_i (w_i - w_(i - d))^2, w_i = 0 for i < 0; d = D stands for columns that do
+    not meet.
 
-    Columns a and a + d differ by this sum over the first D - a rows, most for a = 0, so it is the maximum over all pairs of columns.
+    Columns a and a + d differ by this sum over the first D - a rows, most for a = 0, so it is the
+    maximum over all pairs of columns.
     """
     squares = np.cumsum(coefficients**2)
-    alike = exact_product(coefficients, coefficients[::-1])[::-1]  # sum_i w_i w_(i + d), d = 0, 1, ...
+    alike = exact_product(coefficients, coefficients[::-1])[
+        ::-1
+    ]  # sum_i w_i w_(i + d), d = 0, 1, ...
     return int((squares[-1] + squares[::-1] - 2 * alike)[1:].max())

@@ -1,9 +1,12 @@
-"""Exact draws by inversion, many at once: a table to 64 bits decides nearly all of them, and more digits decide the rest.
+"""Exact draws by inversion, many at once: a table to 64 bits decides nearly all of them, and more
+digits decide the rest.
 
-It is for laws whose probabilities are no fractions, such as powers of e^-eps; no float touches a draw, and nothing is rounded. A uniform u of [0, 1) has
-endless bits, and K = #{k: F(k) <= u} has the law F exactly. A draw reads the first bits of u and answers if every u that begins with them has the same K.
-Each F(k) is known within 10^-digits, so two whole numbers of that many bits enclose it. If the bits lie between them, the draw reads more bits and computes
-more digits; it ends with probability 1.
+It is for laws whose probabilities are no fractions, such as powers of e^-eps; no float touches a
+draw, and nothing is rounded. A uniform u of [0, 1) has endless bits, and K = #{k: F(k) <= u} has
+the law F exactly. A draw reads the first bits of u and answers if every u that begins with them has
+the same K. Each F(k) is known within 10^-digits, so two whole numbers of that many bits enclose it.
+If the bits lie between them, the draw reads more bits and computes more digits; it ends with
+probability 1.
 """
 
 import math
@@ -25,7 +28,8 @@ from local_dp.loss import Approximate
 from local_dp.optimise import least_clients
 
 Cumulative: TypeAlias = Callable[[int], list[Decimal]]
-"""Pr[K <= 0], Pr[K <= 1], ... of a law on 0, 1, 2, ..., each within 10^-digits, until the rest is below 10^-digits."""
+"""Pr[K <= 0], Pr[K <= 1], ... of a law on 0, 1, 2, ..., each within 10^-digits, until the rest is
+below 10^-digits."""
 
 _DIGITS = 25  # of the table: five more than 64 bits have
 GUARD = 20  # digits lost to rounding, at most
@@ -38,28 +42,40 @@ _GUIDE_BITS = 16
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """For each cumulative probability: words below `low` have surely not reached it, words from `high` on surely have."""
+    """For each cumulative probability: words below `low` have surely not reached it, words from
+    `high` on surely have."""
 
     low: Words
     high: Words
 
     def known(self, words: Words) -> tuple[Counts, Counts]:
         """The numbers of probabilities that each word has surely reached, and may have reached."""
-        return np.searchsorted(self.high, words, side="right"), np.searchsorted(self.low, words, side="right")
+        return np.searchsorted(self.high, words, side="right"), np.searchsorted(
+            self.low, words, side="right"
+        )
 
     @cached_property
     def guide(self) -> Counts:
-        """The draw by a word's first 16 bits, or -1 if they do not decide it. It saves nearly all searches."""
+        """The draw by a word's first 16 bits, or -1 if they do not decide it. It saves nearly all
+        searches."""
         rest = np.uint64(WORD_BITS - _GUIDE_BITS)
         first = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << rest
-        sure, possible = self.known(first)[0], self.known(first | ((np.uint64(1) << rest) - np.uint64(1)))[1]
+        sure, possible = (
+            self.known(first)[0],
+            self.known(first | ((np.uint64(1) << rest) - np.uint64(1)))[1],
+        )
         return np.where(sure == possible, sure, -1)
 
 
 def invert(cumulative: Cumulative, draws: Draws, count: int) -> Counts:
-    """`count` independent draws from the law, exactly: K is the number of its cumulative probabilities that a uniform u reaches."""
+    """`count` independent draws from the law, exactly: K is the number of its cumulative
+    probabilities that a uniform u reaches."""
     words, table = draws.words(count), _table(cumulative)
-    drawn: Counts = table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)] if count >= _GUIDED else np.full(count, -1, dtype=np.int64)
+    drawn: Counts = (
+        table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
+        if count >= _GUIDED
+        else np.full(count, -1, dtype=np.int64)
+    )
     left = np.flatnonzero(drawn < 0)
     drawn[left], possible = table.known(words[left])
     for place in left[possible > drawn[left]].tolist():
@@ -69,19 +85,28 @@ def invert(cumulative: Cumulative, draws: Draws, count: int) -> Counts:
 
 @lru_cache(maxsize=16)
 def _table(cumulative: Cumulative) -> Table:
-    """`_bounds` for words of 64 bits; of the probabilities that no word has surely reached, only the first."""
+    """`_bounds` for words of 64 bits; of the probabilities that no word has surely reached, only
+    the first."""
     low, high = _bounds(cumulative(_DIGITS), _DIGITS, WORD_BITS)
     inside = [number for number in high if number < _WORD]
-    return Table(np.array([min(number, _WORD - 1) for number in low[: len(inside) + 1]], dtype=np.uint64), np.array(inside, dtype=np.uint64))
+    return Table(
+        np.array([min(number, _WORD - 1) for number in low[: len(inside) + 1]], dtype=np.uint64),
+        np.array(inside, dtype=np.uint64),
+    )
 
 
 def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], list[int]]:
-    """For each probability two numbers of `bits` bits: all below the first have surely not reached it, all from the second on have."""
+    """For each probability two numbers of `bits` bits: all below the first have surely not reached
+    it, all from the second on have."""
     with localcontext() as context:
         context.prec = digits + 2 * GUARD
         unit = 10**digits
-        whole = [int(share * unit) for share in table]  # the probability is more than number - 1 and less than number + 2 units
-    return [max(0, ((number - 1) << bits) // unit) for number in whole], [-((-(number + 2) << bits) // unit) for number in whole]
+        whole = [
+            int(share * unit) for share in table
+        ]  # the probability is more than number - 1 and less than number + 2 units
+    return [max(0, ((number - 1) << bits) // unit) for number in whole], [
+        -((-(number + 2) << bits) // unit) for number in whole
+    ]
 
 
 def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
@@ -95,7 +120,8 @@ def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
 
 
 def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
-    """`count` independent Y with Pr[Y = y] = tanh(eps / 2) e^(-eps |y|), as `Draws.discrete_laplace` draws one: 10^7 in a third of a second."""
+    """`count` independent Y with Pr[Y = y] = tanh(eps / 2) e^(-eps |y|), as
+    `Draws.discrete_laplace` draws one: 10^7 in a third of a second."""
     if epsilon * _MOST < _DIGITS * 2:
         return np.array([draws.discrete_laplace(epsilon) for _ in range(count)], dtype=np.int64)
 
@@ -103,7 +129,8 @@ def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
 
 
 def signed(sizes: Cumulative, draws: Draws, count: int) -> Counts:
-    """`count` independent draws from a law symmetric about 0, by the law of their sizes and a sign."""
+    """`count` independent draws from a law symmetric about 0, by the law of their sizes and a
+    sign."""
     drawn = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         part = drawn[start : start + _CHUNK]
@@ -113,7 +140,8 @@ def signed(sizes: Cumulative, draws: Draws, count: int) -> Counts:
 
 
 def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
-    """The law with these weights, listed until the rest does not matter for so many digits: their sums, divided by the total."""
+    """The law with these weights, listed until the rest does not matter for so many digits: their
+    sums, divided by the total."""
 
     def cumulative(digits: int) -> list[Decimal]:
         with localcontext() as context:
@@ -146,7 +174,8 @@ def exp_minus(gamma: Fraction) -> Decimal:
 
 
 def binomial(draws: Draws, trials: int, share: Callable[[], Decimal]) -> int:
-    """The successes in up to 2^65536 `trials`, each of probability `share` to the current decimal precision. Cost: O(trials times share), public."""
+    """The successes in up to 2^65536 `trials`, each of probability `share` to the current decimal
+    precision. Cost: O(trials times share), public."""
 
     def successes(digits: int) -> list[Decimal]:
         with localcontext() as context:
@@ -163,32 +192,41 @@ def binomial(draws: Draws, trials: int, share: Callable[[], Decimal]) -> int:
 
 
 def _log_without(share: Decimal) -> Decimal:
-    """ln(1 - share), to the context's relative precision: 1 - share would lose a share of 10^-19728."""
+    """ln(1 - share), to the context's relative precision: 1 - share would lose a share of
+    10^-19728."""
     least, power, total, number = share * Decimal(10) ** -getcontext().prec, share, Decimal(0), 1
     while power > least:
         total, power, number = total - power / number, power * share, number + 1
     return total
 
 
-_SQUARE = 10**12  # a squared sensitivity so large that rounding its least variance up costs hardly anything
+_SQUARE = (
+    10**12
+)  # a squared sensitivity so large that rounding its least variance up costs hardly anything
 MOST_VARIANCE = 1 << 36  # of a variance: its table has a few million rows
 
 
 def least_variance(square: int, loss: Approximate) -> int:
-    """The least whole variance with which a whole vector of squared L2 sensitivity `square` keeps to `loss`. Source: Balle, Wang 2018, Theorem 8."""
-    return least_clients(lambda variance: gaussian_delta(math.sqrt(square / variance), loss.epsilon) <= loss.delta)
+    """The least whole variance with which a whole vector of squared L2 sensitivity `square` keeps
+    to `loss`. Source: Balle, Wang 2018, Theorem 8."""
+    return least_clients(
+        lambda variance: gaussian_delta(math.sqrt(square / variance), loss.epsilon) <= loss.delta
+    )
 
 
 def mu_squared(loss: Approximate) -> Fraction:
-    """mu^2, rounded down: a whole vector with noise of variance V_i on each coordinate keeps to `loss` if its squared moves over V_i sum to at most mu^2."""
+    """mu^2, rounded down: a whole vector with noise of variance V_i on each coordinate keeps to
+    `loss` if its squared moves over V_i sum to at most mu^2."""
     return Fraction(_SQUARE, least_variance(_SQUARE, loss))
 
 
 def rounded_normals(draws: Draws, variance: int, count: int) -> Counts:
-    """`count` independent round(N(0, variance)), exactly. Raises InputError unless 1 <= variance <= 2^36.
+    """`count` independent round(N(0, variance)), exactly. Raises InputError unless 1 <= variance <=
+    2^36.
 
-    Privacy: f(x) + round(g) = round(f(x) + g) for a whole vector f(x), a function of the Gaussian mechanism's answer: its privacy, in any dimension.
-    Cost: a table of 11 sqrt(variance) rows, 5 us each, made once for each variance; then 30 ns a draw.
+    Privacy: f(x) + round(g) = round(f(x) + g) for a whole vector f(x), a function of the Gaussian
+    mechanism's answer: its privacy, in any dimension. Cost: a table of 11 sqrt(variance) rows, 5 us
+    each, made once for each variance; then 30 ns a draw.
     """
     check_whole("variance", variance, 1, MOST_VARIANCE)
     return signed(rounded_sizes(variance), draws, count)
@@ -196,11 +234,13 @@ def rounded_normals(draws: Draws, variance: int, count: int) -> Counts:
 
 @lru_cache(maxsize=4)
 def rounded_sizes(variance: int) -> Cumulative:
-    """The law of |round(N(0, V))|: Pr[0] and twice Pr[k] are summed and divided by their sum, so no normaliser is needed.
+    """The law of |round(N(0, V))|: Pr[0] and twice Pr[k] are summed and divided by their sum, so no
+    normaliser is needed.
 
-    With f(x) = e^(-x^2 / 2V), the integral of f over [k - 1/2, k + 1/2] is f(k) sum_j He_2j(k / sqrt V) / ((2j + 1)! (4 V)^j): Taylor, the odd terms vanish.
-    The remainder after J terms is at most 1.1 sqrt((2J)!) / ((2J + 1)! (4 V)^J), since |He_n(x)| <= 1.1 sqrt(n!) e^(x^2 / 4) (Cramer). He_2j is a polynomial
-    in k^2 / V, by its three-term recurrence.
+    With f(x) = e^(-x^2 / 2V), the integral of f over [k - 1/2, k + 1/2] is f(k) sum_j He_2j(k /
+    sqrt V) / ((2j + 1)! (4 V)^j): Taylor, the odd terms vanish. The remainder after J terms is at
+    most 1.1 sqrt((2J)!) / ((2J + 1)! (4 V)^J), since |He_n(x)| <= 1.1 sqrt(n!) e^(x^2 / 4)
+    (Cramer). He_2j is a polynomial in k^2 / V, by its three-term recurrence.
     """
 
     def weights(digits: int) -> Iterator[Decimal]:
@@ -215,11 +255,17 @@ def rounded_sizes(variance: int) -> Cumulative:
 
 
 def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
-    """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j) as a function of t, with enough terms for these digits."""
+    """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j) as a function of t, with enough terms for these
+    digits."""
 
     def left(terms: int) -> float:
         """ln of the remainder after this many terms, where f is 1 at its largest."""
-        return math.log(1.1) + math.lgamma(2 * terms + 1) / 2 - math.lgamma(2 * terms + 2) - terms * math.log(4 * variance)
+        return (
+            math.log(1.1)
+            + math.lgamma(2 * terms + 1) / 2
+            - math.lgamma(2 * terms + 2)
+            - terms * math.log(4 * variance)
+        )
 
     terms = next(terms for terms in count(1) if left(terms) <= -(digits + 4) * math.log(10))
     weights = [1 / (math.factorial(2 * j + 1) * (4 * Decimal(variance)) ** j) for j in range(terms)]

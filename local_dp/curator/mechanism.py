@@ -1,4 +1,5 @@
-"""The trusted curator: a mechanism is to its database what a randomizer is to a client's value; and its privacy, proved by enumeration in whole numbers."""
+"""The trusted curator: a mechanism is to its database what a randomizer is to a client's value; and
+its privacy, proved by enumeration in whole numbers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -17,7 +18,15 @@ from local_dp import curator
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
-from local_dp.loss import Approximate, Concentrated, Loss, Pure, approximate, exp_epsilon, nano_epsilon
+from local_dp.loss import (
+    Approximate,
+    Concentrated,
+    Loss,
+    Pure,
+    approximate,
+    exp_epsilon,
+    nano_epsilon,
+)
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -27,21 +36,27 @@ R_co = TypeVar("R_co", covariant=True)
 L_co = TypeVar("L_co", bound=Loss | Concentrated, covariant=True)
 
 Neighbours: TypeAlias = Literal["replace", "add-remove", "edge", "labels", "person"]
-"""How two neighbours differ: a record replaced, one added or removed, an edge of a graph flipped, a label (the last entry) or all rows of a person replaced."""
+"""How two neighbours differ: a record replaced, one added or removed, an edge of a graph flipped, a
+label (the last entry) or all rows of a person replaced."""
 
 Law: TypeAlias = Mapping[R, int]
 """Pr[each outcome] as whole weights; their total may depend on the database.
 
-A sampler draws from whole weights, a common factor costs nothing, and two laws are compared by cross-multiplying whole numbers.
+A sampler draws from whole weights, a common factor costs nothing, and two laws are compared by
+cross-multiplying whole numbers.
 """
 
 
 def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
-    """Probabilities as whole weights, by their common denominator. Raises InputError unless they sum to 1: otherwise an outcome is missing or wrong."""
+    """Probabilities as whole weights, by their common denominator. Raises InputError unless they
+    sum to 1: otherwise an outcome is missing or wrong."""
     total = math.lcm(*(share.denominator for share in probabilities.values()))
     law = {outcome: int(share * total) for outcome, share in probabilities.items()}
     if missing := total - sum(law.values()):
-        raise InputError(f"the probabilities of {len(law)} outcomes miss 1 by {float(Fraction(missing, total)):.3g}; list every outcome once")
+        raise InputError(
+            f"the probabilities of {len(law)} outcomes miss 1 by "
+            f"{float(Fraction(missing, total)):.3g}; list every outcome once"
+        )
     return law
 
 
@@ -81,9 +96,11 @@ def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
 
 @dataclass(frozen=True)
 class Mechanism(ABC, Generic[D_contra, R_co, L_co]):
-    """A private function from a database D to a result R. Its type states its loss L: Pure, Approximate or Concentrated.
+    """A private function from a database D to a result R. Its type states its loss L: Pure,
+    Approximate or Concentrated.
 
-    A curator's algorithm is a `Nonadaptive` or an `Adaptive` over mechanisms: it sees their results and no record.
+    A curator's algorithm is a `Nonadaptive` or an `Adaptive` over mechanisms: it sees their results
+    and no record.
     """
 
     neighbours: ClassVar[Neighbours] = "replace"
@@ -101,12 +118,14 @@ class Mechanism(ABC, Generic[D_contra, R_co, L_co]):
         """The private result. Its law does not depend on the order of the records."""
 
     def law(self, database: D_contra) -> Law[R_co]:
-        """The law of `release`, where the outcomes are few enough to list. Raises InputError otherwise."""
+        """The law of `release`, where the outcomes are few enough to list. Raises InputError
+        otherwise."""
         raise InputError(f"{type(self).__name__} has too many outcomes to list")
 
 
 class WithinEpsilon(Mechanism[D_contra, R_co, Pure]):
-    """A mechanism that makes its noise for a given `epsilon`, and loses all of it. Its subclasses are dataclasses with that field."""
+    """A mechanism that makes its noise for a given `epsilon`, and loses all of it. Its subclasses
+    are dataclasses with that field."""
 
     epsilon: float
 
@@ -120,7 +139,8 @@ class WithinEpsilon(Mechanism[D_contra, R_co, Pure]):
 
 
 class WithinDelta(Mechanism[D_contra, R_co, Approximate]):
-    """A mechanism that makes its noise for a given (eps, delta). Its subclasses are dataclasses with an `epsilon` and a `delta`."""
+    """A mechanism that makes its noise for a given (eps, delta). Its subclasses are dataclasses
+    with an `epsilon` and a `delta`."""
 
     epsilon: float
     delta: float
@@ -141,7 +161,11 @@ def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
     """Every mechanism that the curator's modules define, sorted by the name of its class."""
     for module in walk_packages(curator.__path__, f"{curator.__name__}."):
         import_module(module.name)
-    kinds = [kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)]
+    kinds = [
+        kind
+        for kind in _below(Mechanism)
+        if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)
+    ]
     return sorted(kinds, key=lambda kind: kind.__name__)
 
 
@@ -150,7 +174,8 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 
 
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
-    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another mechanism decides it."""
+    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another
+    mechanism decides it."""
     declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
     loss = get_type_hints(declared.fget)["return"]
     if loss in _KINDS:
@@ -164,18 +189,25 @@ Z = TypeVar("Z", bound=tuple[int, ...])
 
 
 def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
-    """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly. With growth = e^epsilon it is the least delta of this pair of databases."""
+    """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly. With growth =
+    e^epsilon it is the least delta of this pair of databases."""
     total, others = sum(law.values()), sum(other.values())
     here, there = others * growth.denominator, total * growth.numerator
-    excess = sum(more for outcome, weight in law.items() if (more := weight * here - other.get(outcome, 0) * there) > 0)
+    excess = sum(
+        more
+        for outcome, weight in law.items()
+        if (more := weight * here - other.get(outcome, 0) * there) > 0
+    )
     return Fraction(excess, total * here) if excess else Fraction(0)
 
 
 @dataclass(frozen=True)
 class SmallDatabases(Generic[Z, D]):
-    """All databases of `n` records (edges of a graph) from a small universe, given as multisets to `build`.
+    """All databases of `n` records (edges of a graph) from a small universe, given as multisets to
+    `build`.
 
-    Under "add-remove" and "edge" the neighbours have n - 1 records: enumerate every n up to the largest.
+    Under "add-remove" and "edge" the neighbours have n - 1 records: enumerate every n up to the
+    largest.
     """
 
     universe: Sequence[Z]
@@ -187,9 +219,19 @@ class SmallDatabases(Generic[Z, D]):
         universe, graph = sorted(self.universe), neighbours == "edge"
         places = len(universe) if graph else len(universe) + self.n - 2
         if self.n < 1 or math.comb(places, self.n - 1) * len(universe) ** 2 > MAX_PAIRS:
-            raise InputError(f"n is {self.n}: nothing or too many to enumerate; give 1 or more, with at most {MAX_PAIRS} pairs of neighbours")
-        for rest in (combinations if graph else combinations_with_replacement)(universe, self.n - 1):
-            completed = {record: tuple(sorted((*rest, record))) for record in universe if not graph or record not in rest}
+            raise InputError(
+                f"n is {self.n}: nothing or too many to enumerate; give 1 or more, with at "
+                "most "
+                f"{MAX_PAIRS} pairs of neighbours"
+            )
+        for rest in (combinations if graph else combinations_with_replacement)(
+            universe, self.n - 1
+        ):
+            completed = {
+                record: tuple(sorted((*rest, record)))
+                for record in universe
+                if not graph or record not in rest
+            }
             if neighbours in ("edge", "add-remove"):
                 for larger in completed.values():
                     yield from ((larger, rest), (rest, larger))
@@ -205,12 +247,14 @@ class SmallDatabases(Generic[Z, D]):
             yield law(records), law(others)
 
     def worst_delta(self, mechanism: Mechanism[D, R, Loss], loss: Loss | None = None) -> Fraction:
-        """The least delta that the mechanism has at the epsilon of `loss`, by default its own: private if at most the delta of the loss."""
+        """The least delta that the mechanism has at the epsilon of `loss`, by default its own:
+        private if at most the delta of the loss."""
         growth = exp_epsilon((mechanism.loss if loss is None else loss).nano)
         return max(hockey_stick(law, other, growth) for law, other in self.laws(mechanism))
 
     def worst_ratios(self, mechanism: Mechanism[D, R, Loss]) -> dict[R, Fraction]:
-        """For each outcome the largest ratio of its probabilities; the largest of all is e^(pure loss). Raises InputError where a ratio is infinite."""
+        """For each outcome the largest ratio of its probabilities; the largest of all is e^(pure
+        loss). Raises InputError where a ratio is infinite."""
         return _worst(self.laws(mechanism), "an outcome")
 
 
@@ -220,7 +264,10 @@ def _worst(laws: Iterable[tuple[Law[R], Law[R]]], what: str) -> dict[R, Fraction
         total, others = sum(law.values()), sum(other.values())
         for outcome, weight in law.items():
             if weight and not other.get(outcome):
-                raise InputError(f"{what} is possible on one database and impossible on its neighbour: the loss is infinite")
+                raise InputError(
+                    f"{what} is possible on one database and impossible on its neighbour: the "
+                    "loss is infinite"
+                )
             most = worst.setdefault(outcome, Fraction(1))
             if weight * others * most.denominator > most.numerator * other.get(outcome, 0) * total:
                 worst[outcome] = Fraction(weight * others, other[outcome] * total)
@@ -240,7 +287,8 @@ _LISTED = 1 << 18
 
 
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
-    """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's. Raises InputError above 2^18."""
+    """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's.
+    Raises InputError above 2^18."""
     ended: dict[Transcript[A], Fraction] = {}
     unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
     while unfinished:
@@ -253,14 +301,22 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
             continue
         laws = [probabilities(mechanism.law(database)) for mechanism in game.queries]
         if len(unfinished) + len(ended) + prod(map(len, laws)) > _LISTED:
-            raise InputError(f"there are more than {_LISTED:,} transcripts; at most so many are listed")
+            raise InputError(
+                f"there are more than {_LISTED:,} transcripts; at most so many are listed"
+            )
         for outcomes in product(*(law.items() for law in laws)):
             share = prod((each for _, each in outcomes), start=chance)
             unfinished.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
     return ended
 
 
-def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
-    """For each transcript the largest ratio of its probabilities on neighbours. Raises InputError where a transcript is possible on one of them only."""
+def worst_transcripts(
+    algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]
+) -> dict[Transcript[A], Fraction]:
+    """For each transcript the largest ratio of its probabilities on neighbours. Raises InputError
+    where a transcript is possible on one of them only."""
     law = cache(lambda records: whole_weights(transcripts(algorithm, databases.build(records))))
-    return _worst(((law(records), law(others)) for records, others in databases.pairs("replace")), "a transcript")
+    return _worst(
+        ((law(records), law(others)) for records, others in databases.pairs("replace")),
+        "a transcript",
+    )

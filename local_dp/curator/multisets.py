@@ -1,6 +1,8 @@
-"""Databases of points: the distinct points of 0..2^bits - 1 in order, and how often each occurs; and floats as such points.
+"""Databases of points: the distinct points of 0..2^bits - 1 in order, and how often each occurs;
+and floats as such points.
 
-A record costs nothing beyond its distinct value, and the domain may be of any size: no algorithm walks through it.
+A record costs nothing beyond its distinct value, and the domain may be of any size: no algorithm
+walks through it.
 """
 
 import math
@@ -26,35 +28,61 @@ def check_bits(bits: int) -> None:
 def check_same(bits: int, own: int) -> None:
     """Raises InputError unless points of `bits` bits are of the domain 0..2^own - 1."""
     if bits != own:
-        raise InputError(f"the points are of 0..2^{bits} - 1, the domain here is 0..2^{own} - 1; give one domain for both")
+        raise InputError(
+            f"the points are of 0..2^{bits} - 1, the domain here is 0..2^{own} - 1; give one "
+            "domain for both"
+        )
 
 
 def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
-    """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, otherwise Python's whole numbers. Raises InputError for anything else."""
+    """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, otherwise Python's whole numbers.
+    Raises InputError for anything else."""
     check_bits(bits)
     array = np.asarray(points)
     if not array.size:
         return np.zeros(0, dtype=np.uint64 if bits <= WORD else object)
-    if array.ndim != 1 or array.dtype.kind not in "iuO" or (array.dtype == object and not all(type(point) is int for point in array.tolist())):
-        array = np.array(points, dtype=object)  # sequences of large and small whole numbers may have become floats
-        if array.ndim != 1 or not all(isinstance(point, int | np.integer) and not isinstance(point, bool) for point in array.tolist()):
-            raise InputError("some point is not a whole number; give one whole number for each record")
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iuO"
+        or (array.dtype == object and not all(type(point) is int for point in array.tolist()))
+    ):
+        array = np.array(
+            points, dtype=object
+        )  # sequences of large and small whole numbers may have become floats
+        if array.ndim != 1 or not all(
+            isinstance(point, int | np.integer) and not isinstance(point, bool)
+            for point in array.tolist()
+        ):
+            raise InputError(
+                "some point is not a whole number; give one whole number for each record"
+            )
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >> bits:
-        raise InputError(f"some point is {low if low < 0 else f'of {high.bit_length()} bits'}; the domain is 0..2^{bits} - 1")
+        raise InputError(
+            f"some point is {low if low < 0 else f'of {high.bit_length()} bits'}; the domain "
+            "is "
+            f"0..2^{bits} - 1"
+        )
     return array.astype(np.uint64) if bits <= WORD else array.astype(object)
 
 
 def absent(values: Naturals, places: Iterable[int]) -> list[int]:
-    """The points at these places, from 0, among the points that are not in the ascending distinct `values`. O(log s) each."""
+    """The points at these places, from 0, among the points that are not in the ascending distinct
+    `values`. O(log s) each."""
     whole = values.dtype == object
-    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)  # the number of absent points below each
-    return [place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right")) for place in places]
+    passed = values - np.arange(
+        len(values), dtype=object if whole else np.uint64
+    )  # the number of absent points below each
+    return [
+        place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right"))
+        for place in places
+    ]
 
 
 @dataclass(frozen=True)
 class Multiset:
-    """m points: `values` ascending and distinct, and `counts` of 1 or more, both of shape (s,). m is public: neighbours differ in a replaced record."""
+    """m points: `values` ascending and distinct, and `counts` of 1 or more, both of shape (s,). m
+    is public: neighbours differ in a replaced record."""
 
     bits: int
     values: Naturals
@@ -72,13 +100,17 @@ class Multiset:
         whole, fresh = cls.of([], bits), list[Self]()
         for part in parts:
             fresh.append(cls.of(part, bits))
-            if sum(len(each.values) for each in fresh) >= len(whole.values):  # so that merging costs no more than sorting
+            if sum(len(each.values) for each in fresh) >= len(
+                whole.values
+            ):  # so that merging costs no more than sorting
                 whole, fresh = cls._merged([whole, *fresh]), []
         return cls._merged([whole, *fresh])
 
     @classmethod
     def _merged(cls, parts: "Sequence[Self]") -> Self:
-        values, places = np.unique(np.concatenate([each.values for each in parts]), return_inverse=True)
+        values, places = np.unique(
+            np.concatenate([each.values for each in parts]), return_inverse=True
+        )
         counts = np.zeros(len(values), dtype=np.int64)
         np.add.at(counts, places, np.concatenate([each.counts for each in parts]))
         return cls(parts[0].bits, values, counts)
@@ -94,7 +126,8 @@ class Multiset:
 
 @dataclass(frozen=True)
 class LabelledMultiset:
-    """m labelled points: `values` ascending and distinct, and the numbers of those labelled 0 and 1, all of shape (s,)."""
+    """m labelled points: `values` ascending and distinct, and the numbers of those labelled 0 and
+    1, all of shape (s,)."""
 
     bits: int
     values: Naturals
@@ -102,19 +135,32 @@ class LabelledMultiset:
     ones: Counts
 
     @classmethod
-    def of(cls, points: Sequence[int] | Ints | Naturals, labels: Sequence[int] | Ints, bits: int) -> Self:
-        """From one point and one label of 0 or 1 for each record, in any order. O(m log m). Raises InputError for other labels."""
+    def of(
+        cls, points: Sequence[int] | Ints | Naturals, labels: Sequence[int] | Ints, bits: int
+    ) -> Self:
+        """From one point and one label of 0 or 1 for each record, in any order. O(m log m). Raises
+        InputError for other labels."""
         array, marks = naturals(points, bits), np.asarray(labels)
         if marks.shape != array.shape or np.any((marks != 0) & (marks != 1)):
-            raise InputError(f"there are {len(array)} points and {len(marks)} labels; give one label of 0 or 1 for each point")
+            raise InputError(
+                f"there are {len(array)} points and {len(marks)} labels; give one label of 0 "
+                "or 1 "
+                "for each point"
+            )
         values, where = np.unique(array, return_inverse=True)
         ones = np.bincount(where[marks == 1], minlength=len(values)).astype(np.int64)
-        return cls(bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones)
+        return cls(
+            bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones
+        )
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
         records = list(pairs)
-        return cls.of([point for point, _ in records], np.array([label for _, label in records], dtype=np.int64), bits)
+        return cls.of(
+            [point for point, _ in records],
+            np.array([label for _, label in records], dtype=np.int64),
+            bits,
+        )
 
     @property
     def size(self) -> int:
@@ -132,7 +178,8 @@ _INFINITY = (0x7FF << 52) | 1 << 63
 
 
 def points_of(values: Floats | Sequence[float]) -> Words:
-    """Whole numbers below 2^64 in the order of the values: a double's bits, inverted below zero, else with the sign set. Raises InputError for NaN."""
+    """Whole numbers below 2^64 in the order of the values: a double's bits, inverted below zero,
+    else with the sign set. Raises InputError for NaN."""
     floats = np.asarray(values, dtype=np.float64) + 0.0
     if np.isnan(floats).any():
         raise InputError("some value is not a number; leave out such records")

@@ -1,9 +1,12 @@
-"""Worst-case oracles: one for a finite class, and the adversary of the SQ-parity game on which KLNRS Corollary 4.6 rests (Blum et al. 1994).
+"""Worst-case oracles: one for a finite class, and the adversary of the SQ-parity game on which
+KLNRS Corollary 4.6 rests (Blum et al. 1994).
 
-The first commits to no target, and keeps as many concepts as it can consistent with its answers (limits 5.1). The second hides a parity.
-A query g has the expectation base + h^(r) under the parity r, base that under random labels and h(x) = (g(x, +1) - g(x, -1)) / 2. `base` is a legal
-answer unless |h^(r)| > tau. By Parseval fewer than 1 / tau^2 parities r have that. All others get the same answers, whatever the next query:
-`bounds.parity.parity_sq_success`. For a correlation with y, base is 0.
+The first commits to no target, and keeps as many concepts as it can consistent with its answers
+(limits 5.1). The second hides a parity. A query g has the expectation base + h^(r) under the parity
+r, base that under random labels and h(x) = (g(x, +1) - g(x, -1)) / 2. `base` is a legal answer
+unless |h^(r)| > tau. By Parseval fewer than 1 / tau^2 parities r have that. All others get the same
+answers, whatever the next query: `bounds.parity.parity_sq_success`. For a correlation with y, base
+is 0.
 """
 
 import math
@@ -28,11 +31,14 @@ FORMAT = "local-dp certificate 1"
 MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared
 
 Potential: TypeAlias = Literal["count", "pairs"]
-Score: TypeAlias = Callable[[Counts, Counts], Counts]  # the potential of the windows start..stop of the sorted survivors
+Score: TypeAlias = Callable[
+    [Counts, Counts], Counts
+]  # the potential of the windows start..stop of the sorted survivors
 
 
 def allowed_gap(tolerance: float, scale: int) -> int:
-    """The largest whole g with g / scale <= 2 tolerance, exactly: values that far apart have a common legal answer."""
+    """The largest whole g with g / scale <= 2 tolerance, exactly: values that far apart have a
+    common legal answer."""
     return int(2 * Fraction(tolerance) * scale)
 
 
@@ -41,9 +47,14 @@ def described(query: StatisticalQuery) -> dict[str, Any]:
 
 
 def survivors_certificate(
-    name: str, params: Mapping[str, Any], alpha: float, log: Sequence[tuple[StatisticalQuery, Fraction]], survivors: Sequence[int]
+    name: str,
+    params: Mapping[str, Any],
+    alpha: float,
+    log: Sequence[tuple[StatisticalQuery, Fraction]],
+    survivors: Sequence[int],
 ) -> dict[str, Any]:
-    """That these answers are legal for all these concepts of a named class, as JSON data for `certificates.verify_certificate`."""
+    """That these answers are legal for all these concepts of a named class, as JSON data for
+    `certificates.verify_certificate`."""
     return {
         "format": FORMAT,
         "kind": "survivors",
@@ -56,40 +67,58 @@ def survivors_certificate(
 
 
 class VersionSpaceOracle(SQOracle):
-    """Answers each query with the centre of the window of width 2 tau, over the surviving concepts' expectations, that has the greatest potential.
+    """Answers each query with the centre of the window of width 2 tau, over the surviving concepts'
+    expectations, that has the greatest potential.
 
-    Potential: the number of survivors ("count"), or of pairs of survivors that differ with probability at least 2 alpha ("pairs"). Every answer is legal for
-    every survivor. The learner fails while two survivors differ by 2 alpha: no hypothesis has error below alpha for both. Works for adaptive learners.
-    Cost: O(|S| log |S|) a query for "count", O(|S|^2) for "pairs", after one product of the label matrix with the query.
+    Potential: the number of survivors ("count"), or of pairs of survivors that differ with
+    probability at least 2 alpha ("pairs"). Every answer is legal for every survivor. The learner
+    fails while two survivors differ by 2 alpha: no hypothesis has error below alpha for both. Works
+    for adaptive learners. Cost: O(|S| log |S|) a query for "count", O(|S|^2) for "pairs", after one
+    product of the label matrix with the query.
     """
 
-    def __init__(self, concepts: ConceptClass, alpha: float, potential: Potential = "pairs") -> None:
+    def __init__(
+        self, concepts: ConceptClass, alpha: float, potential: Potential = "pairs"
+    ) -> None:
         super().__init__()
         check_share("alpha", alpha)
         if potential == "pairs" and concepts.size > MAX_PAIRS:
-            raise InputError(f"{concepts.name} has {concepts.size} concepts; pairs are counted up to {MAX_PAIRS}, so use the potential 'count'")
+            raise InputError(
+                f"{concepts.name} has {concepts.size} concepts; pairs are counted up to "
+                f"{MAX_PAIRS}, so use the potential 'count'"
+            )
         self.concepts = concepts
         self.alpha = alpha
         self.potential = potential
         self.alive: Counts = np.arange(concepts.size)
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
         self._signs = concepts.labels.astype(np.float64)
-        self._far_apart = math.ceil(4 * Fraction(alpha) * concepts.total)  # on the scale of `_apart`
-        self._far: Bools | None = self._apart(self.alive) >= self._far_apart if potential == "pairs" else None
+        self._far_apart = math.ceil(
+            4 * Fraction(alpha) * concepts.total
+        )  # on the scale of `_apart`
+        self._far: Bools | None = (
+            self._apart(self.alive) >= self._far_apart if potential == "pairs" else None
+        )
 
     def expectations(self, query: StatisticalQuery) -> tuple[Counts, int]:
         """Each concept's expectation as (whole numerators, denominator), exact."""
         points, weights = self.concepts.points, self.concepts.weights
-        plus, minus = (query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1))
+        plus, minus = (
+            query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1)
+        )
         slopes = self._signs @ (weights * (plus - minus)).astype(np.float64)  # below 2^53: exact
-        return np.rint(slopes).astype(np.int64) + int((weights * (plus + minus)).sum()), 2 * self.concepts.total * query.span
+        return np.rint(slopes).astype(np.int64) + int(
+            (weights * (plus + minus)).sum()
+        ), 2 * self.concepts.total * query.span
 
     def answer_one(self, query: StatisticalQuery) -> float:
         values, scale = self.expectations(query)
         order = self.alive[np.argsort(values[self.alive], kind="stable")]
         ordered = values[order]
         starts = np.arange(len(order))
-        stops = np.searchsorted(ordered, ordered + allowed_gap(query.tolerance, scale), side="right")
+        stops = np.searchsorted(
+            ordered, ordered + allowed_gap(query.tolerance, scale), side="right"
+        )
         best = int(np.argmax(self._scores(order)(starts, stops)))
         centre = Fraction(int(ordered[best]) + int(ordered[stops[best] - 1]), 2 * scale)
         self.alive = np.sort(order[best : stops[best]])
@@ -103,7 +132,12 @@ class VersionSpaceOracle(SQOracle):
         sums[1:, 1:] = self._far[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
 
         def pairs(starts: Counts, stops: Counts) -> Counts:
-            inside = sums[stops, stops] - sums[starts, stops] - sums[stops, starts] + sums[starts, starts]
+            inside = (
+                sums[stops, stops]
+                - sums[starts, stops]
+                - sums[stops, starts]
+                + sums[starts, starts]
+            )
             return inside * len(order) + (stops - starts)  # more survivors decide a tie
 
         return pairs
@@ -111,16 +145,21 @@ class VersionSpaceOracle(SQOracle):
     def _apart(self, concepts: Counts) -> Counts:
         """2 total Pr[c != c'] of all pairs of these concepts: whole numbers, exact."""
         signs = self._signs[concepts]
-        return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(np.int64)
+        return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(
+            np.int64
+        )
 
     def certificate(self, survivors: Literal["pair", "all"] = "pair") -> dict[str, Any] | None:
-        """That the learner has not won, as JSON data for `verify_certificate`, by "all" survivors or a "pair" 2 alpha apart; None if it has."""
+        """That the learner has not won, as JSON data for `verify_certificate`, by "all" survivors
+        or a "pair" 2 alpha apart; None if it has."""
         apart = self._apart(self.alive)
         first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
         if apart[first, second] < self._far_apart:
             return None
         named = self.alive if survivors == "all" else self.alive[[first, second]]
-        return survivors_certificate(self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist())
+        return survivors_certificate(
+            self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist()
+        )
 
 
 NAMED = 512  # survivors in a certificate
@@ -129,7 +168,8 @@ ALPHA = 0.25  # two parities differ on half of all points, so an error below 1/4
 
 @dataclass(frozen=True)
 class ParityExpectations:
-    """One query's expectation under every parity: E_r = (base + half[r]) / scale, in whole numbers; `half` has shape (2^d,)."""
+    """One query's expectation under every parity: E_r = (base + half[r]) / scale, in whole numbers;
+    `half` has shape (2^d,)."""
 
     base: int
     half: Counts
@@ -142,22 +182,31 @@ class ParityExpectations:
         return np.abs(self.half) > self.margin
 
     def answers(self) -> Counts:
-        """scale times the adversary's answer for every target: the legal value nearest to `base`."""
-        return np.asarray(self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0))
+        """scale times the adversary's answer for every target: the legal value nearest to
+        `base`."""
+        return np.asarray(
+            self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
+        )
 
 
 @lru_cache(maxsize=1024)
 def parity_expectations(query: StatisticalQuery, d: int) -> ParityExpectations:
-    """A query's expectations under all 2^d parities: one pass over the cube and one Walsh-Hadamard transform, exact."""
+    """A query's expectations under all 2^d parities: one pass over the cube and one Walsh-Hadamard
+    transform, exact."""
     points = parities(d).points
-    plus, minus = (query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1))
+    plus, minus = (
+        query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1)
+    )
     half = np.rint(walsh_hadamard(plus - minus)).astype(np.int64)  # whole numbers far below 2^53
     scale = 2 * query.span << d
-    return ParityExpectations(int((plus + minus).sum()), half, scale, allowed_gap(query.tolerance, scale) // 2)
+    return ParityExpectations(
+        int((plus + minus).sum()), half, scale, allowed_gap(query.tolerance, scale) // 2
+    )
 
 
 class SilentOracle(SQOracle):
-    """The adversary for one hidden parity: `base` while it is legal, and the nearest legal value afterwards. Works against adaptive learners."""
+    """The adversary for one hidden parity: `base` while it is legal, and the nearest legal value
+    afterwards. Works against adaptive learners."""
 
     def __init__(self, d: int, target: int) -> None:
         super().__init__()
@@ -173,32 +222,49 @@ class SilentOracle(SQOracle):
         return float(self.log[-1][1])
 
     def certificate(self) -> dict[str, Any] | None:
-        """That these answers are legal for the first 512 surviving parities; no output is good for two of them. None once one is left."""
+        """That these answers are legal for the first 512 surviving parities; no output is good for
+        two of them. None once one is left."""
         alive = np.flatnonzero(self.alive)[:NAMED]
-        return survivors_certificate("parities", {"d": self.d}, ALPHA, self.log, alive.tolist()) if len(alive) > 1 else None
+        return (
+            survivors_certificate("parities", {"d": self.d}, ALPHA, self.log, alive.tolist())
+            if len(alive) > 1
+            else None
+        )
 
 
 def all_parities(d: int, tolerance: float, asked: int) -> Nonadaptive[StatisticalQuery, float, int]:
-    """The learner that asks how y correlates with each of the first `asked` parities, and returns the one that does; if none, the next parity."""
+    """The learner that asks how y correlates with each of the first `asked` parities, and returns
+    the one that does; if none, the next parity."""
     if not 0 < asked <= 1 << d:
         raise InputError(f"asked is {asked}; there are 2^{d} parities to ask about")
 
     def decode(answers: tuple[float, ...]) -> int:
-        return next((s for s, answer in enumerate(answers) if answer != 0), min(asked, (1 << d) - 1))
+        return next(
+            (s for s, answer in enumerate(answers) if answer != 0), min(asked, (1 << d) - 1)
+        )
 
-    return Nonadaptive(tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(asked)), decode)
+    return Nonadaptive(
+        tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(asked)), decode
+    )
 
 
 def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, float, int]:
-    """The bound's equal up to k queries: a bent query a coset for r's last d - k bits, k shifts for the others. Exact for tau < 2^(-k/2). Two rounds."""
+    """The bound's equal up to k queries: a bent query a coset for r's last d - k bits, k shifts for
+    the others. Exact for tau < 2^(-k/2). Two rounds."""
 
     def play() -> Play[StatisticalQuery, float, int]:
-        answers = yield tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(1 << (d - k)))
+        answers = yield tuple(
+            StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(1 << (d - k))
+        )
         s = next((place for place, answer in enumerate(answers) if answer != 0), None)
         if s is None:
             return 0
-        shifted = yield tuple(StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k))
-        flips = [answer * answers[s] < 0 for answer in shifted]  # shift j flips the bent function's dual if the bit that j is paired with is set
+        shifted = yield tuple(
+            StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k)
+        )
+        flips = [
+            answer * answers[s] < 0 for answer in shifted
+        ]  # shift j flips the bent function's dual if the bit that j is paired with is set
         return (s << k) + sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
 
     return Adaptive(play)
@@ -208,4 +274,6 @@ def exact_success(learner: Nonadaptive[StatisticalQuery, float, int], d: int) ->
     """The learner's success against the adversary over all 2^d targets, each played once."""
     expectations = [parity_expectations(query, d) for query in learner.queries]
     answers = np.stack([each.answers() / each.scale for each in expectations]).T.tolist()
-    return Fraction(sum(learner.decode(tuple(row)) == target for target, row in enumerate(answers)), 1 << d)
+    return Fraction(
+        sum(learner.decode(tuple(row)) == target for target, row in enumerate(answers)), 1 << d
+    )

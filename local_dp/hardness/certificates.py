@@ -1,8 +1,11 @@
-"""Certificates that a learner cannot have won, checked by sums over the domain without the shortcuts of their authors (limits 5.1, 12.4).
+"""Certificates that a learner cannot have won, checked by sums over the domain without the
+shortcuts of their authors (limits 5.1, 12.4).
 
-Four kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for which all answers are legal. "hidden-set": for masked
-parity, the queries of a non-adaptive learner and the set of r for which no query distinguishes a = 0 and a = 1. "margin": for a class of blocks, a law in
-whole weights under which no embedding has a large margin. "parity": how many clients every local protocol needs, by exact arithmetic.
+Four kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for
+which all answers are legal. "hidden-set": for masked parity, the queries of a non-adaptive learner
+and the set of r for which no query distinguishes a = 0 and a = 1. "margin": for a class of blocks,
+a law in whole weights under which no embedding has a large margin. "parity": how many clients every
+local protocol needs, by exact arithmetic.
 """
 
 import json
@@ -36,7 +39,8 @@ _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a certificate is valid; what it proves, or why it is not; and the computed figures."""
+    """Whether a certificate is valid; what it proves, or why it is not; and the computed
+    figures."""
 
     valid: bool
     statement: str
@@ -48,22 +52,39 @@ def load_certificate(text: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the certificate is not JSON: {error}; give a file that local-dp wrote") from None
+        raise InputError(
+            f"the certificate is not JSON: {error}; give a file that local-dp wrote"
+        ) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"not a certificate: it has no format {FORMAT!r}; give a file that local-dp wrote")
+        raise InputError(
+            f"not a certificate: it has no format {FORMAT!r}; give a file that local-dp wrote"
+        )
     return data
 
 
 def verify_certificate(data: Mapping[str, Any]) -> Verdict:
-    """Recomputes everything a certificate states, exactly. Raises InputError if it is malformed; a well-formed wrong one gets an invalid verdict.
+    """Recomputes everything a certificate states, exactly. Raises InputError if it is malformed; a
+    well-formed wrong one gets an invalid verdict.
 
-    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set"; t 2^t for "margin".
+    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query
+    for "hidden-set"; t 2^t for "margin".
     """
     try:
         if data["kind"] in VERIFIERS:
             return VERIFIERS[data["kind"]](data)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError, OverflowError) as error:
-        raise InputError(f"the certificate is malformed: {type(error).__name__} {error}; give a file that local-dp wrote") from None
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        raise InputError(
+            f"the certificate is malformed: {type(error).__name__} {error}; give a file that "
+            "local-dp wrote"
+        ) from None
     except RefusedError as error:
         raise InputError(f"the certificate has a bad query: {error}") from None
     raise InputError(f"no certificate of kind {data['kind']!r}; there are {', '.join(VERIFIERS)}")
@@ -72,15 +93,21 @@ def verify_certificate(data: Mapping[str, Any]) -> Verdict:
 def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
     queries = []
     for entry in data["queries"]:
-        params = {key: tuple(value) if isinstance(value, list) else value for key, value in entry["params"].items()}
-        queries.append(StatisticalQuery(QUERIES.build(entry["name"], params), float(entry["tolerance"])))
+        params = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in entry["params"].items()
+        }
+        queries.append(
+            StatisticalQuery(QUERIES.build(entry["name"], params), float(entry["tolerance"]))
+        )
     if not queries:
         raise InputError("the certificate has no queries; there is nothing to check")
     return queries
 
 
 def _fraction(value: Any) -> Fraction:
-    """A number, or the text of a fraction of whole numbers; no exponents, which could stand for numbers of any size."""
+    """A number, or the text of a fraction of whole numbers; no exponents, which could stand for
+    numbers of any size."""
     if isinstance(value, str) and not _FRACTION.fullmatch(value):
         raise ValueError(f"{value[:40]!r} is no fraction")
     return Fraction(value)
@@ -91,29 +118,60 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     concepts = build_class(data["class"]["name"], data["class"]["params"])
     alpha, survivors = _fraction(data["alpha"]), list(data["survivors"])
     if not 0 < alpha < 1:
-        raise InputError(f"the certificate is about error below {alpha}; give an error strictly between 0 and 1")
+        raise InputError(
+            f"the certificate is about error below {alpha}; give an error strictly between 0 and 1"
+        )
     if len(answers) != len(queries):
         return Verdict(False, f"{len(queries)} queries have {len(answers)} answers")
     whole = all(type(index) is int and 0 <= index < concepts.size for index in survivors)
     if not whole or not 2 <= len(set(survivors)) == len(survivors):
-        return Verdict(False, f"the survivors are not two or more different concepts of {concepts.name}")
+        return Verdict(
+            False, f"the survivors are not two or more different concepts of {concepts.name}"
+        )
     labels = len(survivors) * len(concepts.points)
-    if (len(queries) + len(survivors)) * labels > MAX_WORK or labels > MAX_LABELS or len(survivors) > MAX_SURVIVORS:
-        raise InputError(f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} points are too many to check")
+    if (
+        (len(queries) + len(survivors)) * labels > MAX_WORK
+        or labels > MAX_LABELS
+        or len(survivors) > MAX_SURVIVORS
+    ):
+        raise InputError(
+            f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} "
+            "points are too many to check"
+        )
     rows = [concepts.row(index) for index in survivors]
     for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
         for index, row in zip(survivors, rows, strict=True):
-            values = query.numerators(Records({**concepts.points.columns, "y": row}))  # the definition, in whole numbers
-            expectation = Fraction(int((concepts.weights * values).sum()), concepts.total * query.span)
+            values = query.numerators(
+                Records({**concepts.points.columns, "y": row})
+            )  # the definition, in whole numbers
+            expectation = Fraction(
+                int((concepts.weights * values).sum()), concepts.total * query.span
+            )
             if abs(expectation - answer) > Fraction(query.tolerance):
-                return Verdict(False, f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its expectation is {float(expectation):.9g}")
-    nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())  # a good hypothesis for one survivor is bad for distant ones
+                return Verdict(
+                    False,
+                    (
+                        f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
+                        f"expectation is {float(expectation):.9g}"
+                    ),
+                )
+    nearest = int(
+        _near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max()
+    )  # a good hypothesis for one survivor is bad for distant ones
     most = Fraction(nearest, len(rows))
     if most == 1:
-        return Verdict(False, f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: one of them is within 2 alpha of all others")
+        return Verdict(
+            False,
+            (
+                f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
+                "one "
+                "of them is within 2 alpha of all others"
+            ),
+        )
     return Verdict(
         True,
-        f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which no hypothesis has error below {float(alpha):g} for more "
+        f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which "
+        f"no hypothesis has error below {float(alpha):g} for more "
         f"than {nearest}: with the target uniform among them, success is at most {most}",
         {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)},
     )
@@ -129,8 +187,13 @@ def _near(concepts: ConceptClass, rows: Signs, limit: Fraction) -> Bools:
 def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
     d, queries = data["d"], _queries(data)
     if type(d) is not int or not 1 <= d <= MAX_D or (len(queries) * d) << (d + 2) > MAX_WORK:
-        raise InputError(f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to {MAX_D} are checked")
-    claimed = np.unpackbits(np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little")
+        raise InputError(
+            f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to "
+            f"{MAX_D} are checked"
+        )
+    claimed = np.unpackbits(
+        np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little"
+    )
     if len(claimed) != max(8, 1 << d) or claimed[1 << d :].any():
         return Verdict(False, f"the hidden set is not a set of strings of {d} bits")
     hidden = np.ones(1 << d, dtype=np.bool_)
@@ -139,11 +202,23 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
     wrong = np.flatnonzero(hidden != claimed[: 1 << d].astype(np.bool_))
     if len(wrong):
         truth = "hidden" if hidden[wrong[0]] else "revealed"
-        return Verdict(False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}")
+        return Verdict(
+            False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}"
+        )
     rho = Fraction(int(hidden.sum()), 1 << d)
     if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
-        return Verdict(False, f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate says otherwise")
-    return Verdict(True, _hidden_statement(len(queries), d, rho), {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)})
+        return Verdict(
+            False,
+            (
+                f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate "
+                "says otherwise"
+            ),
+        )
+    return Verdict(
+        True,
+        _hidden_statement(len(queries), d, rho),
+        {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)},
+    )
 
 
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
@@ -151,21 +226,28 @@ def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
     if rho == 0:
         return f"for every r, one of {what}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
-        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {what}, "
+        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a "
+        f"learner from {what}, "
         f"has error below 1/4 with probability at most {1 - rho / 2}"
     )
 
 
 def _hides(query: StatisticalQuery, d: int) -> Bools:
-    """Whether |E_{r,0}[g] - E_{r,1}[g]| <= 2 tau, for each r: half the mean of (g(x, i, 0, +1) - g(x, i, 0, -1)) chi_r(x), in two sums."""
+    """Whether |E_{r,0}[g] - E_{r,1}[g]| <= 2 tau, for each r: half the mean of (g(x, i, 0, +1) -
+    g(x, i, 0, -1)) chi_r(x), in two sums."""
     x = np.arange(1 << d, dtype=np.uint64)
     gaps: Counts = np.zeros(1 << d, dtype=np.int64)
     for i in range(d):
         zero = np.zeros(len(x), dtype=np.int8)
-        plus, minus = (query.numerators(Records({"x": x, "i": zero + i, "b": zero, "y": zero + y})) for y in (1, -1))
+        plus, minus = (
+            query.numerators(Records({"x": x, "i": zero + i, "b": zero, "y": zero + y}))
+            for y in (1, -1)
+        )
         gaps += plus - minus
     low = d // 2
-    square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)  # entries and sums are whole and below 2^53: exact
+    square = gaps.reshape(1 << (d - low), 1 << low).astype(
+        np.float64
+    )  # entries and sums are whole and below 2^53: exact
     sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
     return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
@@ -177,24 +259,54 @@ def _characters(bits: int) -> Floats:
 
 
 def _verify_margin(data: Mapping[str, Any]) -> Verdict:
-    """1 / MC <= max_S b^(-|S|/2) |E_mu f chi_S| for every mu: the weights are transformed in whole numbers, and squares are compared."""
+    """1 / MC <= max_S b^(-|S|/2) |E_mu f chi_S| for every mu: the weights are transformed in whole
+    numbers, and squares are compared."""
     concepts = BlockClass(data["function"], data["t"], data["b"])
-    weights, epsilon, success = list(data["weights"]), float(data["epsilon"]), float(data["success"])
-    if len(weights) != 1 << concepts.t or not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in weights) or not any(weights):
-        return Verdict(False, f"the law is not 2^{concepts.t} whole weights from 0 to 2^60, of which one is above 0")
+    weights, epsilon, success = (
+        list(data["weights"]),
+        float(data["epsilon"]),
+        float(data["success"]),
+    )
+    if (
+        len(weights) != 1 << concepts.t
+        or not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in weights)
+        or not any(weights)
+    ):
+        return Verdict(
+            False,
+            f"the law is not 2^{concepts.t} whole weights from 0 to 2^60, of which one is above 0",
+        )
     total = sum(weights)
-    sums = _transformed([weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)])
-    most = max(value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums))
+    sums = _transformed(
+        [weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)]
+    )
+    most = max(
+        value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums)
+    )
     margin = Fraction(most, total**2 * concepts.b**concepts.t)
     clients = margin_clients(1 / margin, epsilon, success)
-    figures = {"variables": concepts.variables, "total": total, "squared_margin_at_most": margin, "clients_at_least": clients}
+    figures = {
+        "variables": concepts.variables,
+        "total": total,
+        "squared_margin_at_most": margin,
+        "clients_at_least": clients,
+    }
     for name, value in figures.items():
         if _fraction(data[name]) != value:
-            return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
+            return Verdict(
+                False,
+                (
+                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                    f"{str(data[name])[:80]}"
+                ),
+            )
     statement = (
-        f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of {concepts.b}, xor a bit, have margin complexity "
-        f"{math.sqrt(1 / margin):.6g} or more, so no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is right more often than "
-        f"wrong with probability {success:g} for each of these functions of {concepts.variables} variables and every law of them"
+        f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of "
+        f"{concepts.b}, xor a bit, have margin complexity "
+        f"{math.sqrt(1 / margin):.6g} or more, so no one-round protocol of epsilon {epsilon:g} "
+        f"with fewer than {clients:,} clients is right more often than "
+        f"wrong with probability {success:g} for each of these functions of {concepts.variables} "
+        "variables and every law of them"
     )
     return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
 
@@ -205,7 +317,9 @@ def _transformed(values: list[int]) -> list[int]:
         return values
     half = len(values) // 2
     low, high = _transformed(values[:half]), _transformed(values[half:])
-    return [a + b for a, b in zip(low, high, strict=True)] + [a - b for a, b in zip(low, high, strict=True)]
+    return [a + b for a, b in zip(low, high, strict=True)] + [
+        a - b for a, b in zip(low, high, strict=True)
+    ]
 
 
 DIGITS = 60
@@ -213,17 +327,40 @@ LEAST_OFF = Decimal(10) ** -40  # of a figure: more than the rounding of all its
 
 
 def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
-    """How many clients every local protocol needs to find a parity of d bits with probability `success`, such as "9/10", as JSON data."""
-    data: dict[str, Any] = {"format": FORMAT, "kind": "parity", "d": d, "epsilon": epsilon, "success": str(Fraction(success))}
-    return data | {name: str(value) for name, value in _parity_figures(d, epsilon, Fraction(success)).items()}
+    """How many clients every local protocol needs to find a parity of d bits with probability
+    `success`, such as "9/10", as JSON data."""
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": "parity",
+        "d": d,
+        "epsilon": epsilon,
+        "success": str(Fraction(success)),
+    }
+    return data | {
+        name: str(value) for name, value in _parity_figures(d, epsilon, Fraction(success)).items()
+    }
 
 
 def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Fraction]:
-    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: in decimal numbers of 60 digits, whose exp and ln are correctly rounded."""
-    if type(d) is not int or not 1 <= d <= MAX_D or not 0 < epsilon <= MAX_EPSILON or not Fraction(1, 1 << d) < success < 1:
-        raise InputError(f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, epsilon to {MAX_EPSILON}, a success below 1 above a guess")
+    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: in decimal numbers
+    of 60 digits, whose exp and ln are correctly rounded."""
+    if (
+        type(d) is not int
+        or not 1 <= d <= MAX_D
+        or not 0 < epsilon <= MAX_EPSILON
+        or not Fraction(1, 1 << d) < success < 1
+    ):
+        raise InputError(
+            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, "
+            "epsilon "
+            f"to {MAX_EPSILON}, a success below 1 above a guess"
+        )
     with localcontext(prec=DIGITS):
-        growth, p, guess = Decimal(epsilon).exp(), Decimal(success.numerator) / success.denominator, Decimal(1) / (1 << d)
+        growth, p, guess = (
+            Decimal(epsilon).exp(),
+            Decimal(success.numerator) / success.denominator,
+            Decimal(1) / (1 << d),
+        )
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
@@ -238,11 +375,18 @@ def _verify_parity(data: Mapping[str, Any]) -> Verdict:
     figures = _parity_figures(data["d"], epsilon, success)
     for name, value in figures.items():
         if _fraction(data[name]) != value:
-            return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
+            return Verdict(
+                False,
+                (
+                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                    f"{str(data[name])[:80]}"
+                ),
+            )
     clients, units = int(figures["clients_at_least"]), float(figures["units_at_least"])
     return Verdict(
         True,
-        f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from uniform examples with probability {success} and fewer than "
+        f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from "
+        f"uniform examples with probability {success} and fewer than "
         f"{clients:,} clients, even if it asks them again and again: {units:.4f} C^2 2^{data['d']}",
         {"clients_at_least": clients, "units_at_least": round(units, 6)},
     )

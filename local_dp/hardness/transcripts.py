@@ -1,4 +1,5 @@
-"""Fully interactive protocols of a few clients: the law of the transcript, one round with this law, and the one for which cutting and pasting loses least."""
+"""Fully interactive protocols of a few clients: the law of the transcript, one round with this law,
+and the one for which cutting and pasting loses least."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ ENOUGH = 1e-6  # a search that gains less is over
 
 @dataclass(frozen=True)
 class Turn:
-    """`speaker` sends 1 with the probability `chances[its input bit]`, else 0; `after` is the next turn after a 0 and after a 1, None at the end."""
+    """`speaker` sends 1 with the probability `chances[its input bit]`, else 0; `after` is the next
+    turn after a 0 and after a 1, None at the end."""
 
     speaker: int
     chances: tuple[float, float]
@@ -27,7 +29,8 @@ class Turn:
 
 
 def transcript_laws(protocol: Turn, inputs: Counts) -> Floats:
-    """The law of the transcript for each row of `inputs`, bits of shape (rows, clients): shape (rows, transcripts). Cost: rows times turns."""
+    """The law of the transcript for each row of `inputs`, bits of shape (rows, clients): shape
+    (rows, transcripts). Cost: rows times turns."""
     laws: list[Floats] = []
 
     def follow(turn: Turn | None, reached: Floats) -> None:
@@ -43,42 +46,62 @@ def transcript_laws(protocol: Turn, inputs: Counts) -> Floats:
 
 
 def cube_inputs(clients: int) -> Counts:
-    """All inputs, shape (2^clients, clients): the first client's bit is the highest of a row's number."""
+    """All inputs, shape (2^clients, clients): the first client's bit is the highest of a row's
+    number."""
     return np.arange(1 << clients)[:, None] >> np.arange(clients)[::-1] & 1
 
 
 def cut_inputs(clients: int) -> Counts:
     """Rows of bits: nobody has a 1, each client alone, everybody. Shape (clients + 2, clients)."""
     check_whole("clients", clients, 1, 16)
-    return np.vstack([np.zeros((1, clients)), np.eye(clients), np.ones((1, clients))]).astype(np.int64)
+    return np.vstack([np.zeros((1, clients)), np.eye(clients), np.ones((1, clients))]).astype(
+        np.int64
+    )
 
 
 def cut_distances(laws: Floats) -> tuple[float, float]:
-    """h^2(nobody, everybody), and the sum over clients of h^2(nobody, that client alone), of laws at the rows of `cut_inputs`."""
+    """h^2(nobody, everybody), and the sum over clients of h^2(nobody, that client alone), of laws
+    at the rows of `cut_inputs`."""
     roots = np.sqrt(laws)
     distances = ((roots - roots[0]) ** 2).sum(axis=1) / 2
     return float(distances[-1]), float(distances[1:-1].sum())
 
 
-def random_protocol(clients: int, turns: int, generator: np.random.Generator, least: int = 0) -> Turn:
-    """`turns` turns after every history; the speaker and its chances, from `least` to 16 - least sixteenths, are drawn, many of them the least or the most."""
-    after = (random_protocol(clients, turns - 1, generator, least), random_protocol(clients, turns - 1, generator, least)) if turns > 1 else (None, None)
-    zero, one = np.clip(np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)), least, SIXTEENTHS - least) / SIXTEENTHS
+def random_protocol(
+    clients: int, turns: int, generator: np.random.Generator, least: int = 0
+) -> Turn:
+    """`turns` turns after every history; the speaker and its chances, from `least` to 16 - least
+    sixteenths, are drawn, many of them the least or the most."""
+    after = (
+        (
+            random_protocol(clients, turns - 1, generator, least),
+            random_protocol(clients, turns - 1, generator, least),
+        )
+        if turns > 1
+        else (None, None)
+    )
+    zero, one = (
+        np.clip(np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)), least, SIXTEENTHS - least)
+        / SIXTEENTHS
+    )
     return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)
 
 
 @dataclass(frozen=True)
 class OneRound:
-    """Each client reports its bit once by randomized response, truthfully with probability E / (E + 1); by the reports the server draws a transcript.
+    """Each client reports its bit once by randomized response, truthfully with probability E / (E +
+    1); by the reports the server draws a transcript.
 
-    `server` has Pr[transcript | reports] in fractions, shape (2^clients, transcripts), rows in the order of `cube_inputs`.
+    `server` has Pr[transcript | reports] in fractions, shape (2^clients, transcripts), rows in the
+    order of `cube_inputs`.
     """
 
     growth: Fraction  # E = e^epsilon
     server: Column
 
     def laws(self) -> Column:
-        """The law of the transcript for all inputs, in fractions: rows as in `server`, shape (2^clients, transcripts)."""
+        """The law of the transcript for all inputs, in fractions: rows as in `server`, shape
+        (2^clients, transcripts)."""
         kept, size = self.growth / (self.growth + 1), len(self.server)
         laws = self.server
         for client in range(size.bit_length() - 1):
@@ -87,28 +110,49 @@ class OneRound:
         return laws
 
 
-def as_randomized_response(protocol: Turn, clients: int, growth: Fraction | None = None) -> OneRound:
-    """One round of randomized response with the law of any purely local protocol on bits, exact in rationals: here interaction is worthless (limits 1).
+def as_randomized_response(
+    protocol: Turn, clients: int, growth: Fraction | None = None
+) -> OneRound:
+    """One round of randomized response with the law of any purely local protocol on bits, exact in
+    rationals: here interaction is worthless (limits 1).
 
-    `growth` is E = e^epsilon, by default the protocol's own: the most by which one client's bit changes the probability of a transcript. Cost: 2^clients
-    times transcripts. Raises InputError where a transcript betrays a bit for certain, or where `growth` is below the protocol's own or not above 1.
+    `growth` is E = e^epsilon, by default the protocol's own: the most by which one client's bit
+    changes the probability of a transcript. Cost: 2^clients times transcripts. Raises InputError
+    where a transcript betrays a bit for certain, or where `growth` is below the protocol's own or
+    not above 1.
     """
     check_whole("clients", clients, 1, 10)
     factors = _factors(protocol, clients)
     zeros, ones = factors[:, :, 0], factors[:, :, 1]
     if not (zeros * ones).all():
-        raise InputError("a transcript is possible for one bit of a client alone: its loss is infinite; give chances strictly between 0 and 1")
+        raise InputError(
+            "a transcript is possible for one bit of a client alone: its loss is infinite; "
+            "give "
+            "chances strictly between 0 and 1"
+        )
     own = max((zeros / ones).max(), (ones / zeros).max())
-    growth = growth or (own if own > 1 else Fraction(2))  # replies that depend on no bit have E = 1: any larger one serves
+    growth = growth or (
+        own if own > 1 else Fraction(2)
+    )  # replies that depend on no bit have E = 1: any larger one serves
     if growth < own or growth <= 1:
-        raise InputError(f"e^epsilon is {growth}, and this protocol needs {own}; give at least that, above 1")
+        raise InputError(
+            f"e^epsilon is {growth}, and this protocol needs {own}; give at least that, above 1"
+        )
     shares = (growth * factors - factors[:, :, ::-1]) / (growth - 1)
-    rows = (shares[:, client] for client in range(clients))  # a row of transcripts by two reports, one client after the other
-    return OneRound(growth, reduce(lambda joint, row: (joint[:, :, None] * row[:, None, :]).reshape(len(row), -1), rows).T)
+    rows = (
+        shares[:, client] for client in range(clients)
+    )  # a row of transcripts by two reports, one client after the other
+    return OneRound(
+        growth,
+        reduce(
+            lambda joint, row: (joint[:, :, None] * row[:, None, :]).reshape(len(row), -1), rows
+        ).T,
+    )
 
 
 def _factors(protocol: Turn, clients: int) -> Column:
-    """f_i(t, b) for each possible transcript t, client i and bit b, in fractions, shape (transcripts, clients, 2): their products over i are the laws."""
+    """f_i(t, b) for each possible transcript t, client i and bit b, in fractions, shape
+    (transcripts, clients, 2): their products over i are the laws."""
     reached: list[Column] = []
 
     def follow(turn: Turn | None, factors: Column) -> None:
@@ -128,10 +172,13 @@ def _factors(protocol: Turn, clients: int) -> Column:
 
 @dataclass(frozen=True)
 class WorstProtocols:
-    """A search for the protocol with the largest h^2(nobody, everybody) / sum_i h^2(nobody, i): each client in its turn, `turns` in all.
+    """A search for the protocol with the largest h^2(nobody, everybody) / sum_i h^2(nobody, i):
+    each client in its turn, `turns` in all.
 
-    A transcript's value depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone. A turn of client i splits X_i in two with mean X_i.
-    So the best protocol for a given ratio is a concave hull along one axis after another. The grid has `2 steps + 2` values up to `reach`, finer near 1.
+    A transcript's value depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone. A turn
+    of client i splits X_i in two with mean X_i. So the best protocol for a given ratio is a concave
+    hull along one axis after another. The grid has `2 steps + 2` values up to `reach`, finer near
+    1.
     """
 
     clients: int
@@ -149,7 +196,8 @@ class WorstProtocols:
         return np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
 
     def find(self) -> tuple[Turn, float]:
-        """The worst protocol and its ratio: each search starts at the ratio of the last, until none is larger (Dinkelbach 1967)."""
+        """The worst protocol and its ratio: each search starts at the ratio of the last, until none
+        is larger (Dinkelbach 1967)."""
         worst, ratio, larger = None, 1.0, self._best(1.0)
         while larger is not None:
             whole, parts = cut_distances(transcript_laws(larger, cut_inputs(self.clients)))
@@ -163,17 +211,23 @@ class WorstProtocols:
         return worst, ratio
 
     def _best(self, ratio: float) -> Turn | None:
-        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is best."""
+        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is
+        best."""
         roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)  # of a transcript, per its probability if nobody has a 1
+        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(
+            roots, axis=0
+        )  # of a transcript, per its probability if nobody has a 1
         values = [worth]
         for turn in range(self.turns):
             axis = turn % self.clients
-            values.append(np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis))
+            values.append(
+                np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis)
+            )
         return self._protocol(values, (self.steps + 1,) * self.clients)
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
-        """The protocol of the hulls `values`, the last of which is the first turn's, from a place of the grid on."""
+        """The protocol of the hulls `values`, the last of which is the first turn's, from a place
+        of the grid on."""
         if len(values) == 1:
             return None
         axis = (len(values) - 2) % self.clients
@@ -181,10 +235,14 @@ class WorstProtocols:
         split = _split(row, self.grid, at)
         if split is None:
             return self._protocol(values[:-1], place)
-        ends = [self._protocol(values[:-1], (*place[:axis], end, *place[axis + 1 :])) for end in split]
+        ends = [
+            self._protocol(values[:-1], (*place[:axis], end, *place[axis + 1 :])) for end in split
+        ]
         low, high = self.grid[list(split)]
         chance = float((self.grid[at] - low) / (high - low))
-        return Turn(axis, (chance, min(1.0, chance * float(high / self.grid[at]))), (ends[0], ends[1]))
+        return Turn(
+            axis, (chance, min(1.0, chance * float(high / self.grid[at]))), (ends[0], ends[1])
+        )
 
 
 def _hull(values: Floats, grid: Floats) -> Floats:
@@ -193,12 +251,17 @@ def _hull(values: Floats, grid: Floats) -> Floats:
     for low, high in combinations(range(len(grid)), 2):
         share = (grid[low + 1 : high] - grid[low]) / (grid[high] - grid[low])
         inside = hull[..., low + 1 : high]
-        np.maximum(inside, values[..., low, None] * (1 - share) + values[..., high, None] * share, out=inside)
+        np.maximum(
+            inside,
+            values[..., low, None] * (1 - share) + values[..., high, None] * share,
+            out=inside,
+        )
     return hull
 
 
 def _split(row: Floats, grid: Floats, at: int) -> tuple[int, int] | None:
-    """The two places whose chord is highest above the place `at`; None if no chord lies above the value there."""
+    """The two places whose chord is highest above the place `at`; None if no chord lies above the
+    value there."""
     below, above = np.meshgrid(np.arange(at), np.arange(at + 1, len(grid)), indexing="ij")
     share = (grid[at] - grid[below]) / (grid[above] - grid[below])
     chords = row[below] * (1 - share) + row[above] * share

@@ -39,14 +39,17 @@ class Halfspace:
 
 
 def check_margin(d: int, gamma: float, bound: float | None) -> float:
-    """The bound on abs(x_j): 1 / sqrt d (features +-1 / sqrt d) unless given. Raises InputError unless the parameters fit records of norm at most 1."""
+    """The bound on abs(x_j): 1 / sqrt d (features +-1 / sqrt d) unless given. Raises InputError
+    unless the parameters fit records of norm at most 1."""
     check_dimension(d, 4096)
     if not 0 < gamma <= 1:
         raise InputError(f"gamma is {gamma}; give a margin in (0, 1]")
     least = 1 / math.sqrt(d)
     given = least if bound is None else bound
     if not least * (1 - 1e-12) <= given <= 1:
-        raise InputError(f"bound is {given}; records of norm 1 in dimension {d} need one from {least:.4g} to 1")
+        raise InputError(
+            f"bound is {given}; records of norm 1 in dimension {d} need one from {least:.4g} to 1"
+        )
     return given
 
 
@@ -57,7 +60,8 @@ def within(weights: Floats, radius: float) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Descending(AdaptiveLearner[Halfspace]):
-    """A learner of a halfspace, from records of norm at most 1 with abs(x_j) <= bound, that asks for gradients one coordinate a query."""
+    """A learner of a halfspace, from records of norm at most 1 with abs(x_j) <= bound, that asks
+    for gradients one coordinate a query."""
 
     d: int = 4
     bound: float | None = None
@@ -70,18 +74,25 @@ class Descending(AdaptiveLearner[Halfspace]):
         return check_margin(self.d, 1.0, self.bound)
 
     def descents(self, loss: str, weights: Floats) -> tuple[StatisticalQuery, ...]:
-        """Asks for every coordinate of minus the gradient of the loss at the weights, in units of `scale`."""
+        """Asks for every coordinate of minus the gradient of the loss at the weights, in units of
+        `scale`."""
         columns, texts = features(self.d), written(weights)
-        return tuple(self.ask(Descent(loss, columns, "y", texts, place, self.scale)) for place in range(self.d))
+        return tuple(
+            self.ask(Descent(loss, columns, "y", texts, place, self.scale))
+            for place in range(self.d)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Perceptron(Descending):
-    """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
+    """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1,
+    under every such distribution: error at most alpha.
 
-    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is at
-    most 3 alpha / 4. Let v be off by at most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound].
-    Then a round adds .75 gamma to <w, w*>, and there are at most 4.6 / gamma^2 moves. Source: Novikoff 1962; Kearns 1998; limits 9.
+    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x
+    1(mistake)], then moves w by v / p; it stops when p is at most 3 alpha / 4. Let v be off by at
+    most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound].
+    Then a round adds .75 gamma to <w, w*>, and there are at most 4.6 / gamma^2 moves. Source:
+    Novikoff 1962; Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "perceptron"
@@ -95,12 +106,19 @@ class Perceptron(Descending):
     @property
     def promise(self) -> Promise:
         rounds = math.floor(4.6 / self.gamma**2) + 1
-        return Promise(self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale), rounds * (self.d + 1), rounds)
+        return Promise(
+            self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale),
+            rounds * (self.d + 1),
+            rounds,
+        )
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
-            answers = yield (self.ask(Mistake(features(self.d), "y", written(weights))), *self.descents("perceptron", weights))
+            answers = yield (
+                self.ask(Mistake(features(self.d), "y", written(weights))),
+                *self.descents("perceptron", weights),
+            )
             mistakes = share(answers[0])
             best = min(best, (mistakes, weights), key=lambda pair: pair[0])
             if mistakes <= 0.75 * self.alpha:
@@ -115,16 +133,21 @@ SMOOTHNESS = 0.25  # of the logistic loss, for records of norm at most 1
 def logistic_loss(halfspace: Halfspace, population: Finite) -> float:
     """E[ln(1 + e^(-y <w, x>))]."""
     records = population.kinds
-    margin = records["y"] * (np.array(halfspace.weights) @ matrix(records, features(len(halfspace.weights))))
+    margin = records["y"] * (
+        np.array(halfspace.weights) @ matrix(records, features(len(halfspace.weights)))
+    )
     return float(population.shares @ np.logaddexp(0.0, -margin))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegression(Descending):
-    """Minimises the logistic loss over norm(w) <= radius, for records of norm at most 1 and labels +1/-1: loss at most the least plus alpha.
+    """Minimises the logistic loss over norm(w) <= radius, for records of norm at most 1 and labels
+    +1/-1: loss at most the least plus alpha.
 
-    Projected gradient descent with step 1 / L = 4, averaged; d queries a round for ceil(L R^2 / alpha) rounds. An error of delta in the norm of each gradient
-    costs at most 2 R delta: with abs(x_j) <= bound, alpha / 2 of it allows the tolerance alpha / (4 R sqrt d bound). Source: d'Aspremont 2008; limits 9.
+    Projected gradient descent with step 1 / L = 4, averaged; d queries a round for ceil(L R^2 /
+    alpha) rounds. An error of delta in the norm of each gradient costs at most 2 R delta: with
+    abs(x_j) <= bound, alpha / 2 of it allows the tolerance alpha / (4 R sqrt d bound). Source:
+    d'Aspremont 2008; limits 9.
     """
 
     name: ClassVar[str] = "logistic-regression"
@@ -138,7 +161,9 @@ class LogisticRegression(Descending):
     @property
     def promise(self) -> Promise:
         rounds = math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
-        return Promise(self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale), self.d * rounds, rounds)
+        return Promise(
+            self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale), self.d * rounds, rounds
+        )
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
@@ -151,11 +176,14 @@ class LogisticRegression(Descending):
 
 @dataclass(frozen=True, kw_only=True)
 class MarginDescent(Descending):
-    """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1: `steps` rounds of length `length`, d queries each.
+    """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1:
+    `steps` rounds of length `length`, d queries each.
 
-    With answers within alpha / (steps length sqrt d bound) the weights are within alpha, in norm, of those on exact expectations: a logistic step of at most 8
-    moves two points no further apart. With n fresh clients a coordinate has a mean variance of at most d (steps length C bound)^2 / n, which `clients` makes
-    `spread`^2: for the hinge loss a rule of thumb. Source: Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992.
+    With answers within alpha / (steps length sqrt d bound) the weights are within alpha, in norm,
+    of those on exact expectations: a logistic step of at most 8 moves two points no further apart.
+    With n fresh clients a coordinate has a mean variance of at most d (steps length C bound)^2 / n,
+    which `clients` makes `spread`^2: for the hinge loss a rule of thumb. Source: Duchi, Jordan,
+    Wainwright 2013; Polyak, Juditsky 1992.
     """
 
     name: ClassVar[str] = "margin-descent"
@@ -178,16 +206,27 @@ class MarginDescent(Descending):
 
     @property
     def promise(self) -> Promise:
-        return Promise(self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale), self.d * self.steps, self.steps)
+        return Promise(
+            self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale),
+            self.d * self.steps,
+            self.steps,
+        )
 
     def clients(self, epsilon: float, beta: float) -> int:
-        """Clients with which a weight has the standard deviation `spread`, on average over the coordinates."""
-        return math.ceil(self.d * (self.steps * self.length * self.scale * response_gain(epsilon) / self.spread) ** 2)
+        """Clients with which a weight has the standard deviation `spread`, on average over the
+        coordinates."""
+        return math.ceil(
+            self.d
+            * (self.steps * self.length * self.scale * response_gain(epsilon) / self.spread) ** 2
+        )
 
     def affordable(self, epsilon: float, clients: int) -> Self:
         """With fewer clients, so many steps that the weights keep their `spread`, one at least."""
         if clients < self.d:
-            raise InputError(f"{self.name} asks {self.d} queries a step, each of its own clients; {clients} are too few")
+            raise InputError(
+                f"{self.name} asks {self.d} queries a step, each of its own clients; {clients} "
+                "are too few"
+            )
         fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
 

@@ -1,11 +1,21 @@
-"""The base of every statistical-query learner: its algorithm, and the tolerance, queries and rounds of its guarantee."""
+"""The base of every statistical-query learner: its algorithm, and the tolerance, queries and rounds
+of its guarantee."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, get_origin, get_type_hints
+from typing import (
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -14,7 +24,12 @@ from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_dimension, check_positive, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.oracles.statistical.oracles import StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import (
+    StatisticalAlgorithm,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+)
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -31,7 +46,8 @@ class Classifier(Protocol):
 
 
 class Promise(NamedTuple):
-    """What a guarantee takes, by formulas: the tolerance of every query on the [-1, 1] scale, and the most queries and rounds."""
+    """What a guarantee takes, by formulas: the tolerance of every query on the [-1, 1] scale, and
+    the most queries and rounds."""
 
     tolerance: float
     queries: int
@@ -40,9 +56,11 @@ class Promise(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Learner(ABC, Generic[H]):
-    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5): NASQ or SQ, by `algorithm`.
+    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale
+    (KLNRS Definition 4.5): NASQ or SQ, by `algorithm`.
 
-    Its error is at most `alpha` beyond its docstring's comparison, for all answers within `tolerance`. `slack` multiplies that; above 1 it promises nothing.
+    Its error is at most `alpha` beyond its docstring's comparison, for all answers within
+    `tolerance`. `slack` multiplies that; above 1 it promises nothing.
     """
 
     name: ClassVar[str]
@@ -97,13 +115,18 @@ class Learner(ABC, Generic[H]):
         return beta / self.queries
 
     def clients(self, epsilon: float, beta: float) -> int:
-        """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones for each of t queries (KLNRS Lemma 4.3, limits 9)."""
+        """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones
+        for each of t queries (KLNRS Lemma 4.3, limits 9)."""
         return self.queries * rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
 
     def affordable(self, epsilon: float, clients: int) -> Self:
-        """The learner for this number of clients: itself, unless fewer queries suffice. Raises InputError for fewer clients than queries."""
+        """The learner for this number of clients: itself, unless fewer queries suffice. Raises
+        InputError for fewer clients than queries."""
         if self.queries > clients:
-            raise InputError(f"{self.name} asks up to {self.queries} queries, each of its own clients; {clients} are too few")
+            raise InputError(
+                f"{self.name} asks up to {self.queries} queries, each of its own clients; "
+                f"{clients} are too few"
+            )
         return self
 
     @classmethod
@@ -149,10 +172,22 @@ def features(d: int) -> tuple[str, ...]:
     return tuple(f"x{place}" for place in range(d))
 
 
-def weighted(weights: Sequence[float], names: Sequence[str], error: float = 0.0, largest: Sequence[float] = ()) -> str:
-    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1. Weights have four digits, or more where a term at `largest` would be off by `error`."""
+def weighted(
+    weights: Sequence[float],
+    names: Sequence[str],
+    error: float = 0.0,
+    largest: Sequence[float] = (),
+) -> str:
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1. Weights have four digits, or
+    more where a term at `largest` would be off by `error`."""
     terms = []
     for weight, name, most in zip_longest(weights, names, largest):
-        digits = 1 + math.log10(0.5 * abs(weight) * most / error) if error and weight and most else 0
-        terms.append(f"{'-' if weight < 0 else '+'} {abs(weight):.{max(4, math.ceil(digits))}g} {name}".rstrip())
+        digits = (
+            1 + math.log10(0.5 * abs(weight) * most / error) if error and weight and most else 0
+        )
+        terms.append(
+            (
+                f"{'-' if weight < 0 else '+'} {abs(weight):.{max(4, math.ceil(digits))}g} {name}"
+            ).rstrip()
+        )
     return " ".join(terms).removeprefix("+ ")

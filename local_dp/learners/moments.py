@@ -1,4 +1,5 @@
-"""Learners that ask for counts, moments, sums and Fourier coefficients: linear regression, naive Bayes, thresholds, k-means and polynomials."""
+"""Learners that ask for counts, moments, sums and Fourier coefficients: linear regression, naive
+Bayes, thresholds, k-means and polynomials."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,7 +13,16 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, Promise, features, share, signs, weighted
+from local_dp.learners.learner import (
+    AdaptiveLearner,
+    CubeLearner,
+    Learner,
+    Promise,
+    features,
+    share,
+    signs,
+    weighted,
+)
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.examples import Correlation, Product, SignedLabel
 from local_dp.queries.query import check_weights, matrix, weighted_sum, written
@@ -39,11 +49,15 @@ class LinearModel:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegression(Learner[LinearModel]):
-    """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least plus alpha.
+    """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least
+    plus alpha.
 
-    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. With l at most the least eigenvalue of E[x x^T], and B
-    at least the sum of the best weights' absolute values, the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): alpha for the tolerance tau = s / (1
-    + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau are raised to it. Source: limits 9, with the constants derived.
+    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal
+    equations. With l at most the least eigenvalue of E[x x^T], and B at least the sum of the best
+    weights' absolute values, the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): alpha
+    for the tolerance tau = s / (1
+    + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau are raised to
+      it. Source: limits 9, with the constants derived.
     """
 
     name: ClassVar[str] = "linear-regression"
@@ -56,17 +70,23 @@ class LinearRegression(Learner[LinearModel]):
         check_dimension(self.d)
         check_positive("radius", self.radius)
         if not 0 < self.least_eigenvalue <= 1:
-            raise InputError(f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1")
+            raise InputError(
+                f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1"
+            )
 
     @property
     def promise(self) -> Promise:
         plain = math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
-        return Promise(plain / (1 + plain * self.d / self.least_eigenvalue), self.d * (self.d + 3) // 2)
+        return Promise(
+            plain / (1 + plain * self.d / self.least_eigenvalue), self.d * (self.d + 3) // 2
+        )
 
     def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)
         pairs = tuple(combinations_with_replacement(range(self.d), 2))
-        queries = [Product((columns[i], columns[j])) for i, j in pairs] + [Product((column, "y")) for column in columns]
+        queries = [Product((columns[i], columns[j])) for i, j in pairs] + [
+            Product((column, "y")) for column in columns
+        ]
 
         def decode(answers: tuple[float, ...]) -> LinearModel:
             second = np.zeros((self.d, self.d))
@@ -85,7 +105,8 @@ _FLOOR = 1e-9  # of a probability, so that its logarithm is finite
 
 @dataclass(frozen=True)
 class BayesRule:
-    """+1 where log Pr[y = 1] + sum_j log Pr[x_j | y = 1] exceeds the same for y = -1; `prior` is Pr[y = 1], `yes` Pr[x_j = 1 | y] for y = -1 and then +1."""
+    """+1 where log Pr[y = 1] + sum_j log Pr[x_j | y = 1] exceeds the same for y = -1; `prior` is
+    Pr[y = 1], `yes` Pr[x_j = 1 | y] for y = -1 and then +1."""
 
     prior: float
     yes: tuple[tuple[float, ...], tuple[float, ...]]
@@ -96,12 +117,17 @@ class BayesRule:
 
     def __str__(self) -> str:
         likely = (", ".join(f"{share:.3g}" for share in shares) for shares in self.yes)
-        return "P(y = 1) = {:.3g}; P(x_j = 1 | y = -1) = {}; P(x_j = 1 | y = +1) = {}".format(self.prior, *likely)
+        return "P(y = 1) = {:.3g}; P(x_j = 1 | y = -1) = {}; P(x_j = 1 | y = +1) = {}".format(
+            self.prior, *likely
+        )
 
     def score(self, records: Records) -> Floats:
         """The logarithm of the odds of y = 1, shape (n,)."""
         bits = matrix(records, features(len(self.yes[0])))
-        no, yes = (_logarithm(np.array(weight)) + _likelihood(np.array(yes), bits) for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True))
+        no, yes = (
+            _logarithm(np.array(weight)) + _likelihood(np.array(yes), bits)
+            for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True)
+        )
         return np.asarray(yes - no)
 
     def predict(self, records: Records) -> Ints:
@@ -118,10 +144,12 @@ def _likelihood(yes: Floats, bits: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class NaiveBayes(CubeLearner[BayesRule]):
-    """Learns the best classifier over {0,1}^d where the features are independent given the label: error at most that of the best one plus alpha.
+    """Learns the best classifier over {0,1}^d where the features are independent given the label:
+    error at most that of the best one plus alpha.
 
-    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1): the joint laws are off by (4 d + 1) tau in total
-    variation, which bounds the loss. Source: limits 9, with the tolerance that a worst-case oracle needs.
+    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4
+    d + 1): the joint laws are off by (4 d + 1) tau in total variation, which bounds the loss.
+    Source: limits 9, with the tolerance that a worst-case oracle needs.
     """
 
     name: ClassVar[str] = "naive-bayes"
@@ -138,7 +166,14 @@ class NaiveBayes(CubeLearner[BayesRule]):
             yes = np.clip(joint / np.array([[1 - prior], [prior]]), 0, 1)
             return BayesRule(prior, (tuple(yes[0].tolist()), tuple(yes[1].tolist())))
 
-        texts = ["y == 1", *(f"{column} == 1 and y == {label}" for label in (-1, 1) for column in features(self.d))]
+        texts = [
+            "y == 1",
+            *(
+                f"{column} == 1 and y == {label}"
+                for label in (-1, 1)
+                for column in features(self.d)
+            ),
+        ]
         return Nonadaptive(tuple(self.ask(Question(text)) for text in texts), decode)
 
 
@@ -156,12 +191,18 @@ class AtLeast:
 
 
 def dyadic(bits: int) -> tuple[tuple[int, int], ...]:
-    """The left children of the dyadic tree over 0..2^bits - 1, as (start, stop): every prefix is a disjoint union of at most `bits` of them, or everything."""
-    return tuple((start, start + width) for width in (1 << level for level in range(bits)) for start in range(0, 1 << bits, 2 * width))
+    """The left children of the dyadic tree over 0..2^bits - 1, as (start, stop): every prefix is a
+    disjoint union of at most `bits` of them, or everything."""
+    return tuple(
+        (start, start + width)
+        for width in (1 << level for level in range(bits))
+        for start in range(0, 1 << bits, 2 * width)
+    )
 
 
 def prefix(stop: int, bits: int) -> tuple[tuple[int, int], ...]:
-    """The left children whose disjoint union is 0..stop - 1, for stop < 2^bits: one for each binary digit 1 of `stop`."""
+    """The left children whose disjoint union is 0..stop - 1, for stop < 2^bits: one for each binary
+    digit 1 of `stop`."""
     parts, start = [], 0
     for level in reversed(range(bits)):
         if stop >> level & 1:
@@ -172,10 +213,12 @@ def prefix(stop: int, bits: int) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds(Learner[AtLeast]):
-    """Learns a threshold on {0, ..., 2^bits - 1}, agnostically and under every distribution: error at most that of the best one plus alpha.
+    """Learns a threshold on {0, ..., 2^bits - 1}, agnostically and under every distribution: error
+    at most that of the best one plus alpha.
 
-    The error of the threshold t is a constant plus E[y 1(x < t)], and that is a sum of at most `bits` dyadic queries; two such sums are compared.
-    Asks for the 2^bits - 1 left children at once, within alpha / (2 bits). Source: dyadic (tree) decomposition; limits 9.
+    The error of the threshold t is a constant plus E[y 1(x < t)], and that is a sum of at most
+    `bits` dyadic queries; two such sums are compared. Asks for the 2^bits - 1 left children at
+    once, within alpha / (2 bits). Source: dyadic (tree) decomposition; limits 9.
     """
 
     name: ClassVar[str] = "thresholds"
@@ -194,10 +237,18 @@ class Thresholds(Learner[AtLeast]):
 
         def decode(answers: tuple[float, ...]) -> AtLeast:
             signed = dict(zip(parts, answers, strict=True))
-            excess = [sum(signed[part] for part in prefix(stop, self.bits)) for stop in range(1 << self.bits)]
+            excess = [
+                sum(signed[part] for part in prefix(stop, self.bits))
+                for stop in range(1 << self.bits)
+            ]
             return AtLeast(int(np.argmin(excess)))
 
-        return Nonadaptive(tuple(self.ask(SignedLabel(f"x >= {start} and x < {stop}", "y")) for start, stop in parts), decode)
+        return Nonadaptive(
+            tuple(
+                self.ask(SignedLabel(f"x >= {start} and x < {stop}", "y")) for start, stop in parts
+            ),
+            decode,
+        )
 
 
 @dataclass(frozen=True)
@@ -211,7 +262,9 @@ class Centres:
             check_weights(point, len(self.points[0]) if self.points else 0)
 
     def __str__(self) -> str:
-        return "; ".join(f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points)
+        return "; ".join(
+            f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points
+        )
 
     def predict(self, records: Records) -> Ints:
         return nearest(matrix(records, features(len(self.points[0]))), np.array(self.points))
@@ -229,10 +282,13 @@ class Centres:
 
 @dataclass(frozen=True, kw_only=True)
 class KMeans(AdaptiveLearner[Centres]):
-    """Lloyd's iteration from the given `start` on records in [-1, 1]^d: each coordinate of each new centre is within alpha of the exact step.
+    """Lloyd's iteration from the given `start` on records in [-1, 1]^d: each coordinate of each new
+    centre is within alpha of the exact step.
 
-    A round asks for the share of records nearest to each centre and for the sum of their d coordinates. A centre is a sum over a share, so the tolerance
-    2 alpha c / 3 is enough where every cluster holds a share of at least c = `least_share`. Source: Blum, Dwork, McSherry, Nissim 2005 (SuLQ); limits 9.
+    A round asks for the share of records nearest to each centre and for the sum of their d
+    coordinates. A centre is a sum over a share, so the tolerance 2 alpha c / 3 is enough where
+    every cluster holds a share of at least c = `least_share`. Source: Blum, Dwork, McSherry, Nissim
+    2005 (SuLQ); limits 9.
     """
 
     name: ClassVar[str] = "k-means"
@@ -246,7 +302,10 @@ class KMeans(AdaptiveLearner[Centres]):
             raise InputError(f"start is {self.start!r}; give centres of one dimension")
         check_whole("rounds_asked", self.rounds_asked, 1, 1000)
         if not 0 < self.least_share <= 1 / len(self.start):
-            raise InputError(f"least_share is {self.least_share}; give a number above 0 and at most {1 / len(self.start):g} for {len(self.start)} clusters")
+            raise InputError(
+                f"least_share is {self.least_share}; give a number above 0 and at most "
+                f"{1 / len(self.start):g} for {len(self.start)} clusters"
+            )
 
     @property
     def promise(self) -> Promise:
@@ -254,9 +313,14 @@ class KMeans(AdaptiveLearner[Centres]):
         return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
 
     def affordable(self, epsilon: float, clients: int) -> Self:
-        """With fewer clients than queries, fewer rounds. Raises InputError for too few clients for one."""
+        """With fewer clients than queries, fewer rounds. Raises InputError for too few clients for
+        one."""
         rounds = min(self.rounds_asked, clients * self.rounds_asked // self.queries)
-        return super().affordable(epsilon, clients) if rounds < 1 else replace(self, rounds_asked=rounds)
+        return (
+            super().affordable(epsilon, clients)
+            if rounds < 1
+            else replace(self, rounds_asked=rounds)
+        )
 
     def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)
@@ -269,7 +333,11 @@ class KMeans(AdaptiveLearner[Centres]):
     def _questions(self, centres: Floats) -> tuple[StatisticalQuery, ...]:
         columns, texts, d = features(centres.shape[1]), written(centres.ravel()), centres.shape[1]
         return tuple(
-            self.ask(CentreSum(columns, texts, centre, place) if place < d else NearestCentre(columns, texts, centre))
+            self.ask(
+                CentreSum(columns, texts, centre, place)
+                if place < d
+                else NearestCentre(columns, texts, centre)
+            )
             for centre in range(len(centres))
             for place in (d, *range(d))
         )
@@ -289,7 +357,10 @@ class Polynomial:
         check_weights(self.coefficients, len(self.sets))
 
     def __str__(self) -> str:
-        names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]
+        names = [
+            f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else ""
+            for members in self.sets
+        ]
         return f"{weighted(self.coefficients, names)} > 0"
 
     def score(self, records: Records) -> Floats:
@@ -312,10 +383,13 @@ def _sets(d: int, sizes: range) -> tuple[Set, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LowDegree(CubeLearner[Polynomial]):
-    """Learns any function over {0,1}^d under the uniform distribution: error at most the Fourier weight above `degree` plus alpha.
+    """Learns any function over {0,1}^d under the uniform distribution: error at most the Fourier
+    weight above `degree` plus alpha.
 
-    Asks for the N = sum_(i <= degree) C(d, i) low Fourier coefficients at once, each within sqrt(alpha / N), and predicts by the sign of the polynomial: the
-    error is at most the mean square distance (Parseval). For the uniform distribution only. Source: Linial, Mansour, Nisan 1993; limits 9.
+    Asks for the N = sum_(i <= degree) C(d, i) low Fourier coefficients at once, each within
+    sqrt(alpha / N), and predicts by the sign of the polynomial: the error is at most the mean
+    square distance (Parseval). For the uniform distribution only. Source: Linial, Mansour, Nisan
+    1993; limits 9.
     """
 
     name: ClassVar[str] = "low-degree"
@@ -326,7 +400,10 @@ class LowDegree(CubeLearner[Polynomial]):
         super().check()
         check_whole("degree", self.degree, 0, self.d)
         if self.queries > 100_000:
-            raise InputError(f"degree is {self.degree}; give one with at most 100,000 coefficients at d = {self.d}")
+            raise InputError(
+                f"degree is {self.degree}; give one with at most 100,000 coefficients at d = "
+                f"{self.d}"
+            )
 
     @property
     def sets(self) -> tuple[Set, ...]:
@@ -339,17 +416,23 @@ class LowDegree(CubeLearner[Polynomial]):
 
     def algorithm(self) -> Statistical[Polynomial]:
         sets, columns = self.sets, features(self.d)
-        queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
+        queries = tuple(
+            self.ask(Correlation(tuple(columns[place] for place in members), "y"))
+            for members in sets
+        )
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
 
 
 @dataclass(frozen=True)
 class OneRoundPolynomial:
-    """Least squares over the polynomials of a degree on {0,1}^d, under any distribution; the hypothesis is the sign of the fit.
+    """Least squares over the polynomials of a degree on {0,1}^d, under any distribution; the
+    hypothesis is the sign of the fit.
 
-    Asks at once for the moments of the features up to twice the degree and for their correlations with the label. Eigenvalues below tau sqrt N, N the number
-    of coefficients, are what errors of size tau can make of 0, and are raised to it. It promises the best square loss in the limit, not the best error:
-    low-degree polynomials do not represent decision lists or halfspaces of small margin (Daniely, Feldman 2019; Dagan, Feldman 2020).
+    Asks at once for the moments of the features up to twice the degree and for their correlations
+    with the label. Eigenvalues below tau sqrt N, N the number of coefficients, are what errors of
+    size tau can make of 0, and are raised to it. It promises the best square loss in the limit, not
+    the best error: low-degree polynomials do not represent decision lists or halfspaces of small
+    margin (Daniely, Feldman 2019; Dagan, Feldman 2020).
     """
 
     d: int = 6
@@ -373,16 +456,30 @@ class OneRoundPolynomial:
         columns = features(self.d)
 
         def ask(members: Set, label: str) -> StatisticalQuery:
-            return StatisticalQuery(Correlation(tuple(columns[place] for place in members), label), self.tolerance)
+            return StatisticalQuery(
+                Correlation(tuple(columns[place] for place in members), label), self.tolerance
+            )
 
-        asked = (*(ask(members, "") for members in self.moments), *(ask(members, "y") for members in self.sets))
-        return Nonadaptive(asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers))))
+        asked = (
+            *(ask(members, "") for members in self.moments),
+            *(ask(members, "y") for members in self.sets),
+        )
+        return Nonadaptive(
+            asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))
+        )
 
     def _solve(self, answers: Floats) -> tuple[float, ...]:
         moments = np.concatenate([[1.0], answers[: len(self.moments)]])
         place = {members: index for index, members in enumerate(((), *self.moments))}
-        index = np.array([[place[tuple(sorted(set(first) ^ set(second)))] for second in self.sets] for first in self.sets])
+        index = np.array(
+            [
+                [place[tuple(sorted(set(first) ^ set(second)))] for second in self.sets]
+                for first in self.sets
+            ]
+        )
         eigenvalues, vectors = np.linalg.eigh(moments[index])
         least = self.tolerance * len(self.sets) ** 0.5
-        weights: Floats = vectors @ ((vectors.T @ answers[len(self.moments) :]) / np.maximum(eigenvalues, least))
+        weights: Floats = vectors @ (
+            (vectors.T @ answers[len(self.moments) :]) / np.maximum(eigenvalues, least)
+        )
         return tuple(weights.tolist())

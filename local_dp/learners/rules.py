@@ -1,4 +1,5 @@
-"""Learners of rules over literals: conjunctions, decision stumps, decision lists and decision trees."""
+"""Learners of rules over literals: conjunctions, decision stumps, decision lists and decision
+trees."""
 
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -49,10 +50,13 @@ class AllOf:
 
 @dataclass(frozen=True, kw_only=True)
 class Conjunctions(CubeLearner[AllOf]):
-    """Learns a conjunction of literals (of variables only, if `monotone`) over {0,1}^d under every distribution: error at most alpha.
+    """Learns a conjunction of literals (of variables only, if `monotone`) over {0,1}^d under every
+    distribution: error at most alpha.
 
-    Asks Pr[literal false and y = 1] for each of L = 2d (or d) literals at once and keeps those with an answer of at most half the tolerance, alpha / 2L:
-    each literal of the target stays, and each that stays wrongly rejects at most alpha / L. Tolerance alpha / L. Source: Kearns 1998; limits 9.
+    Asks Pr[literal false and y = 1] for each of L = 2d (or d) literals at once and keeps those with
+    an answer of at most half the tolerance, alpha / 2L: each literal of the target stays, and each
+    that stays wrongly rejects at most alpha / L. Tolerance alpha / L. Source: Kearns 1998; limits
+    9.
     """
 
     name: ClassVar[str] = "conjunctions"
@@ -61,7 +65,11 @@ class Conjunctions(CubeLearner[AllOf]):
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        return tuple(Literal(place, value) for place in range(self.d) for value in ((1,) if self.monotone else (0, 1)))
+        return tuple(
+            Literal(place, value)
+            for place in range(self.d)
+            for value in ((1,) if self.monotone else (0, 1))
+        )
 
     @property
     def promise(self) -> Promise:
@@ -72,9 +80,21 @@ class Conjunctions(CubeLearner[AllOf]):
         literals, most = self.literals, self.tolerance / 2
 
         def decode(answers: tuple[float, ...]) -> AllOf:
-            return AllOf(tuple(literal for literal, answer in zip(literals, answers, strict=True) if share(answer) <= most * (1 + 1e-9)))
+            return AllOf(
+                tuple(
+                    literal
+                    for literal, answer in zip(literals, answers, strict=True)
+                    if share(answer) <= most * (1 + 1e-9)
+                )
+            )
 
-        return Nonadaptive(tuple(self.ask(Question(f"x{literal.place} == {1 - literal.value} and y == 1")) for literal in literals), decode)
+        return Nonadaptive(
+            tuple(
+                self.ask(Question(f"x{literal.place} == {1 - literal.value} and y == 1"))
+                for literal in literals
+            ),
+            decode,
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,8 @@ class Stump:
 
 @dataclass(frozen=True, kw_only=True)
 class Stumps(CubeLearner[Stump]):
-    """Learns the best single literal over {0,1}^d, agnostically, from d correlations within alpha: error at most the best's plus alpha. Source: Kearns 1998."""
+    """Learns the best single literal over {0,1}^d, agnostically, from d correlations within alpha:
+    error at most the best's plus alpha. Source: Kearns 1998."""
 
     name: ClassVar[str] = "stumps"
     source: ClassVar[str] = "Kearns 1998"
@@ -106,7 +127,13 @@ class Stumps(CubeLearner[Stump]):
             best = int(np.abs(answers).argmax())
             return Stump(Literal(best, int(answers[best] >= 0)))
 
-        return Nonadaptive(tuple(self.ask(Question(f"(x{place} == 1 and y == 1) or (x{place} == 0 and y == -1)")) for place in range(self.d)), decode)
+        return Nonadaptive(
+            tuple(
+                self.ask(Question(f"(x{place} == 1 and y == 1) or (x{place} == 0 and y == -1)"))
+                for place in range(self.d)
+            ),
+            decode,
+        )
 
 
 LABELS = (-1, 1)
@@ -120,7 +147,11 @@ class Rule:
     label: int
 
     def __str__(self) -> str:
-        return f"{self.label:+d}" if self.literal is None else f"if {self.literal} then {self.label:+d}"
+        return (
+            f"{self.label:+d}"
+            if self.literal is None
+            else f"if {self.literal} then {self.label:+d}"
+        )
 
 
 @dataclass(frozen=True)
@@ -135,17 +166,24 @@ class RuleList:
     def predict(self, records: Records) -> Ints:
         labels = np.full(len(records), -1, dtype=np.int8)
         for rule in reversed(self.rules):
-            labels = np.where(True if rule.literal is None else rule.literal.holds(records), np.int8(rule.label), labels)
+            labels = np.where(
+                True if rule.literal is None else rule.literal.holds(records),
+                np.int8(rule.label),
+                labels,
+            )
         return labels
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionLists(AdaptiveLearner[RuleList]):
-    """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
+    """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error
+    at most alpha.
 
-    Each round counts the examples that no rule has caught, by label and by each literal of an unused variable or "always". Of the literals that are pure within
-    the tolerance, alpha / (d + 1) on the +1/-1 scale, it takes the one that catches most: the target's first rule not yet in the list is one. At most 2 (d +
-    1)^2 queries. No non-adaptive learner of polynomial cost exists (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
+    Each round counts the examples that no rule has caught, by label and by each literal of an
+    unused variable or "always". Of the literals that are pure within the tolerance, alpha / (d + 1)
+    on the +1/-1 scale, it takes the one that catches most: the target's first rule not yet in the
+    list is one. At most 2 (d + 1)^2 queries. No non-adaptive learner of polynomial cost exists
+    (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
     """
 
     name: ClassVar[str] = "decision-lists"
@@ -164,18 +202,32 @@ class DecisionLists(AdaptiveLearner[RuleList]):
         rules: list[Rule] = []
         while True:
             unused = set(range(self.d)) - {literal.place for literal in caught}
-            candidates = [None, *(Literal(place, value) for place in sorted(unused) for value in (0, 1))]
-            left = [str(Literal(rule.place, 1 - rule.value)) for rule in caught]  # the examples that no rule catches
-            cells = [[*left, *([] if literal is None else [str(literal)])] for literal in candidates]
-            answers = yield tuple(self.ask(Question(" and ".join([f"y == {label}", *cell]))) for cell in cells for label in LABELS)
-            rule = self._best(candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2))
+            candidates = [
+                None,
+                *(Literal(place, value) for place in sorted(unused) for value in (0, 1)),
+            ]
+            left = [
+                str(Literal(rule.place, 1 - rule.value)) for rule in caught
+            ]  # the examples that no rule catches
+            cells = [
+                [*left, *([] if literal is None else [str(literal)])] for literal in candidates
+            ]
+            answers = yield tuple(
+                self.ask(Question(" and ".join([f"y == {label}", *cell])))
+                for cell in cells
+                for label in LABELS
+            )
+            rule = self._best(
+                candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2)
+            )
             rules.append(rule)
             if rule.literal is None:
                 return RuleList(tuple(rules))
             caught.append(rule.literal)
 
     def _best(self, candidates: list[Literal | None], mass: np.ndarray) -> Rule:
-        """The rule that catches most among the pure ones; the purest if no answer is within the tolerance of a pure one, as under sampling it may happen."""
+        """The rule that catches most among the pure ones; the purest if no answer is within the
+        tolerance of a pure one, as under sampling it may happen."""
         missed = mass.min(axis=1)
         pure = missed <= max(self.tolerance / 2 * (1 + 1e-9), missed.min())
         chosen = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
@@ -203,10 +255,12 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True)
 class Trees(AdaptiveLearner[Tree]):
-    """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity, `depth` times; the labels cost at most alpha of error.
+    """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity,
+    `depth` times; the labels cost at most alpha of error.
 
-    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's label costs
-    at most 2 tau, alpha / 2^(depth + 1). The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
+    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1
+    for each attribute j not on its path. A leaf's label costs at most 2 tau, alpha / 2^(depth + 1).
+    The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
     """
 
     name: ClassVar[str] = "trees"
@@ -220,7 +274,11 @@ class Trees(AdaptiveLearner[Tree]):
 
     @property
     def promise(self) -> Promise:
-        return Promise(self.alpha / (2 << self.depth), sum((2 << level) * (self.d - level + 1) for level in range(self.depth)), self.depth)
+        return Promise(
+            self.alpha / (2 << self.depth),
+            sum((2 << level) * (self.d - level + 1) for level in range(self.depth)),
+            self.depth,
+        )
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}
@@ -245,13 +303,23 @@ class Trees(AdaptiveLearner[Tree]):
 
     def _questions(self, path: Path) -> tuple[StatisticalQuery, ...]:
         cells = [path, *((*path, Literal(place)) for place in self._unused(path))]
-        return tuple(self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)]))) for cell in cells for label in LABELS)
+        return tuple(
+            self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)])))
+            for cell in cells
+            for label in LABELS
+        )
 
 
 def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
-    """The two children of a leaf with their labels; `mass` by label, of the leaf and then where x_j = 1 for each place j, shape (1 + places, 2)."""
+    """The two children of a leaf with their labels; `mass` by label, of the leaf and then where x_j
+    = 1 for each place j, shape (1 + places, 2)."""
     ones = np.clip(mass[1:], 0, None)
     zeros = np.clip(mass[0] - mass[1:], 0, None)
-    impurity = sum(side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in (ones, zeros))
+    impurity = sum(
+        side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in (ones, zeros)
+    )
     best = int(np.argmin(impurity))
-    return {(*path, Literal(places[best], value)): LABELS[int(side[best].argmax())] for value, side in enumerate((zeros, ones))}
+    return {
+        (*path, Literal(places[best], value)): LABELS[int(side[best].argmax())]
+        for value, side in enumerate((zeros, ones))
+    }

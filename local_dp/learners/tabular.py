@@ -1,4 +1,5 @@
-"""The learners by name, as they run on a table: their input, their hypotheses in the table's own words, and the query that judges one."""
+"""The learners by name, as they run on a table: their input, their hypotheses in the table's own
+words, and the query that judges one."""
 
 import math
 import re
@@ -16,14 +17,46 @@ from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.learner import Learner, weighted
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
-from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
+from local_dp.learners.moments import (
+    AtLeast,
+    BayesRule,
+    Centres,
+    KMeans,
+    LinearModel,
+    LinearRegression,
+    LowDegree,
+    NaiveBayes,
+    Polynomial,
+    Thresholds,
+)
+from local_dp.learners.rules import (
+    AllOf,
+    Conjunctions,
+    DecisionLists,
+    RuleList,
+    Stump,
+    Stumps,
+    Tree,
+    Trees,
+)
 from local_dp.queries.encoded import Encoding, question_in
 from local_dp.queries.query import STEPS, Query
 from local_dp.records import Records
 
 HYPOTHESES: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (AllOf, Stump, AtLeast, BayesRule, Polynomial, RuleList, Halfspace, Tree, LinearModel, Centres)
+    kind.__name__: kind
+    for kind in (
+        AllOf,
+        Stump,
+        AtLeast,
+        BayesRule,
+        Polynomial,
+        RuleList,
+        Halfspace,
+        Tree,
+        LinearModel,
+        Centres,
+    )
 }
 
 
@@ -36,9 +69,11 @@ def _form(kind: str) -> TypeAdapter[Any]:
 
 @dataclass(frozen=True)
 class Verdict(Query):
-    """Of a classifier: 1 where it gives the +1/-1 label y, else 0. Of a linear model: ((prediction - y) / 2)^2, the prediction clipped to [-1, 1].
+    """Of a classifier: 1 where it gives the +1/-1 label y, else 0. Of a linear model: ((prediction
+    - y) / 2)^2, the prediction clipped to [-1, 1].
 
-    Of k centres: the square distance to the nearest one as a share of the largest there can be, 4 d. The latter two on a lattice of 2^16 steps.
+    Of k centres: the square distance to the nearest one as a share of the largest there can be, 4
+    d. The latter two on a lattice of 2^16 steps.
     """
 
     name: ClassVar[str] = "verdict"
@@ -68,14 +103,18 @@ class Verdict(Query):
         if self.classifies:
             right: Bools = self.judged.predict(records) == np.sign(records.numbers("y"))
             return right.view(np.uint8)
-        return np.rint(np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0) * STEPS).astype(np.int64)
+        return np.rint(
+            np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0) * STEPS
+        ).astype(np.int64)
 
     def _share(self, records: Records) -> Floats:
         judged = self.judged
         if isinstance(judged, Centres):
             distance: Floats = judged.square_distance(records)
             return distance / (4 * len(judged.points[0]))
-        return np.asarray(((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2)
+        return np.asarray(
+            ((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
+        )
 
 
 def verdict(hypothesis: Any) -> Verdict:
@@ -90,7 +129,8 @@ Answer: TypeAlias = Literal["yes or no", "number", "none"]
 
 @dataclass(frozen=True)
 class Seen:
-    """A learner for d features, and what it sees of a table: numbers of norm at most 1 or each in [-1, 1], bits, or a grid; a constant feature or none."""
+    """A learner for d features, and what it sees of a table: numbers of norm at most 1 or each in
+    [-1, 1], bits, or a grid; a constant feature or none."""
 
     learner: type[Learner[Any]]
     form: str = "bits"
@@ -101,7 +141,11 @@ class Seen:
 
     def make(self, d: int, given: Settings) -> Learner[Any]:
         """The learner for d features, the constant one not counted."""
-        sized = {"d": d + self.constant} if any(field.name == "d" for field in fields(self.learner)) else {}
+        sized = (
+            {"d": d + self.constant}
+            if any(field.name == "d" for field in fields(self.learner))
+            else {}
+        )
         return self.learner(**{**sized, **self.preset(d), **given})
 
     def scale(self, d: int) -> float:
@@ -119,7 +163,11 @@ class TableKMeans(KMeans):
 
     def __post_init__(self) -> None:
         check_whole("k", self.k, 1, 100)
-        object.__setattr__(self, "start", tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)))
+        object.__setattr__(
+            self,
+            "start",
+            tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)),
+        )
         super().__post_init__()
 
 
@@ -130,7 +178,13 @@ def _margin(loss: str) -> Seen:
 TABULAR: dict[str, Seen] = {
     "logistic-regression": _margin("logistic"),
     "local-sgd": _margin("hinge"),
-    "linear-regression": Seen(LinearRegression, "numbers", constant=1, answer="number", preset=lambda d: {"least_eigenvalue": 0.02}),
+    "linear-regression": Seen(
+        LinearRegression,
+        "numbers",
+        constant=1,
+        answer="number",
+        preset=lambda d: {"least_eigenvalue": 0.02},
+    ),
     "naive-bayes": Seen(NaiveBayes),
     "trees": Seen(Trees, preset=lambda d: {"depth": min(3, d)}),
     "decision-lists": Seen(DecisionLists),
@@ -153,17 +207,27 @@ def seen_by(name: str) -> Seen:
 
 def settings_of(seen: Seen, texts: Iterable[str]) -> Settings:
     """The learner's own parameters from texts such as depth=4. Raises InputError."""
-    known = {field.name: field.default for field in fields(seen.learner) if type(field.default) in (int, float, bool) and field.name != "d"}
+    known = {
+        field.name: field.default
+        for field in fields(seen.learner)
+        if type(field.default) in (int, float, bool) and field.name != "d"
+    }
     given: Settings = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         if name not in known:
-            raise InputError(f"this learner has no parameter {name!r}; it has {', '.join(known)}, written as in {next(iter(known))}=...")
+            raise InputError(
+                f"this learner has no parameter {name!r}; it has {', '.join(known)}, written "
+                "as "
+                f"in {next(iter(known))}=..."
+            )
         kind: Callable[[str], Any] = type(known[name])
         try:
             given[name] = {"true": True, "false": False}[value] if kind is bool else kind(value)
         except (ValueError, KeyError):
-            raise InputError(f"{name} is {value!r}; give a value like {str(known[name]).lower()}") from None
+            raise InputError(
+                f"{name} is {value!r}; give a value like {str(known[name]).lower()}"
+            ) from None
     return given
 
 
@@ -179,23 +243,53 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     if isinstance(hypothesis, Halfspace):
         return f"{_sum(hypothesis.weights, encoding)} > 0"
     if isinstance(hypothesis, LinearModel):
-        half, middle = (encoding.label_high - encoding.label_low) / 2, (encoding.label_high + encoding.label_low) / 2
-        return f"{encoding.label} = {_sum(tuple(half * weight for weight in hypothesis.weights), encoding, middle)}"
+        half, middle = (
+            (encoding.label_high - encoding.label_low) / 2,
+            (encoding.label_high + encoding.label_low) / 2,
+        )
+        return (
+            f"{encoding.label} = "
+            f"{_sum(tuple(half * weight for weight in hypothesis.weights), encoding, middle)}"
+        )
     if isinstance(hypothesis, Centres):
-        return "; ".join(", ".join(_at(place, value, encoding) for place, value in enumerate(point)) for point in hypothesis.points)
+        return "; ".join(
+            ", ".join(_at(place, value, encoding) for place, value in enumerate(point))
+            for point in hypothesis.points
+        )
     if isinstance(hypothesis, AtLeast):
-        (name, low, high), steps = (encoding.features[0], encoding.lows[0], encoding.highs[0]), encoding.steps
+        (name, low, high), steps = (
+            (encoding.features[0], encoding.lows[0], encoding.highs[0]),
+            encoding.steps,
+        )
         if question_in(name):
-            return "always" if hypothesis.threshold < 1 else f"({name})" if hypothesis.threshold < steps else "never"
-        return f"{name} >= {_to(low + (high - low) * hypothesis.threshold / steps, (high - low) / steps / 1000)}"
+            return (
+                "always"
+                if hypothesis.threshold < 1
+                else f"({name})"
+                if hypothesis.threshold < steps
+                else "never"
+            )
+        return (
+            f"{name} >= "
+            f"{_to(low + (high - low) * hypothesis.threshold / steps, (high - low) / steps / 1000)}"
+        )
     columns = zip(encoding.features, encoding.lows, encoding.highs, strict=False)
-    bits = [text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}" for text, low, high in columns]
+    bits = [
+        text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}"
+        for text, low, high in columns
+    ]
     nested = isinstance(hypothesis, AllOf | Tree)
 
     def bit(found: re.Match[str]) -> str:
-        return _literal(bits[int(found[1])], found[2] == "1", nested) if found[2] else f"({bits[int(found[1])]})"
+        return (
+            _literal(bits[int(found[1])], found[2] == "1", nested)
+            if found[2]
+            else f"({bits[int(found[1])]})"
+        )
 
-    return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))  # in one pass: a column of the table may be called x1 too
+    return re.sub(
+        r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis)
+    )  # in one pass: a column of the table may be called x1 too
 
 
 def _to(value: float, error: float) -> str:
@@ -209,9 +303,12 @@ def _literal(bit: str, holds: bool, nested: bool) -> str:
 
 
 def _sum(weights: tuple[float, ...], encoding: Encoding, constant: float = 0.0) -> str:
-    """A weighted sum of what the learner saw, in the units of the columns; a question, with the bounds 0 and 1, counts as 1 for yes and 0 for no."""
+    """A weighted sum of what the learner saw, in the units of the columns; a question, with the
+    bounds 0 and 1, counts as 1 for yes and 0 for no."""
     units, names, largest = [], [], []
-    for text, low, high, weight in zip(encoding.features, encoding.lows, encoding.highs, weights, strict=False):
+    for text, low, high, weight in zip(
+        encoding.features, encoding.lows, encoding.highs, weights, strict=False
+    ):
         units.append(2 * encoding.scale * weight / (high - low))
         names.append(f"({text})" if question_in(text) else text)
         largest.append(max(abs(low), abs(high)))
@@ -222,9 +319,14 @@ def _sum(weights: tuple[float, ...], encoding: Encoding, constant: float = 0.0) 
     return weighted((*units, constant), (*names, ""), error, (*largest, 1.0))
 
 
-_ROUNDED = 0.002  # how far a printed term may be off, as a share of half the range of the largest term
+_ROUNDED = (
+    0.002  # how far a printed term may be off, as a share of half the range of the largest term
+)
 
 
 def _at(place: int, value: float, encoding: Encoding) -> str:
     low, high = encoding.lows[place], encoding.highs[place]
-    return f"{encoding.features[place]} {_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"
+    return (
+        f"{encoding.features[place]} "
+        f"{_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"
+    )

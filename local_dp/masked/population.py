@@ -1,4 +1,5 @@
-"""Examples drawn from a masked-parity concept, with the exact law of every query that the learners ask."""
+"""Examples drawn from a masked-parity concept, with the exact law of every query that the learners
+ask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +9,29 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
-from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity, MaskedSign
+from local_dp.masked.queries import (
+    MaskedBent,
+    MaskedDisagreement,
+    MaskedIndex,
+    MaskedIndicator,
+    MaskedList,
+    MaskedParity,
+    MaskedSign,
+)
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.concepts import masked_parity
 from local_dp.populations.finite import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
-NULL_SHARE = 0.5  # of the examples, without information on the bit of a round: D is uniform, so this is known
+# of the examples, without information on the bit of a round: D is uniform, so this is known
+NULL_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Concept:
-    """The concept c_{r,a}: y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1; bit i of the number r is r_i."""
+    """The concept c_{r,a}: y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1; bit i of
+    the number r is r_i."""
 
     d: int
     r: int
@@ -37,7 +48,8 @@ class Concept:
         return self.r >> place & 1
 
     def disagreement(self, r: int) -> float:
-        """Pr[y differs from (-1)^<r, x>] where b = 0: a for the right r; a wrong one leaves a uniform sign."""
+        """Pr[y differs from (-1)^<r, x>] where b = 0: a for the right r; a wrong one leaves a
+        uniform sign."""
         return float(self.a) if r == self.r else 0.5
 
 
@@ -58,13 +70,16 @@ class MaskedParityPopulation(Population):
         x = philox_words(self._x_key, start, stop) >> np.uint64(64 - d)
         coin = philox_words(self._mask_key, start, stop, 32)
         b = (coin >> np.uint32(31)).astype(np.uint8)
-        i = (((coin & np.uint32(0x7FFFFFFF)).astype(np.uint64) * np.uint64(d)) >> np.uint64(31)).astype(np.uint8)
+        i = (
+            ((coin & np.uint32(0x7FFFFFFF)).astype(np.uint64) * np.uint64(d)) >> np.uint64(31)
+        ).astype(np.uint8)
         bit = ((np.uint64(r) >> i.astype(np.uint64)) & np.uint64(1)).astype(np.uint8)
         odd = np.where(b == 1, bit, parity(x & np.uint64(r)) ^ np.uint8(self.concept.a))
         return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
 
     def law(self, query: Query) -> Floats:
-        """The law of a query: in closed form for the masked-parity queries, by enumeration of a small domain for any other."""
+        """The law of a query: in closed form for the masked-parity queries, by enumeration of a
+        small domain for any other."""
         law = np.zeros(query.domain.size)
         for value, share in _shares(self.concept, query).items():
             law[value - query.domain.low] += share
@@ -96,27 +111,39 @@ def _shares(concept: Concept, query: Query) -> dict[int, float]:
 
 def _enumerated(concept: Concept, query: Query) -> dict[int, float]:
     if concept.d > MAX_ENUMERATED:
-        raise InputError(f"the law of {query.name!r} is summed over all examples, so d is at most {MAX_ENUMERATED}; it is {concept.d}")
+        raise InputError(
+            f"the law of {query.name!r} is summed over all examples, so d is at most "
+            f"{MAX_ENUMERATED}; it is {concept.d}"
+        )
     law = masked_parity(concept.d).population(2 * concept.r + concept.a, 1, 0).law(query)
     return dict(zip(query.domain.values().tolist(), law.tolist(), strict=True))
 
 
 def _yes(query: Query, share: float) -> dict[int, float]:
-    """A 0/1 query: 1 is the top of its domain, 0 the bottom, or the middle of a lattice of [-1, 1]."""
+    """A 0/1 query: 1 is the top of its domain, 0 the bottom, or the middle of a lattice of [-1,
+    1]."""
     top = query.domain.high
     return {top // 2 if query.domain.kind == "levels" else 0: 1 - share, top: share}
 
 
 def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int, float]:
-    """The half of the examples with b = 1: symbol listed + (place of i in `asked`) with sign (-1)^(r_i)."""
-    return {(-1 if concept.bit(i) else 1) * (listed + place + 1): (1 - NULL_SHARE) / concept.d for place, i in enumerate(asked)}
+    """The half of the examples with b = 1: symbol listed + (place of i in `asked`) with sign
+    (-1)^(r_i)."""
+    return {
+        (-1 if concept.bit(i) else 1) * (listed + place + 1): (1 - NULL_SHARE) / concept.d
+        for place, i in enumerate(asked)
+    }
 
 
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart, places = concept.r ^ query.r, places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
-    listed = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
-    law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(concept, query.listed, places_of(query.asked))
+    listed = (
+        apart & ~query.free == 0
+    )  # otherwise no parity on the list is the right one, and every sign is uniform
+    law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(
+        concept, query.listed, places_of(query.asked)
+    )
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
         minus = float(odd) if listed else 0.5
@@ -128,7 +155,9 @@ def _bent(concept: Concept, query: MaskedBent) -> dict[int, float]:
     bent = concept.d - query.told
     law = _positions(concept, query.listed, range(concept.d))
     for symbol in range(query.listed):
-        odd = (concept.a + bent_dual(bent, concept.r) + (symbol & concept.r >> bent).bit_count()) % 2
+        odd = (
+            concept.a + bent_dual(bent, concept.r) + (symbol & concept.r >> bent).bit_count()
+        ) % 2
         minus = (1 - (1 - 2 * odd) * 2.0 ** -(bent // 2)) / 2
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law

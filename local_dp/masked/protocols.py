@@ -1,4 +1,5 @@
-"""The masked-parity learners (KLNRS Section 5): as printed, in two rounds by hashing, by list decoding, and in one round."""
+"""The masked-parity learners (KLNRS Section 5): as printed, in two rounds by hashing, by list
+decoding, and in one round."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +28,17 @@ from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.masked.population import NULL_SHARE, Concept, MaskedParityPopulation
-from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
+from local_dp.masked.queries import (
+    LATTICE,
+    MaskedBent,
+    MaskedBit,
+    MaskedCoset,
+    MaskedDisagreement,
+    MaskedIndex,
+    MaskedIndicator,
+    MaskedList,
+    MaskedParity,
+)
 from local_dp.noise import philox_words, stream_key
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
@@ -40,7 +51,9 @@ from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
-Law: TypeAlias = tuple[Floats, Floats]  # Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+Law: TypeAlias = tuple[
+    Floats, Floats
+]  # Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
 
 
 def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
@@ -49,17 +62,26 @@ def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
 
 
 def best_signed_oracle(epsilon: float, k: int, share: float, null: float) -> SignedOracle:
-    """The oracle of least variance, for symbols of probability `share` each and no symbol with probability `null`."""
+    """The oracle of least variance, for symbols of probability `share` each and no symbol with
+    probability `null`."""
     return signed_oracle(epsilon, k, best_size(epsilon, k, share, null)[0])
 
 
 def index_oracle(epsilon: float, d: int, one_bit: bool = False) -> SignedOracle:
-    """For a masked index: each of d positions in the half of the examples with b = 1; `one_bit` forces one hashed bit."""
-    return signed_oracle(epsilon, d, 0) if one_bit else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
+    """For a masked index: each of d positions in the half of the examples with b = 1; `one_bit`
+    forces one hashed bit."""
+    return (
+        signed_oracle(epsilon, d, 0)
+        if one_bit
+        else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
+    )
 
 
-def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = False) -> tuple[MaskedList, SignedOracle]:
-    """The query of a list of parities and the open positions; of all positions where one hashed bit is best, for it has room for all."""
+def list_question(
+    epsilon: float, d: int, r: int, free: int, one_bit: bool = False
+) -> tuple[MaskedList, SignedOracle]:
+    """The query of a list of parities and the open positions; of all positions where one hashed bit
+    is best, for it has room for all."""
     query = MaskedList(d, r, free, free)
     k, open_share = query.domain.high, query.positions / d
     size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
@@ -71,7 +93,9 @@ def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = Fal
 
 def signs_of(bits: int, vectors: Sequence[int]) -> Floats:
     """(-1)^(r_j) for each bit j of each vector r, shape (bits, number of vectors)."""
-    return np.array([[1.0 - 2.0 * (r >> place & 1) for r in vectors] for place in range(bits)]).reshape(bits, len(vectors))
+    return np.array(
+        [[1.0 - 2.0 * (r >> place & 1) for r in vectors] for place in range(bits)]
+    ).reshape(bits, len(vectors))
 
 
 def index_law(d: int, vectors: Sequence[int]) -> Law:
@@ -90,27 +114,37 @@ def list_law(query: MaskedList) -> Law:
 def mask_law(query: MaskedBent, r: int) -> Law:
     """Of the one question that serves every parity, for a = 0 and a = 1 under one vector r."""
     bent = query.d - query.told
-    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ np.uint8(bent_dual(bent, r))
+    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ np.uint8(
+        bent_dual(bent, r)
+    )
     signs = 2.0 ** -(bent // 2) * (1.0 - 2.0 * odd.astype(np.float64))
     return _law(np.stack([signs, -signs], axis=1), np.tile(signs_of(query.d, [r]), 2), query.d)
 
 
 def _law(listed: Floats, positions: Floats, d: int) -> Law:
-    """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions, some of which are asked for."""
-    shares = np.repeat([NULL_SHARE / max(len(listed), 1), (1 - NULL_SHARE) / d], [len(listed), len(positions)])[:, None]
+    """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions,
+    some of which are asked for."""
+    shares = np.repeat(
+        [NULL_SHARE / max(len(listed), 1), (1 - NULL_SHARE) / d], [len(listed), len(positions)]
+    )[:, None]
     signs = np.concatenate([listed, positions])
     return np.broadcast_to(shares, signs.shape), shares * signs
 
 
 @dataclass(frozen=True)
 class MaskedParityProtocol(LocalProtocol[Concept]):
-    """The common part of the masked-parity learners: the concept class over {0,1}^d and its examples. Without `r` and `a` they are drawn at random."""
+    """The common part of the masked-parity learners: the concept class over {0,1}^d and its
+    examples. Without `r` and `a` they are drawn at random."""
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records labelled wrongly"
     d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
-    r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
-    a: int | None = parameter(None, "whether the label is masked, 0 or 1; without it, drawn at random")
+    r: int | None = parameter(
+        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+    )
+    a: int | None = parameter(
+        None, "whether the label is masked, 0 or 1; without it, drawn at random"
+    )
 
     def check(self) -> None:
         MaskedIndex(self.d)
@@ -139,13 +173,20 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
         places = places_of(result.r)
         named = listed(places, "bit ", "bits ")
         if not places:
-            return f"The learned rule: no bit matters; a record (x, i, b) has the label +1{' if b = 1, and -1 if b = 0' * result.a}."
+            return (
+                "The learned rule: no bit matters; a record (x, i, b) has the label "
+                f"+1{' if b = 1, and -1 if b = 0' * result.a}."
+            )
         if len(places) == 1:
             index, count = f"i = {places[0]}", f"it is {1 - result.a}"
         else:
-            index, count = "i is one of them", f"an {'even' if result.a else 'odd'} number of them are 1"
+            index, count = (
+                "i is one of them",
+                f"an {'even' if result.a else 'odd'} number of them are 1",
+            )
         return (
-            f"The learned rule: of the {result.d} bits of x only {named} {'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "
+            f"The learned rule: of the {result.d} bits of x only {named} "
+            f"{'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "
             f"if b = 1 and {index}, or if b = 0 and {count}, and else the label +1."
         )
 
@@ -158,18 +199,23 @@ def vector_of(signs: Floats) -> int:
 def fresh_cohorts(d: int, first: int) -> list[Cohort]:
     """Clients 0..first cut into d cohorts of nearly equal size."""
     if first < d:
-        raise InputError(f"round one has {first} clients for {d} queries; give every query fresh ones")
+        raise InputError(
+            f"round one has {first} clients for {d} queries; give every query fresh ones"
+        )
     ends = [first * place // d for place in range(d + 1)]
     return [Cohort(start, stop) for start, stop in pairwise(ends)]
 
 
 @dataclass(frozen=True)
 class MaskedParityLiteral(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d by the paper's two rounds: d queries g_j with values 0 and 1, fresh clients and Laplace noise each, then g_d.
+    """Learns c_{r,a} over {0,1}^d by the paper's two rounds: d queries g_j with values 0 and 1,
+    fresh clients and Laplace noise each, then g_d.
 
-    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. The noise is that of Claim 4.1 with b = 1, of scale 2 / epsilon: here
-    discrete Laplace on 64 steps of [-1, 1], clamped, which needs no more clients. Privacy: each client answers once, epsilon-locally private. Utility: about
-    128 d^3 z^2 / epsilon^2 clients, 27 d / 4 times more than one-round hashing. Cost: 7 bits a client, two rounds.
+    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. The noise is
+    that of Claim 4.1 with b = 1, of scale 2 / epsilon: here discrete Laplace on 64 steps of [-1,
+    1], clamped, which needs no more clients. Privacy: each client answers once, epsilon-locally
+    private. Utility: about 128 d^3 z^2 / epsilon^2 clients, 27 d / 4 times more than one-round
+    hashing. Cost: 7 bits a client, two rounds.
     """
 
     name: ClassVar[str] = "masked-parity-literal"
@@ -188,9 +234,16 @@ class MaskedParityLiteral(MaskedParityProtocol):
             return 2 * float(laplace.estimate(tally).value) - 1
 
         def play() -> LocalPlay[Concept]:
-            tallies = yield tuple(LocalQuery(MaskedIndicator(self.d, j), laplace, cohort) for j, cohort in enumerate(cohorts))
-            r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d))
-            (tally,) = yield (LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),)
+            tallies = yield tuple(
+                LocalQuery(MaskedIndicator(self.d, j), laplace, cohort)
+                for j, cohort in enumerate(cohorts)
+            )
+            r = sum(
+                1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d)
+            )
+            (tally,) = yield (
+                LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),
+            )
             return Concept(self.d, r, int(expectation(tally) > 1 / 4))
 
         return Adaptive(play)
@@ -198,11 +251,14 @@ class MaskedParityLiteral(MaskedParityProtocol):
 
 @dataclass(frozen=True)
 class MaskedParityLearner(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d exactly in two rounds: all of r by one-round hashing, then the mask a by the parity query of r.
+    """Learns c_{r,a} over {0,1}^d exactly in two rounds: all of r by one-round hashing, then the
+    mask a by the parity query of r.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: with `bounds.masked_parity_clients`,
-    about (4 d^2 z_{beta/d}^2 + 4 z_beta^2) / I, exact with probability 1 - beta; one round would need about 29 * 2^d at epsilon 1.
-    For the uniform distribution over examples only: learning under every distribution would contain parity. Cost: one bit a client, two rounds.
+    Privacy: each client answers once, epsilon-locally private. Utility: with
+    `bounds.masked_parity_clients`, about (4 d^2 z_{beta/d}^2 + 4 z_beta^2) / I, exact with
+    probability 1 - beta; one round would need about 29 * 2^d at epsilon 1. For the uniform
+    distribution over examples only: learning under every distribution would contain parity. Cost:
+    one bit a client, two rounds.
     """
 
     name: ClassVar[str] = "masked-parity"
@@ -218,7 +274,9 @@ class MaskedParityLearner(MaskedParityProtocol):
             index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
-            mask = best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)  # of the half of the examples that have b = 0
+            mask = best_signed_oracle(
+                epsilon, 1, NULL_SHARE, 1 - NULL_SHARE
+            )  # of the half of the examples that have b = 0
             (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 
@@ -227,14 +285,18 @@ class MaskedParityLearner(MaskedParityProtocol):
 
 @dataclass(frozen=True)
 class MaskedParityFresh(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d in two rounds: d signed queries and then the parity query of r, fresh clients and randomized response for each.
+    """Learns c_{r,a} over {0,1}^d in two rounds: d signed queries and then the parity query of r,
+    fresh clients and randomized response for each.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 1 - beta for 4 d^3 C^2 z_{beta/d}^2 + 4 C^2 z_beta^2 clients,
-    6.8 times fewer than the literal protocol at epsilon 1. Cost: one bit a client, two rounds.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 1 -
+    beta for 4 d^3 C^2 z_{beta/d}^2 + 4 C^2 z_beta^2 clients, 6.8 times fewer than the literal
+    protocol at epsilon 1. Cost: one bit a client, two rounds.
     """
 
     name: ClassVar[str] = "masked-parity-fresh"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
+    )
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_fresh_clients(self.d, epsilon, BETA)
@@ -249,9 +311,14 @@ class MaskedParityFresh(MaskedParityProtocol):
             return float(response.estimate(tally).value) < 1 / 2
 
         def play() -> LocalPlay[Concept]:
-            tallies = yield tuple(LocalQuery(MaskedBit(self.d, j), response, cohort) for j, cohort in enumerate(cohorts))
+            tallies = yield tuple(
+                LocalQuery(MaskedBit(self.d, j), response, cohort)
+                for j, cohort in enumerate(cohorts)
+            )
             r = sum(1 << j for j, tally in enumerate(tallies) if negative(tally))
-            (tally,) = yield (LocalQuery(MaskedCoset(self.d, 0, r), response, Cohort(first, clients)),)
+            (tally,) = yield (
+                LocalQuery(MaskedCoset(self.d, 0, r), response, Cohort(first, clients)),
+            )
             return Concept(self.d, r, int(negative(tally)))
 
         return Adaptive(play)
@@ -262,25 +329,37 @@ MOST_OPEN = 8  # bits of r that round one may leave undecided
 
 @dataclass(frozen=True)
 class MaskedParityList(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d in two rounds: r except its t least reliable bits by hashing, then the likeliest of all 2^t candidates and masks.
+    """Learns c_{r,a} over {0,1}^d in two rounds: r except its t least reliable bits by hashing,
+    then the likeliest of all 2^t candidates and masks.
 
-    In round two a client's public coin picks one candidate parity (for b = 0) and one hashed bit of r (for b = 1), so every report serves both. `bits` is t and
-    `share` is round two's share of the clients; 0 picks `default_bits` and `default_share`. Privacy: each client answers once, epsilon-locally private.
-    Utility: exact with probability 95 % for a measured .55 + .5 / d of one-round hashing's clients. Cost: one bit a client, two rounds, 2^t likelihoods.
+    In round two a client's public coin picks one candidate parity (for b = 0) and one hashed bit of
+    r (for b = 1), so every report serves both. `bits` is t and `share` is round two's share of the
+    clients; 0 picks `default_bits` and `default_share`. Privacy: each client answers once,
+    epsilon-locally private. Utility: exact with probability 95 % for a measured .55 + .5 / d of
+    one-round hashing's clients. Cost: one bit a client, two rounds, 2^t likelihoods.
     """
 
     name: ClassVar[str] = "masked-parity-list"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
-    bits: int = parameter(0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits")
+    bits: int = parameter(
+        0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits"
+    )
     share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
 
     def check(self) -> None:
         super().check()
         if not 0 <= self.bits <= min(self.d, MOST_OPEN):
-            raise InputError(f"bits is {self.bits}; give the number of undecided bits, 1 to {min(self.d, MOST_OPEN)}, or 0 for the default")
+            raise InputError(
+                f"bits is {self.bits}; give the number of undecided bits, 1 to "
+                f"{min(self.d, MOST_OPEN)}, or 0 for the default"
+            )
         if not 0 <= self.share < 1:
-            raise InputError(f"share is {self.share}; give round two's share of the clients, below 1, or 0 for the default")
+            raise InputError(
+                f"share is {self.share}; give round two's share of the clients, below 1, or 0 "
+                "for "
+                "the default"
+            )
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_list_clients(self.d, epsilon, BETA)
@@ -296,8 +375,13 @@ class MaskedParityList(MaskedParityProtocol):
             index = index_oracle(epsilon, self.d, self.one_bit)
             (hashed,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             means = index.estimate(hashed, NULL_SHARE).value
-            free = sum(1 << place for place in np.argsort(np.abs(means), kind="stable")[:undecided].tolist())
-            query, listed = list_question(epsilon, self.d, vector_of(means) & ~free, free, self.one_bit)
+            free = sum(
+                1 << place
+                for place in np.argsort(np.abs(means), kind="stable")[:undecided].tolist()
+            )
+            query, listed = list_question(
+                epsilon, self.d, vector_of(means) & ~free, free, self.one_bit
+            )
             (tally,) = yield (LocalQuery(query, listed, Cohort(first, clients)),)
             candidates = query.vectors()
             prior = index.log_likelihood(hashed, *index_law(self.d, candidates))
@@ -309,13 +393,15 @@ class MaskedParityList(MaskedParityProtocol):
 
 
 def default_bits(d: int, epsilon: float) -> int:
-    """t, the undecided bits of round one: log2 d - 1, at least 2; more while 2^(t + 5) < e^eps. Tuned by simulation at epsilon .5 to 8."""
+    """t, the undecided bits of round one: log2 d - 1, at least 2; more while 2^(t + 5) < e^eps.
+    Tuned by simulation at epsilon .5 to 8."""
     check_positive_epsilon(epsilon)
     return min(d, MOST_OPEN, max(_few(d), math.floor(epsilon / math.log(2)) - 4))
 
 
 def default_share(d: int, undecided: int) -> float:
-    """Round two's share of the clients: .45 (4/d)^.93, half as much again for each further open bit. Tuned by simulation; a flat optimum."""
+    """Round two's share of the clients: .45 (4/d)^.93, half as much again for each further open
+    bit. Tuned by simulation; a flat optimum."""
     return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + max(0, undecided - _few(d)) / 2))
 
 
@@ -330,20 +416,33 @@ MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the la
 class MaskedParityOneRound(MaskedParityProtocol):
     """Learns c_{r,a} over {0,1}^d exactly in one round: r by hashing, a without knowledge of r.
 
-    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), in one of two `form`s: "masks", q a public random parity, useful for 2^-d of
-    the clients (d <= 11); "bent", one bent function for all, whose correlation with every parity is +-2^(-d/2) (any d). Privacy: each client answers once,
-    epsilon-locally private. Utility: exact in 90 % of runs for about 30 * 2^d clients at epsilon 1, within 2.2 of the proven least. Cost: one bit.
+    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), in one of two
+    `form`s: "masks", q a public random parity, useful for 2^-d of the clients (d <= 11); "bent",
+    one bent function for all, whose correlation with every parity is +-2^(-d/2) (any d). Privacy:
+    each client answers once, epsilon-locally private. Utility: exact in 90 % of runs for about 30 *
+    2^d clients at epsilon 1, within 2.2 of the proven least. Cost: one bit.
     """
 
     name: ClassVar[str] = "masked-parity-one-round"
-    source: ClassVar[str] = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
-    form: str = parameter("bent", "what a client with b = 0 is asked: bent, one function for all, or masks, a random parity each")
+    source: ClassVar[str] = (
+        "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
+    )
+    form: str = parameter(
+        "bent",
+        (
+            "what a client with b = 0 is asked: bent, one function for all, or masks, a random "
+            "parity "
+            "each"
+        ),
+    )
 
     def check(self) -> None:
         super().check()
         self.check_choices(form=("bent", "masks"))
         if self.form == "masks" and self.d > MAX_MASKED:
-            raise InputError(f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond")
+            raise InputError(
+                f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond"
+            )
 
     def question(self, epsilon: float) -> OneRound:
         """How many bits of x every client reports, and the size of the blocks of symbols."""

@@ -1,4 +1,5 @@
-"""Queries about masked-parity examples (KLNRS Section 5): positions, parities, lists of parities; and statistical queries with a public sign."""
+"""Queries about masked-parity examples (KLNRS Section 5): positions, parities, lists of parities;
+and statistical queries with a public sign."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -8,14 +9,24 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
 from local_dp.checks import check_dimension, check_vector, check_whole
-from local_dp.cube import bent_coset, bent_coset_coefficient, bent_halves, character, parity, places_of, sign
+from local_dp.cube import (
+    bent_coset,
+    bent_coset_coefficient,
+    bent_halves,
+    character,
+    parity,
+    places_of,
+    sign,
+)
 from local_dp.domains import Domain, levels, signed_symbols, symbols
 from local_dp.errors import InputError
 from local_dp.queries.examples import _odd
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
-LATTICE = 64  # steps of [-1, 1] on which the 0/1 queries of the paper are released with Laplace noise
+LATTICE = (
+    64  # steps of [-1, 1] on which the 0/1 queries of the paper are released with Laplace noise
+)
 
 
 @dataclass(frozen=True)
@@ -52,31 +63,41 @@ class _Parity(Query):
 
 @dataclass(frozen=True)
 class MaskedIndicator(_Position):
-    """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1]. Expectation r_j / (2 d)."""
+    """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1].
+    Expectation r_j / (2 d)."""
 
     name: ClassVar[str] = "masked-indicator"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64)))
+        return np.asarray(
+            LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
+        )
 
 
 @dataclass(frozen=True)
 class MaskedDisagreement(_Parity):
-    """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice of [-1, 1]. Expectation a / 2 for the right r."""
+    """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice
+    of [-1, 1]. Expectation a / 2 for the right r."""
 
     name: ClassVar[str] = "masked-disagreement"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64)))
+        return np.asarray(
+            LATTICE
+            // 2
+            * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
+        )
 
 
 @dataclass(frozen=True)
 class MaskedList(_Parity):
-    """The part of an example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked` (limits 3.2, P4).
+    """The part of an example that matters to the parities r + s, s within the t set bits of `free`,
+    and to the set bits of `asked` (limits 3.2, P4).
 
-    Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t + (place of i in `asked`), null if i is not asked for.
+    Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t +
+    (place of i in `asked`), null if i is not asked for.
     """
 
     name: ClassVar[str] = "masked-list"
@@ -98,9 +119,13 @@ class MaskedList(_Parity):
         return 1 << self.free.bit_count()
 
     def vectors(self) -> list[int]:
-        """The vectors r + s: number j holds the bits of j, added to those of r, at the places of `free`, in order."""
+        """The vectors r + s: number j holds the bits of j, added to those of r, at the places of
+        `free`, in order."""
         places = places_of(self.free)
-        return [self.r ^ sum(1 << place for bit, place in enumerate(places) if j >> bit & 1) for j in range(self.listed)]
+        return [
+            self.r ^ sum(1 << place for bit, place in enumerate(places) if j >> bit & 1)
+            for j in range(self.listed)
+        ]
 
     @property
     def domain(self) -> Domain:
@@ -118,10 +143,12 @@ class MaskedList(_Parity):
 
 @dataclass(frozen=True)
 class MaskedBent(Query):
-    """One bent function in place of every parity: y (-1)^<u, v> where b = 0, u and v the two halves of the first d - `told` bits of x; y where b = 1.
+    """One bent function in place of every parity: y (-1)^<u, v> where b = 0, u and v the two halves
+    of the first d - `told` bits of x; y where b = 1.
 
-    The symbol is the last `told` bits of x where b = 0, and i after all of these where b = 1. With m = d - `told`, an even number, the function's correlation
-    with (-1)^<r, x> given the symbol is +-2^(-m / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3).
+    The symbol is the last `told` bits of x where b = 0, and i after all of these where b = 1. With
+    m = d - `told`, an even number, the function's correlation with (-1)^<r, x> given the symbol is
+    +-2^(-m / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3).
     """
 
     name: ClassVar[str] = "masked-bent"
@@ -131,7 +158,11 @@ class MaskedBent(Query):
     def check(self) -> None:
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
-            raise InputError(f"`told` is {self.told!r}; give a number of bits of x, at most d = {self.d}, that is even if and only if d is")
+            raise InputError(
+                f"`told` is {self.told!r}; give a number of bits of x, at most d = {self.d}, "
+                "that "
+                "is even if and only if d is"
+            )
 
     @property
     def positions(self) -> int:
@@ -160,15 +191,24 @@ class MaskedBent(Query):
 
 
 def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) -> Ints:
-    """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the label's sign, for b = 1, or null where that is -1."""
+    """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the
+    label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
+    magnitude = (
+        np.where(
+            masked,
+            symbol.astype(np.int64),
+            symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)],
+        )
+        + 1
+    )
     return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
 @dataclass(frozen=True)
 class MaskedIndex(Query):
-    """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where b = 0. KLNRS Section 5.1."""
+    """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where
+    b = 0. KLNRS Section 5.1."""
 
     name: ClassVar[str] = "masked-index"
     d: int
@@ -181,20 +221,31 @@ class MaskedIndex(Query):
         return signed_symbols(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        signed = (records.whole("i").astype(np.int64) + 1) * records.whole("y").astype(np.int64, copy=False)
+        signed = (records.whole("i").astype(np.int64) + 1) * records.whole("y").astype(
+            np.int64, copy=False
+        )
         return np.asarray(np.where(records.whole("b") == 1, signed, 0))
 
 
 @dataclass(frozen=True)
 class MaskedParity(_Parity):
-    """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
+    """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right),
+    null where b = 1. KLNRS Section 5.1."""
 
     name: ClassVar[str] = "masked-parity"
     domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
-        return np.asarray(np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0))
+        odd = parity(records.words("x") & np.uint64(self.r)).astype(
+            np.int8
+        )  # signed, or 1 - 2 * odd would wrap
+        return np.asarray(
+            np.where(
+                records.whole("b") == 0,
+                (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False),
+                0,
+            )
+        )
 
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points
@@ -202,7 +253,8 @@ MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum o
 
 @dataclass(frozen=True)
 class MaskedSign(Query):
-    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and (-1)^(x_0), independent of the concept, on all others."""
+    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and
+    (-1)^(x_0), independent of the concept, on all others."""
 
     domain: ClassVar[Domain] = symbols(2)
     d: int
@@ -220,13 +272,16 @@ class MaskedSign(Query):
 
     def __call__(self, records: Records) -> Ints:
         informative, signs = self.signal(records)
-        values: Bools = np.where(informative, signs * records.whole("y"), character(1, records.words("x"))) > 0
+        values: Bools = (
+            np.where(informative, signs * records.whole("y"), character(1, records.words("x"))) > 0
+        )
         return values.view(np.uint8)
 
 
 @dataclass(frozen=True)
 class MaskedBit(MaskedSign):
-    """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query of KLNRS Section 5.1 as it stands."""
+    """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query
+    of KLNRS Section 5.1 as it stands."""
 
     name: ClassVar[str] = "masked-bit"
     j: int
@@ -244,7 +299,8 @@ class MaskedBit(MaskedSign):
 
 @dataclass(frozen=True)
 class MaskedFunction(MaskedSign):
-    """y f(x) where b = 0, for a Boolean function f: expectation (-1)^a f^(r) / 2 with f^(r) = E[f(x) (-1)^<r, x>]."""
+    """y f(x) where b = 0, for a Boolean function f: expectation (-1)^a f^(r) / 2 with f^(r) =
+    E[f(x) (-1)^<r, x>]."""
 
     @abstractmethod
     def function(self, x: Words) -> Ints:
@@ -263,9 +319,11 @@ class MaskedFunction(MaskedSign):
 
 @dataclass(frozen=True)
 class MaskedCoset(MaskedFunction):
-    """f is the inner-product bent function of x_0..x_{k-1} times the parity s of the other d - k variables (limits 3.1, E5).
+    """f is the inner-product bent function of x_0..x_{k-1} times the parity s of the other d - k
+    variables (limits 3.1, E5).
 
-    |f^(r)| = 2^(-k/2) for the 2^k strings r that end in s, and 0 for all others. k = d asks one bent function, k = 0 the parity s.
+    |f^(r)| = 2^(-k/2) for the 2^k strings r that end in s, and 0 for all others. k = d asks one
+    bent function, k = 0 the parity s.
     """
 
     name: ClassVar[str] = "masked-coset"
@@ -275,7 +333,11 @@ class MaskedCoset(MaskedFunction):
     def check(self) -> None:
         super().check()
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
-            raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
+            raise InputError(
+                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 "
+                "to d "
+                f"= {self.d}"
+            )
         check_vector("s", self.s, self.d - self.k)
 
     def function(self, x: Words) -> Ints:
@@ -302,7 +364,11 @@ class MaskedRandom(MaskedFunction):
 
     def coefficient(self, r: int) -> float:
         if self.d > MAX_ENUMERATED:
-            raise InputError(f"d is {self.d}; the mean of a random function is summed over 2^d points, so d is at most {MAX_ENUMERATED}")
+            raise InputError(
+                f"d is {self.d}; the mean of a random function is summed over 2^d points, so "
+                "d is "
+                f"at most {MAX_ENUMERATED}"
+            )
         x = np.arange(1 << self.d, dtype=np.uint64)
         return float((self.function(x) * character(r, x)).sum(dtype=np.int64)) / 2.0**self.d
 

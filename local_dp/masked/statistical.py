@@ -1,4 +1,5 @@
-"""Statistical-query learners of masked parity, non-adaptive (which Theorem 5.1 of KLNRS rules out) and adaptive; and the worst-case oracle (limits 3.1)."""
+"""Statistical-query learners of masked parity, non-adaptive (which Theorem 5.1 of KLNRS rules out)
+and adaptive; and the worst-case oracle (limits 3.1)."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,13 @@ from local_dp.hardness.adversary import FORMAT, allowed_gap, described, survivor
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked.population import Concept
 from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.oracles.statistical.oracles import SQOracle, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import (
+    SQOracle,
+    Statistical,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+)
 from local_dp.records import Records
 
 MAX_D = 20
@@ -23,7 +30,8 @@ _KEPT_D = 12
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The expectation of one query under every concept: E_{r,a} = (centre[r] + (-1)^a half[r]) / scale, in whole numbers; arrays of shape (2^d,)."""
+    """The expectation of one query under every concept: E_{r,a} = (centre[r] + (-1)^a half[r]) /
+    scale, in whole numbers; arrays of shape (2^d,)."""
 
     query: StatisticalQuery
     centre: Counts
@@ -32,29 +40,37 @@ class Spectrum:
 
     @property
     def margin(self) -> int:
-        """The largest |half| that a legal answer can hide: scale times the tolerance, rounded down exactly."""
+        """The largest |half| that a legal answer can hide: scale times the tolerance, rounded down
+        exactly."""
         return allowed_gap(self.query.tolerance, self.scale) // 2
 
     @property
     def hidden(self) -> Bools:
-        """The r for which the midpoint is legal for both values of a: |E_{r,0} - E_{r,1}| <= 2 tau."""
+        """The r for which the midpoint is legal for both values of a: |E_{r,0} - E_{r,1}| <= 2
+        tau."""
         return np.abs(self.half) <= self.margin
 
     def answers(self, a: int) -> Counts:
-        """scale times the answer for each r: the legal value nearest to the midpoint, so the midpoint itself where a can be hidden."""
+        """scale times the answer for each r: the legal value nearest to the midpoint, so the
+        midpoint itself where a can be hidden."""
         revealed = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
         return np.asarray(self.centre + (1 - 2 * a) * revealed)
 
 
 def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
-    """A query's expectations under all 2^(d+1) concepts: one pass over the examples and one Walsh-Hadamard transform."""
+    """A query's expectations under all 2^(d+1) concepts: one pass over the examples and one
+    Walsh-Hadamard transform."""
     if not 1 <= d <= MAX_D:
         raise InputError(f"d is {d}; the examples are enumerated for d from 1 to {MAX_D}")
     x = np.arange(1 << d, dtype=np.uint64)
 
     def numerators(i: int, b: int, y: int) -> Counts:
         ones = np.ones(len(x), dtype=np.int8)
-        return query.numerators(Records({"x": x, "i": i * ones.view(np.uint8), "b": b * ones.view(np.uint8), "y": y * ones}))
+        return query.numerators(
+            Records(
+                {"x": x, "i": i * ones.view(np.uint8), "b": b * ones.view(np.uint8), "y": y * ones}
+            )
+        )
 
     both, difference = 0, np.zeros(1 << d, dtype=np.int64)
     bits = []
@@ -63,8 +79,14 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
         both += int((plus + minus).sum())
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
-    centre = reduce(lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]), bits, np.array([both], dtype=np.int64))
-    half = np.rint(walsh_hadamard(difference)).astype(np.int64)  # whole numbers far below 2^53: exact
+    centre = reduce(
+        lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]),
+        bits,
+        np.array([both], dtype=np.int64),
+    )
+    half = np.rint(walsh_hadamard(difference)).astype(
+        np.int64
+    )  # whole numbers far below 2^53: exact
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
@@ -72,7 +94,8 @@ _kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many conce
 
 
 class MidpointOracle(SQOracle):
-    """The oracle for (r, a) that gives the same answers for both a wherever its tolerance allows (limits 3.1, E5). Cost: O(d 2^d) a query."""
+    """The oracle for (r, a) that gives the same answers for both a wherever its tolerance allows
+    (limits 3.1, E5). Cost: O(d 2^d) a query."""
 
     def __init__(self, d: int, r: int, a: int) -> None:
         super().__init__()
@@ -88,10 +111,13 @@ class MidpointOracle(SQOracle):
         return float(answer)
 
     def certificate(self) -> dict[str, Any] | None:
-        """A proof that these answers fit (r, 0) and (r, 1), so that no output has error below 1/4 for both. None once a is revealed."""
+        """A proof that these answers fit (r, 0) and (r, 1), so that no output has error below 1/4
+        for both. None once a is revealed."""
         if not self.hidden:
             return None
-        return survivors_certificate("masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1])
+        return survivors_certificate(
+            "masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1]
+        )
 
 
 def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:
@@ -100,7 +126,8 @@ def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:
 
 
 def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
-    """A proof that against the midpoint oracle a learner with these queries succeeds with probability 1 - rho / 2 at most, rho the share of hidden r."""
+    """A proof that against the midpoint oracle a learner with these queries succeeds with
+    probability 1 - rho / 2 at most, rho the share of hidden r."""
     hidden = hidden_set(tuple(spectrum(query, d) for query in queries))
     count = int(hidden.sum())
     return {
@@ -128,8 +155,11 @@ def _read_bits(answers: tuple[float, ...]) -> int:
     return sum(1 << j for j, answer in enumerate(answers) if answer < 0)
 
 
-def coset_learner(d: int, tolerance: float, k: int, cosets: int | None = None) -> NonadaptiveLearner:
-    """d signed queries for r, a bent-coset query for each of the first `cosets` endings of r for a; exact if tau < min(1/(2d), 2^(-k/2-1)). One round."""
+def coset_learner(
+    d: int, tolerance: float, k: int, cosets: int | None = None
+) -> NonadaptiveLearner:
+    """d signed queries for r, a bent-coset query for each of the first `cosets` endings of r for a;
+    exact if tau < min(1/(2d), 2^(-k/2-1)). One round."""
     count = 1 << (d - k) if cosets is None else cosets
     if not 0 <= count <= 1 << (d - k):
         raise InputError(f"cosets is {count}; there are 2^{d - k} endings of r")
@@ -141,26 +171,38 @@ def coset_learner(d: int, tolerance: float, k: int, cosets: int | None = None) -
         a = int(answers[d + s] * asked[s].coefficient(r) < 0) if s < count else 0
         return Concept(d, r, a)
 
-    return Nonadaptive(_bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked), decode)
+    return Nonadaptive(
+        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        decode,
+    )
 
 
 def bent_learner(d: int, tolerance: float) -> NonadaptiveLearner:
-    """d signed queries for r and one bent query for a, two for odd d: at tau = 2^(-2d/3) the counterexample to Theorem 5.1, for d = 5, 7 and d >= 8."""
+    """d signed queries for r and one bent query for a, two for odd d: at tau = 2^(-2d/3) the
+    counterexample to Theorem 5.1, for d = 5, 7 and d >= 8."""
     return coset_learner(d, tolerance, d - d % 2)
 
 
 def parity_learner(d: int, tolerance: float, parities: int | None = None) -> NonadaptiveLearner:
-    """d signed queries for r, and the parity query of each of the first `parities` strings: what the printed theorem has in mind."""
+    """d signed queries for r, and the parity query of each of the first `parities` strings: what
+    the printed theorem has in mind."""
     return coset_learner(d, tolerance, 0, parities)
 
 
 def random_learner(d: int, tolerance: float, functions: int, seed: int) -> NonadaptiveLearner:
-    """d signed queries for r, and `functions` random Boolean functions for a, read from the one with the largest coefficient at r."""
+    """d signed queries for r, and `functions` random Boolean functions for a, read from the one
+    with the largest coefficient at r."""
     if not 1 <= d <= MAX_RANDOM_D or functions < 1:
-        raise InputError(f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} and at least one function")
+        raise InputError(
+            f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} "
+            "and "
+            "at least one function"
+        )
     asked = tuple(MaskedRandom(d, seed + index) for index in range(functions))
     x = np.arange(1 << d, dtype=np.uint64)
-    coefficients = np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in asked]) / 2.0**d
+    coefficients = (
+        np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in asked]) / 2.0**d
+    )
     clearest = np.abs(coefficients).argmax(axis=0)
 
     def decode(answers: tuple[float, ...]) -> Concept:
@@ -168,13 +210,19 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
         place = int(clearest[r])
         return Concept(d, r, int(answers[d + place] * coefficients[place, r] < 0))
 
-    return Nonadaptive(_bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked), decode)
+    return Nonadaptive(
+        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        decode,
+    )
 
 
 def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
-    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at `share` of the tolerances 1/(2d) and 1/2; exact (limits 3.1, E2)."""
+    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at `share` of the
+    tolerances 1/(2d) and 1/2; exact (limits 3.1, E2)."""
     if not 0 < share < 1:
-        raise InputError(f"the share of the tolerance is {share}; give a number strictly between 0 and 1")
+        raise InputError(
+            f"the share of the tolerance is {share}; give a number strictly between 0 and 1"
+        )
 
     def play() -> StatisticalPlay[Concept]:
         r = _read_bits((yield _bit_queries(d, share / (2 * d))))
@@ -185,12 +233,15 @@ def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
 
 
 def exact_success(learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...]) -> Fraction:
-    """Pr[error below 1/4] against the midpoint oracle over all 2^(d+1) concepts; `spectra` of its queries. Cost: 2^(d+1) calls of `decode`."""
+    """Pr[error below 1/4] against the midpoint oracle over all 2^(d+1) concepts; `spectra` of its
+    queries. Cost: 2^(d+1) calls of `decode`."""
     wins = 0
     size = len(spectra[0].centre)
     d = size.bit_length() - 1
     scales = np.array([[whole.scale] for whole in spectra], dtype=np.float64)
     for a in (0, 1):
         answers = (np.stack([whole.answers(a) for whole in spectra]) / scales).T.tolist()
-        wins += sum(learner.decode(tuple(answers[r])).error(Concept(d, r, a)) < 0.25 for r in range(size))
+        wins += sum(
+            learner.decode(tuple(answers[r])).error(Concept(d, r, a)) < 0.25 for r in range(size)
+        )
     return Fraction(wins, 2 * size)

@@ -1,4 +1,5 @@
-"""Finite concept classes: named families of +1/-1 labellings of finitely many points, a user's own sign matrix, and functions of one variable a block."""
+"""Finite concept classes: named families of +1/-1 labellings of finitely many points, a user's own
+sign matrix, and functions of one variable a block."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +24,8 @@ MAX_ENTRIES = 1 << 28  # concepts x points of a whole label matrix, one byte eac
 
 @dataclass(frozen=True)
 class ConceptClass:
-    """`size` concepts over `points` of whole `weights`; `row(c)` has a +1/-1 label a point. Errors are exact multiples of 1 / `total`."""
+    """`size` concepts over `points` of whole `weights`; `row(c)` has a +1/-1 label a point. Errors
+    are exact multiples of 1 / `total`."""
 
     name: str
     params: Mapping[str, Any]
@@ -43,9 +45,13 @@ class ConceptClass:
 
     @cached_property
     def labels(self) -> Signs:
-        """Every concept's labels, shape (size, points). Raises InputError where that would not fit in memory."""
+        """Every concept's labels, shape (size, points). Raises InputError where that would not fit
+        in memory."""
         if self.size * len(self.points) > MAX_ENTRIES:
-            raise InputError(f"{self.name}: {self.size} concepts on {len(self.points)} points are more than 2^28 labels; take a smaller class")
+            raise InputError(
+                f"{self.name}: {self.size} concepts on {len(self.points)} points are more than "
+                "2^28 labels; take a smaller class"
+            )
         return np.stack([self.row(concept) for concept in range(self.size)])
 
     def correlations(self) -> Counts:
@@ -80,7 +86,9 @@ def _cube(d: int, most: int = 16) -> Records:
     return Records({**bits, "x": x})
 
 
-def _uniform(name: str, params: Mapping[str, Any], points: Records, size: int, row: Callable[[int], Signs]) -> ConceptClass:
+def _uniform(
+    name: str, params: Mapping[str, Any], points: Records, size: int, row: Callable[[int], Signs]
+) -> ConceptClass:
     return ConceptClass(name, dict(params), points, np.ones(len(points), dtype=np.int64), size, row)
 
 
@@ -92,17 +100,22 @@ def _all_ones(x: Ints, mask: int) -> Signs:
 def parities(d: int) -> ConceptClass:
     """The 2^d parities (-1)^<r, x> on {0,1}^d."""
     cube = _cube(d)
-    return _uniform("parities", {"d": d}, cube, 1 << d, lambda r: character(r, cube["x"]).astype(np.int8))
+    return _uniform(
+        "parities", {"d": d}, cube, 1 << d, lambda r: character(r, cube["x"]).astype(np.int8)
+    )
 
 
 def monotone_conjunctions(d: int) -> ConceptClass:
     """The 2^d conjunctions of unnegated variables; +1 is true."""
     cube = _cube(d)
-    return _uniform("monotone-conjunctions", {"d": d}, cube, 1 << d, lambda mask: _all_ones(cube["x"], mask))
+    return _uniform(
+        "monotone-conjunctions", {"d": d}, cube, 1 << d, lambda mask: _all_ones(cube["x"], mask)
+    )
 
 
 def signed_conjunctions(d: int) -> ConceptClass:
-    """The 3^d consistent conjunctions of literals: digit j of the index in base 3 leaves x_j out, asks for it, or for its negation."""
+    """The 3^d consistent conjunctions of literals: digit j of the index in base 3 leaves x_j out,
+    asks for it, or for its negation."""
     cube = _cube(d, 12)
 
     def row(index: int) -> Signs:
@@ -117,7 +130,13 @@ def signed_conjunctions(d: int) -> ConceptClass:
 def thresholds(d: int) -> ConceptClass:
     """x >= t on the line of N = 2^d points, for t = 0..N-1."""
     cube = _cube(d)
-    return _uniform("thresholds", {"d": d}, cube, 1 << d, lambda t: -sign(cube["x"] >= np.uint64(t)).astype(np.int8))
+    return _uniform(
+        "thresholds",
+        {"d": d},
+        cube,
+        1 << d,
+        lambda t: -sign(cube["x"] >= np.uint64(t)).astype(np.int8),
+    )
 
 
 def stumps(d: int) -> ConceptClass:
@@ -133,23 +152,40 @@ def stumps(d: int) -> ConceptClass:
 def point_functions(d: int) -> ConceptClass:
     """The 2^d indicators of one point."""
     cube = _cube(d)
-    return _uniform("points", {"d": d}, cube, 1 << d, lambda point: -sign(cube["x"] == np.uint64(point)).astype(np.int8))
+    return _uniform(
+        "points",
+        {"d": d},
+        cube,
+        1 << d,
+        lambda point: -sign(cube["x"] == np.uint64(point)).astype(np.int8),
+    )
 
 
 def juntas(d: int, k: int = 3) -> ConceptClass:
     """Every Boolean function of at most k of the d variables, once each."""
     cube = _cube(d, 10)
-    if type(k) is not int or not 0 <= k <= min(d, 4) or math.comb(d, k) << ((1 << k) + d) > MAX_ENTRIES:
-        raise InputError(f"k is {k!r} and d is {d}; give from 0 to 4 variables of the d, and at most 2^28 labels in all")
+    if (
+        type(k) is not int
+        or not 0 <= k <= min(d, 4)
+        or math.comb(d, k) << ((1 << k) + d) > MAX_ENTRIES
+    ):
+        raise InputError(
+            f"k is {k!r} and d is {d}; give from 0 to 4 variables of the d, and at most 2^28 "
+            "labels in all"
+        )
     tables: Signs = 1 - 2 * np.array(list(product((0, 1), repeat=1 << k)), dtype=np.int8)
-    read = [sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(chosen)) for chosen in combinations(range(d), k)]
+    read = [
+        sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(chosen))
+        for chosen in combinations(range(d), k)
+    ]
     every = np.concatenate([tables[:, np.broadcast_to(cells, len(cube))] for cells in read])
     distinct = np.unique(every, axis=0)
     return _uniform("juntas", {"d": d, "k": k}, cube, len(distinct), lambda index: distinct[index])
 
 
 def masked_parity(d: int) -> ConceptClass:
-    """The 2^(d+1) concepts of KLNRS Section 5 on the points (x, i, b); the index of (r, a) is 2 r + a."""
+    """The 2^(d+1) concepts of KLNRS Section 5 on the points (x, i, b); the index of (r, a) is 2 r +
+    a."""
     cube = _cube(d, 12)
     x, i = np.tile(cube["x"], 2 * d), np.repeat(np.tile(np.arange(d, dtype=np.uint8), 2), 1 << d)
     b = np.repeat(np.array([0, 1], dtype=np.uint8), d << d)
@@ -163,16 +199,31 @@ def masked_parity(d: int) -> ConceptClass:
 
 
 def sign_matrix(labels: Ints, weights: Ints | None = None) -> ConceptClass:
-    """A class given by its labels, +1 or -1, shape (concepts, points); the points are numbered in the column `point`. Uniform without `weights`."""
+    """A class given by its labels, +1 or -1, shape (concepts, points); the points are numbered in
+    the column `point`. Uniform without `weights`."""
     if labels.ndim != 2 or 0 in labels.shape or not bool(np.isin(labels, (-1, 1)).all()):
-        raise InputError(f"a sign matrix is concepts x points of +1 and -1; this one has shape {labels.shape} and values {np.unique(labels)[:5].tolist()}")
-    shares = np.ones(labels.shape[1], dtype=np.int64) if weights is None else np.asarray(weights).astype(np.int64)
+        raise InputError(
+            "a sign matrix is concepts x points of +1 and -1; this one has shape "
+            f"{labels.shape} "
+            f"and values {np.unique(labels)[:5].tolist()}"
+        )
+    shares = (
+        np.ones(labels.shape[1], dtype=np.int64)
+        if weights is None
+        else np.asarray(weights).astype(np.int64)
+    )
     if shares.shape != labels.shape[1:] or shares.min() < 0 or not 0 < int(shares.sum()) < 1 << 40:
-        raise InputError(f"give one whole, non-negative weight for each of the {labels.shape[1]} points, not all zero and below 2^40 in sum")
+        raise InputError(
+            f"give one whole, non-negative weight for each of the {labels.shape[1]} points, "
+            "not "
+            "all zero and below 2^40 in sum"
+        )
     signs = labels.astype(np.int8)
     points = Records({"point": np.arange(labels.shape[1])})
     params = {"labels": signs.tolist(), "weights": shares.tolist()}
-    return ConceptClass("sign-matrix", params, points, shares, len(signs), lambda index: signs[index])
+    return ConceptClass(
+        "sign-matrix", params, points, shares, len(signs), lambda index: signs[index]
+    )
 
 
 CLASSES: dict[str, Callable[..., ConceptClass]] = {
@@ -188,13 +239,17 @@ CLASSES: dict[str, Callable[..., ConceptClass]] = {
 
 
 def build_class(name: str, params: Mapping[str, Any]) -> ConceptClass:
-    """The class `name` with these parameters; `sign-matrix` takes labels and weights as lists. Raises InputError on what it does not know."""
+    """The class `name` with these parameters; `sign-matrix` takes labels and weights as lists.
+    Raises InputError on what it does not know."""
     try:
         if name == "sign-matrix":
             return sign_matrix(np.array(params["labels"]), np.array(params["weights"]))
         return CLASSES[name](**params)
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"no concept class {name!r} with parameters {sorted(params)}; there are {', '.join(CLASSES)} (d; juntas also k)") from None
+        raise InputError(
+            f"no concept class {name!r} with parameters {sorted(params)}; there are "
+            f"{', '.join(CLASSES)} (d; juntas also k)"
+        ) from None
 
 
 MAX_BLOCKS = 12
@@ -202,7 +257,9 @@ MAX_BLOCK = 1 << 20
 
 
 FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of every u below 2^t
-    "odd-max-bit": lambda u, t: np.frexp(u.astype(np.float64))[1] % 2 == 1,  # if the last block whose bit is set is the first, third, ...: a decision list
+    "odd-max-bit": lambda u, t: (
+        np.frexp(u.astype(np.float64))[1] % 2 == 1
+    ),  # if the last block whose bit is set is the first, third, ...: a decision list
     "and": lambda u, t: u == (1 << t) - 1,
     "majority": lambda u, t: 2 * np.bitwise_count(u) > t,
     "parity": lambda u, t: parity(u.astype(np.uint64)) == 1,
@@ -211,9 +268,11 @@ FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of ev
 
 @dataclass(frozen=True)
 class BlockClass:
-    """f(x_{1, j_1} xor w_1, ..., x_{t, j_t} xor w_t) and its negation, for all choices j of one of b variables in each of t blocks and all w in {0,1}^t.
+    """f(x_{1, j_1} xor w_1, ..., x_{t, j_t} xor w_t) and its negation, for all choices j of one of
+    b variables in each of t blocks and all w in {0,1}^t.
 
-    A concept labels x, which has t b bits, +1 or -1; there are 2 (2b)^t names of concepts. Closed under negation. Raises InputError.
+    A concept labels x, which has t b bits, +1 or -1; there are 2 (2b)^t names of concepts. Closed
+    under negation. Raises InputError.
     """
 
     function: str
@@ -235,18 +294,31 @@ class BlockClass:
         return sign(FUNCTIONS[self.function](np.arange(1 << self.t), self.t)).astype(np.int8)
 
     def told(self) -> Counts:
-        """What each (j, w) reads of each x, a number below 2^t: shape (b^t 2^t, 2^(t b)). Raises InputError for more than 2^28 entries."""
+        """What each (j, w) reads of each x, a number below 2^t: shape (b^t 2^t, 2^(t b)). Raises
+        InputError for more than 2^28 entries."""
         if (self.b << (self.b + 1)) ** self.t > MAX_ENTRIES:
-            raise InputError(f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take a smaller class")
+            raise InputError(
+                f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take "
+                "a "
+                "smaller class"
+            )
         bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1
-        read = np.stack([(bits[np.arange(self.t) * self.b + j] << np.arange(self.t)[:, None]).sum(axis=0) for j in self.choices()])
-        return np.asarray((read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1]))
+        read = np.stack(
+            [
+                (bits[np.arange(self.t) * self.b + j] << np.arange(self.t)[:, None]).sum(axis=0)
+                for j in self.choices()
+            ]
+        )
+        return np.asarray(
+            (read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1])
+        )
 
     def choices(self) -> Counts:
         """Every choice j of one variable a block, a row each."""
         return np.asarray(np.indices((self.b,) * self.t).reshape(self.t, -1).T)
 
     def masks(self, S: int) -> Counts:
-        """For each choice j, the variables that it takes from the blocks of S, as a mask of t b bits: shape (b^t,)."""
+        """For each choice j, the variables that it takes from the blocks of S, as a mask of t b
+        bits: shape (b^t,)."""
         inside = np.array([S >> i & 1 for i in range(self.t)])
         return np.asarray((1 << self.choices() + np.arange(self.t) * self.b) @ inside)

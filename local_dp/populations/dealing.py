@@ -1,4 +1,5 @@
-"""Rows dealt to clients at random, without a list of all rows: a keyed permutation, of which each place is computed by itself (decision 13).
+"""Rows dealt to clients at random, without a list of all rows: a keyed permutation, of which each
+place is computed by itself (decision 13).
 
 A round that asks everybody needs no dealing.
 """
@@ -15,7 +16,9 @@ from local_dp.arrays import Ints
 from local_dp.checks import check_whole
 from local_dp.noise import philox_words, stream_key
 
-Rounds: TypeAlias = list[tuple[int, Ints]]  # of a Feistel network: the coordinate that each moves, and its move for each value of the other
+Rounds: TypeAlias = list[
+    tuple[int, Ints]
+]  # of a Feistel network: the coordinate that each moves, and its move for each value of the other
 BITS = 32  # the law of two clients' rows is within 2^-BITS of uniform
 MOST_ROWS = 1 << 40
 _AT_A_TIME = 1 << 15  # clients: their arrays stay in the processor's cache
@@ -23,12 +26,15 @@ _AT_A_TIME = 1 << 15  # clients: their arrays stay in the processor's cache
 
 @dataclass(frozen=True)
 class Dealing:
-    """A permutation of `size` rows by a seed. Memory: about 80 sqrt(size) bytes. It is public, and protects nothing.
+    """A permutation of `size` rows by a seed. Memory: about 80 sqrt(size) bytes. It is public, and
+    protects nothing.
 
-    A row is a point of a grid of a columns and b rows, a b - size < a. Each round moves one coordinate by a function of the other one: a table of Philox
-    words. So each round is a bijection of the grid. A point beyond the rows goes through all rounds again, until it is a row (cycle walking).
-    Two clients' points have the uniform law of two different points, up to 1 / min(a, b)^(r / 2 - 1) in total variation, with r rounds: 2^-32 here. Tests
-    compute this law exactly on small grids. Errors: InputError for a size below 1 or above 2^40. Source: Black, Rogaway 2002.
+    A row is a point of a grid of a columns and b rows, a b - size < a. Each round moves one
+    coordinate by a function of the other one: a table of Philox words. So each round is a bijection
+    of the grid. A point beyond the rows goes through all rounds again, until it is a row (cycle
+    walking). Two clients' points have the uniform law of two different points, up to 1 / min(a,
+    b)^(r / 2 - 1) in total variation, with r rounds: 2^-32 here. Tests compute this law exactly on
+    small grids. Errors: InputError for a size below 1 or above 2^40. Source: Black, Rogaway 2002.
     """
 
     size: int
@@ -47,7 +53,10 @@ class Dealing:
     def _rounds(self) -> Rounds:
         count = 2 + 2 * math.ceil(BITS / math.log2(min(self.grid)))
         keys = (stream_key("dealing", self.seed, number) for number in range(count))
-        moves = (philox_words(key, 0, self.grid[1 - number % 2]) % np.uint64(self.grid[number % 2]) for number, key in enumerate(keys))
+        moves = (
+            philox_words(key, 0, self.grid[1 - number % 2]) % np.uint64(self.grid[number % 2])
+            for number, key in enumerate(keys)
+        )
         return [(number % 2, move.astype(np.int64)) for number, move in enumerate(moves)]
 
     @cached_property
@@ -55,7 +64,8 @@ class Dealing:
         return [(moved, -move % self.grid[moved]) for moved, move in reversed(self._rounds)]
 
     def rows(self, start: int, stop: int) -> Ints:
-        """The rows of the clients start..stop, shape (stop - start,). About 0.1 microseconds each."""
+        """The rows of the clients start..stop, shape (stop - start,). About 0.1 microseconds
+        each."""
         return self._walked(np.arange(start, stop), self._rounds)
 
     def clients(self, rows: Ints) -> Ints:

@@ -1,4 +1,5 @@
-"""Populations, handed out by client index: of finitely many kinds of record, of strings with a few frequent ones, and of the rows of a table."""
+"""Populations, handed out by client index: of finitely many kinds of record, of strings with a few
+frequent ones, and of the rows of a table."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,7 +29,8 @@ class Population(ABC):
 
     @property
     def remembers(self) -> bool:
-        """Whether a client asked twice has the same record both times when tallies are drawn from their law: the rows of a table do."""
+        """Whether a client asked twice has the same record both times when tallies are drawn from
+        their law: the rows of a table do."""
         return False
 
     @abstractmethod
@@ -41,23 +43,37 @@ class Population(ABC):
 
     @abstractmethod
     def law(self, query: Query) -> Floats:
-        """The probability of each value of the query's domain under the distribution the clients are drawn from, shape (domain size,)."""
+        """The probability of each value of the query's domain under the distribution the clients
+        are drawn from, shape (domain size,)."""
 
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
-        """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the population has it in closed form; else None."""
+        """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the
+        population has it in closed form; else None."""
         return None
 
-    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
-        """How many of the clients start..stop hold each value: here drawn from the multinomial of `law`."""
+    def value_counts(
+        self, query: Query, start: int, stop: int, generator: np.random.Generator
+    ) -> dict[int, int]:
+        """How many of the clients start..stop hold each value: here drawn from the multinomial of
+        `law`."""
         law = self.law(query)
-        drawn = generator.multinomial(stop - start, law / law.sum())  # a sum of shares may pass 1 by a rounding error
+        drawn = generator.multinomial(
+            stop - start, law / law.sum()
+        )  # a sum of shares may pass 1 by a rounding error
         held = np.flatnonzero(drawn)
         return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
 
 
 def counted(query: Query, values: Ints) -> Floats:
-    """How many are each value of a small domain, shape (domain size,); in some bytes a value less than by `np.bincount`."""
-    return np.array([np.count_nonzero(values == query.domain.low + place) for place in range(query.domain.size)], dtype=np.float64)
+    """How many are each value of a small domain, shape (domain size,); in some bytes a value less
+    than by `np.bincount`."""
+    return np.array(
+        [
+            np.count_nonzero(values == query.domain.low + place)
+            for place in range(query.domain.size)
+        ],
+        dtype=np.float64,
+    )
 
 
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
@@ -69,7 +85,8 @@ def weights_of_values(query: Query, records: Records, weights: Floats | None = N
 
 
 def counts_of_values(query: Query, records: Records) -> Floats:
-    """How many records have each value of the query's domain, shape (domain size,); on all cores, in memory that does not grow with them."""
+    """How many records have each value of the query's domain, shape (domain size,); on all cores,
+    in memory that does not grow with them."""
 
     def noted(part: Records) -> Floats:
         counts = weights_of_values(query, part)
@@ -88,34 +105,48 @@ FEW = 16  # ends of shares that a first byte is compared with one by one
 
 
 class Finite(Population):
-    """Clients drawn independently from finitely many kinds of record: `kinds` holds one of each, `shares` are their probabilities."""
+    """Clients drawn independently from finitely many kinds of record: `kinds` holds one of each,
+    `shares` are their probabilities."""
 
     def __init__(self, kinds: Records, shares: Sequence[float], size: int, seed: int) -> None:
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
         self._keys = stream_key("population", seed), partial(stream_key, "population tied", seed)
-        self._asked: tuple[Query | None, Ints, bool] = None, np.zeros(0, dtype=np.uint8), False  # the last query, and its value of each kind
+        self._asked: tuple[Query | None, Ints, bool] = (
+            None,
+            np.zeros(0, dtype=np.uint8),
+            False,
+        )  # the last query, and its value of each kind
         self._laws: dict[Query, Floats] = {}
 
     @cached_property
     def _ends(self) -> Words:
         """Up to which word each kind but the last is drawn."""
-        return np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
+        return np.array(
+            [min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]],
+            dtype=np.uint64,
+        )
 
     def _held(self, start: int, stop: int) -> Ints:
         """Which kind each of the clients start..stop is of, shape (n,)."""
         if not 0 < len(self._ends) <= FEW:
-            return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
+            return np.searchsorted(
+                self._ends, philox_words(self._keys[0], start, stop), side="right"
+            )
         ends = self._ends.tolist()
         drawn = leading_words(self._keys, start, stop, 8, ties(ends))
-        held: Ints = reduce(add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
+        held: Ints = reduce(
+            add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends)
+        )  # an end of one byte alone is reached by that byte
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 
     def batch(self, start: int, stop: int) -> Records:
         held = self._held(start, stop)
-        return Records({name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()})  # thrice as fast as by an index
+        return Records(
+            {name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()}
+        )  # thrice as fast as by an index
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
         if len(self.kinds) > stop - start:
@@ -139,32 +170,53 @@ class Finite(Population):
         return self._laws[query]
 
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
-        """Where both kinds and values are many: drawn value by value, a tally would cost more than its law."""
-        if min(len(self.kinds), query.domain.size) < MANY or not isinstance(randomizer, FiniteChannel) or randomizer.cells > 1:
+        """Where both kinds and values are many: drawn value by value, a tally would cost more than
+        its law."""
+        if (
+            min(len(self.kinds), query.domain.size) < MANY
+            or not isinstance(randomizer, FiniteChannel)
+            or randomizer.cells > 1
+        ):
             return None
         values, first = query.values(self.kinds).astype(np.int64), np.zeros(1, dtype=np.int64)
-        weights = [randomizer.weight(np.array([report]), values, first).astype(np.float64) for report in range(randomizer.alphabet)]
+        weights = [
+            randomizer.weight(np.array([report]), values, first).astype(np.float64)
+            for report in range(randomizer.alphabet)
+        ]
         law: Floats = (np.stack(weights) @ self.shares / randomizer.total)[None, :]
         return law / float(law.sum())
 
 
 def bernoulli(column: str, share: float, size: int, seed: int) -> Finite:
     """One 0/1 column that is 1 with probability `share`."""
-    return Finite(Records({column: np.array([0, 1], dtype=np.uint8)}), [1 - share, share], size, seed)
+    return Finite(
+        Records({column: np.array([0, 1], dtype=np.uint8)}), [1 - share, share], size, seed
+    )
 
 
 MAX_ENUMERATED = 20  # bits of strings that a law is summed over
 
 
 class Strings(Population):
-    """One column of whole numbers below 2^bits: the k-th of `frequent` with probability `shares[k]`, and else uniform."""
+    """One column of whole numbers below 2^bits: the k-th of `frequent` with probability
+    `shares[k]`, and else uniform."""
 
-    def __init__(self, column: str, bits: int, frequent: Sequence[int], shares: Sequence[float], size: int, seed: int) -> None:
+    def __init__(
+        self,
+        column: str,
+        bits: int,
+        frequent: Sequence[int],
+        shares: Sequence[float],
+        size: int,
+        seed: int,
+    ) -> None:
         super().__init__(size)
         self.column, self.bits = column, bits
         self.frequent = np.array(frequent, dtype=np.uint64)
         self.shares: Floats = np.asarray(shares, dtype=np.float64)
-        self._ends = np.array([int(end * 2.0**64) for end in np.cumsum(self.shares)], dtype=np.uint64)
+        self._ends = np.array(
+            [int(end * 2.0**64) for end in np.cumsum(self.shares)], dtype=np.uint64
+        )
         self._kinds, self._rest = stream_key("population", seed), stream_key("strings", seed)
 
     def batch(self, start: int, stop: int) -> Records:
@@ -176,7 +228,11 @@ class Strings(Population):
     def law(self, query: Query) -> Floats:
         """Summed over all strings, of which there may be 2^20."""
         if self.bits > MAX_ENUMERATED:
-            raise InputError(f"the law of {query.name!r} over 2^{self.bits} strings is too long to write down; use --tier population")
+            raise InputError(
+                f"the law of {query.name!r} over 2^{self.bits} strings is too long to write "
+                "down; "
+                "use --tier population"
+            )
         strings = np.arange(1 << self.bits, dtype=np.uint64)
         shares = np.full(len(strings), (1 - self.shares.sum()) / len(strings))
         np.add.at(shares, self.frequent.astype(np.int64), self.shares)
@@ -184,7 +240,8 @@ class Strings(Population):
 
 
 class Resampled(Finite):
-    """As many clients as are wanted, each with a row of the table drawn with replacement: the distribution is the table itself. Memory does not grow with n."""
+    """As many clients as are wanted, each with a row of the table drawn with replacement: the
+    distribution is the table itself. Memory does not grow with n."""
 
     def __init__(self, records: Records, size: int, seed: int) -> None:
         super().__init__(records, [1.0] * len(records), size, seed)
@@ -195,15 +252,20 @@ class Resampled(Finite):
 
 
 class Rows(Population):
-    """The rows of a table: client i holds row i, or the i-th row that `dealing` names, one of all rows. Its law is that of the whole table."""
+    """The rows of a table: client i holds row i, or the i-th row that `dealing` names, one of all
+    rows. Its law is that of the whole table."""
 
     remembers = True
 
-    def __init__(self, records: Records, clients: int | None = None, dealing: Dealing | None = None) -> None:
+    def __init__(
+        self, records: Records, clients: int | None = None, dealing: Dealing | None = None
+    ) -> None:
         super().__init__(len(records) if clients is None else clients)
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
-        self._seen: dict[Query, dict[tuple[int, int], Floats]] | None = {}  # the counts of values of each range of clients asked
+        self._seen: (
+            dict[Query, dict[tuple[int, int], Floats]] | None
+        ) = {}  # the counts of values of each range of clients asked
 
     def __getstate__(self) -> dict[str, object]:
         """A worker sees some of the clients only, so it counts none."""
@@ -211,20 +273,30 @@ class Rows(Population):
 
     @cached_property
     def _few(self) -> Records | None:
-        """The clients' records in their order, where they are so few that a protocol of many rounds is spared dealing them in each."""
-        return None if self.dealing is None or self.size > FEW_ROWS else self.whole.take(self.dealing.rows(0, self.size))
+        """The clients' records in their order, where they are so few that a protocol of many rounds
+        is spared dealing them in each."""
+        return (
+            None
+            if self.dealing is None or self.size > FEW_ROWS
+            else self.whole.take(self.dealing.rows(0, self.size))
+        )
 
     def batch(self, start: int, stop: int) -> Records:
         if self.dealing is None:
             return self.whole.take(slice(start, stop))
-        return self.whole.take(self.dealing.rows(start, stop)) if self._few is None else self._few.take(slice(start, stop))
+        return (
+            self.whole.take(self.dealing.rows(start, stop))
+            if self._few is None
+            else self._few.take(slice(start, stop))
+        )
 
     def in_order(self) -> "Rows":
         """The same clients in the order of the table, where all rows are dealt."""
         return Rows(self.whole) if self.size == len(self.whole) else self
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """The values. They are counted here too, so that a large table need not be read again for its law."""
+        """The values. They are counted here too, so that a large table need not be read again for
+        its law."""
         records = self.batch(start, stop)
         values = query.values(records)
         if self._seen is not None and query.domain.size <= FEW and values.ndim == 1:
@@ -245,10 +317,14 @@ class Rows(Population):
         asked_all = (*starts, self.size) == (0, *stops) and self.size == len(self.whole)
         return reduce(add, seen.values()) if asked_all else counts_of_values(query, self.whole)
 
-    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+    def value_counts(
+        self, query: Query, start: int, stop: int, generator: np.random.Generator
+    ) -> dict[int, int]:
         counts = counts_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
-        return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
+        return dict(
+            zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True)
+        )
 
 
 class Changed(Rows):
@@ -263,7 +339,8 @@ class Changed(Rows):
 
 
 def weighted_records(population: Population) -> tuple[Records, Floats]:
-    """The records of which the distribution of a `Finite` population or of a table is made, and their weights, shape (n,)."""
+    """The records of which the distribution of a `Finite` population or of a table is made, and
+    their weights, shape (n,)."""
     if isinstance(population, Finite):
         return population.kinds, population.shares
     assert isinstance(population, Rows)

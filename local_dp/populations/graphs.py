@@ -15,20 +15,26 @@ MAX_NODES = 1 << 16
 
 @dataclass(frozen=True)
 class Graph:
-    """A simple graph: nodes 0..`nodes` - 1, public, and `edges`, shape (m, 2), each ascending, in order. Neighbours differ in one edge."""
+    """A simple graph: nodes 0..`nodes` - 1, public, and `edges`, shape (m, 2), each ascending, in
+    order. Neighbours differ in one edge."""
 
     nodes: int
     edges: Counts
 
     @classmethod
     def of(cls, edges: Iterable[tuple[int, int]] | Ints, nodes: int) -> Self:
-        """From edges in any order and direction. Raises InputError for self-loops, repeated edges, unknown nodes, and more than 65,536 nodes."""
+        """From edges in any order and direction. Raises InputError for self-loops, repeated edges,
+        unknown nodes, and more than 65,536 nodes."""
         check_whole("the number of nodes", nodes, 1, MAX_NODES)
         held = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
         if not held.size:
             return cls(nodes, np.zeros((0, 2), dtype=np.int64))
         if held.ndim != 2 or held.shape[1] != 2 or held.dtype.kind not in "iu":
-            raise InputError(f"the edges have shape {held.shape} and type {held.dtype}; give two whole numbers for each edge")
+            raise InputError(
+                f"the edges have shape {held.shape} and type {held.dtype}; give two whole "
+                "numbers "
+                "for each edge"
+            )
         if held.min() < 0 or held.max() >= nodes:
             raise InputError(f"some edge has an unknown node; the nodes are 0..{nodes - 1}")
         held = np.sort(held.astype(np.int64), axis=1)
@@ -36,7 +42,9 @@ class Graph:
             raise InputError("some edge joins a node with itself; leave self-loops out")
         codes = np.unique(held[:, 0] * nodes + held[:, 1])
         if len(codes) < len(held):
-            raise InputError("some edge is given twice, perhaps in both directions; give each edge once")
+            raise InputError(
+                "some edge is given twice, perhaps in both directions; give each edge once"
+            )
         return cls(nodes, np.stack(np.divmod(codes, nodes), axis=1))
 
 
@@ -45,13 +53,17 @@ def binomial_graph(generator: np.random.Generator, nodes: int, chance: float) ->
     if not 0 <= chance <= 1:
         raise InputError(f"the chance of an edge is {chance}; give a number from 0 to 1")
     check_whole("the number of nodes", nodes, 1, MAX_NODES)
-    later = [node + 1 + np.flatnonzero(generator.random(nodes - 1 - node) < chance) for node in range(nodes)]
+    later = [
+        node + 1 + np.flatnonzero(generator.random(nodes - 1 - node) < chance)
+        for node in range(nodes)
+    ]
     first = np.repeat(np.arange(nodes), [len(others) for others in later])
     return Graph.of(np.stack([first, np.concatenate(later)], axis=1), nodes)
 
 
 def preferential_attachment(generator: np.random.Generator, nodes: int, links: int) -> Graph:
-    """From a star of `links` + 1 nodes on, each node joins `links` others in proportion to their degrees. Source: Barabasi, Albert 1999."""
+    """From a star of `links` + 1 nodes on, each node joins `links` others in proportion to their
+    degrees. Source: Barabasi, Albert 1999."""
     check_whole("the number of nodes", nodes, 2, MAX_NODES)
     check_whole("the number of links", links, 1, nodes - 1)
     edges = [(0, node) for node in range(1, links + 1)]

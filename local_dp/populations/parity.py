@@ -21,26 +21,43 @@ def uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """m uniform whole numbers below 2^bits: over the whole domain."""
     size = -(-bits // 8)
     drawn = generator.bytes(size * m)
-    return [int.from_bytes(drawn[at : at + size], "little") >> (8 * size - bits) for at in range(0, size * m, size)]
+    return [
+        int.from_bytes(drawn[at : at + size], "little") >> (8 * size - bits)
+        for at in range(0, size * m, size)
+    ]
 
 
 def clustered(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """In eight places, each 2^(bits / 4) wide."""
     width = bits // 4
     places = [place >> width << width for place in uniform(generator, 8, bits)]
-    return [places[place] + at for place, at in zip(generator.integers(8, size=m).tolist(), uniform(generator, m, max(width, 1)), strict=True)]
+    return [
+        places[place] + at
+        for place, at in zip(
+            generator.integers(8, size=m).tolist(),
+            uniform(generator, m, max(width, 1)),
+            strict=True,
+        )
+    ]
 
 
 def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """As many of each length in bits: every scale near 0 matters."""
     lengths = generator.integers(bits + 1, size=m).tolist()
-    return [(1 << length >> 1) + (at & ((1 << length >> 1) - 1)) if length else 0 for length, at in zip(lengths, uniform(generator, m, bits), strict=True)]
+    return [
+        (1 << length >> 1) + (at & ((1 << length >> 1) - 1)) if length else 0
+        for length, at in zip(lengths, uniform(generator, m, bits), strict=True)
+    ]
 
 
 def nested(generator: np.random.Generator, m: int, bits: int) -> list[int]:
-    """As many at each distance 2^i, on both sides, from a point that no cut of the domain is near."""
+    """As many at each distance 2^i, on both sides, from a point that no cut of the domain is
+    near."""
     centre, sides = uniform(generator, 1, bits)[0], (2 * generator.integers(2, size=m) - 1).tolist()
-    away = [side << scale for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)]
+    away = [
+        side << scale
+        for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)
+    ]
     return [(centre + step) % (1 << bits) for step in away]
 
 
@@ -60,7 +77,8 @@ SHAPES: Mapping[str, Callable[[np.random.Generator, int, int], list[int]]] = {
 
 
 def shaped(name: str, m: int, bits: int, seed: int) -> Naturals:
-    """m points of 0..2^bits - 1 of the shape: uint64 up to 64 bits, Python's whole numbers beyond. Raises InputError for an unknown shape."""
+    """m points of 0..2^bits - 1 of the shape: uint64 up to 64 bits, Python's whole numbers beyond.
+    Raises InputError for an unknown shape."""
     if name not in SHAPES:
         raise InputError(f"there is no shape {name!r}; give one of {', '.join(SHAPES)}")
     points = SHAPES[name](np.random.default_rng(seed), m, bits)
@@ -77,20 +95,27 @@ class ParityPopulation(Population):
 
     def batch(self, start: int, stop: int) -> Records:
         x = philox_words(self._key, start, stop) >> np.uint64(64 - self.d)
-        odd = parity(x & np.uint64(self.r)).astype(np.int8)  # signed before 1 - 2 * odd, which would wrap in uint8
+        odd = parity(x & np.uint64(self.r)).astype(
+            np.int8
+        )  # signed before 1 - 2 * odd, which would wrap in uint8
         return Records({"x": x, "y": np.int8(1) - np.int8(2) * odd})
 
     def law(self, query: Query) -> Floats:
         """The law of the whole example, the one query that parity learners ask."""
         if query != ParityExample(self.d):
-            raise InputError(f"the law of {query.name!r} over parity examples is not known; ask parity-example with d = {self.d}")
+            raise InputError(
+                f"the law of {query.name!r} over parity examples is not known; ask "
+                "parity-example "
+                f"with d = {self.d}"
+            )
         x = np.arange(1 << self.d, dtype=np.uint32)
         law = np.zeros((1 << self.d, 2))
         law[x, parity(x & np.uint32(self.r))] = 2.0**-self.d
         return law.ravel()
 
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
-        """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named parities, r is named least."""
+        """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named
+        parities, r is named least."""
         if query != ParityExample(self.d):
             return None
         if isinstance(randomizer, (Deny, Suspects)):
@@ -102,7 +127,8 @@ class ParityPopulation(Population):
 
 
 class LadderPopulation(Population):
-    """Each client has a uniform one of k levels and its table of 2^level random bits, in columns of 64, made where a query reads them."""
+    """Each client has a uniform one of k levels and its table of 2^level random bits, in columns of
+    64, made where a query reads them."""
 
     def __init__(self, k: int, size: int, seed: int) -> None:
         super().__init__(size)
@@ -125,18 +151,30 @@ class LadderPopulation(Population):
         return self._batch(start, stop, range(columns(self.k)))
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        read = {node // 64 for node in query.nodes.values()} if isinstance(query, PathStep) else range(columns(self.k))
+        read = (
+            {node // 64 for node in query.nodes.values()}
+            if isinstance(query, PathStep)
+            else range(columns(self.k))
+        )
         return query.values(self._batch(start, stop, read))
 
     def _batch(self, start: int, stop: int, read: Iterable[int]) -> Records:
-        levels = (philox_words(self._key, start, stop) >> np.uint64(32)) * np.uint64(self.k) >> np.uint64(32)
+        levels = (philox_words(self._key, start, stop) >> np.uint64(32)) * np.uint64(
+            self.k
+        ) >> np.uint64(32)
         level = levels.astype(np.uint8)
-        return Records({"level": level, **{column(64 * place): self.tables[level, place] for place in read}})
+        return Records(
+            {"level": level, **{column(64 * place): self.tables[level, place] for place in read}}
+        )
 
     def law(self, query: Query) -> Floats:
         """Each level has a k-th of the clients."""
         if not isinstance(query, PathStep) or len(query.path) > self.k:
-            raise InputError(f"the law of {query.name!r} over {self.k} levels is not known; ask path-step with a path of at most {self.k} steps")
+            raise InputError(
+                f"the law of {query.name!r} over {self.k} levels is not known; ask path-step "
+                "with "
+                f"a path of at most {self.k} steps"
+            )
         law = np.zeros(3)
         for level, node in query.nodes.items():
             law[int(bit_of(self.tables[level], node) == int(query.path[level]))] += 1 / self.k

@@ -1,9 +1,21 @@
-"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth; and every protocol by name."""
+"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a
+result beside the truth; and every protocol by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -24,33 +36,51 @@ from local_dp.tallies import Estimate, Within
 
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
-MODELS = {"LNI": "non-interactive local", "LI": "interactive local", "FI": "fully interactive local"}
+MODELS = {
+    "LNI": "non-interactive local",
+    "LI": "interactive local",
+    "FI": "fully interactive local",
+}
 PlainData: TypeAlias = dict[str, Any]
 
 
-def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
-    """A protocol's parameter: default, one line of help, unit, an `alias` of the option; `of_table`: it must be given where there is a table."""
-    return field(default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table})
+def parameter(
+    default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False
+) -> T:
+    """A protocol's parameter: default, one line of help, unit, an `alias` of the option;
+    `of_table`: it must be given where there is a table."""
+    return field(
+        default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table}
+    )
 
 
 @dataclass(frozen=True)
 class LocalProtocol(ABC, Generic[R]):
-    """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its model, LNI, LI or FI, is the return type of `algorithm`."""
+    """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its
+    model, LNI, LI or FI, is the return type of `algorithm`."""
 
     name: ClassVar[str]
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
     uncovered: ClassVar[str] = ""  # why `conform_protocol` leaves out the intervals of its estimate
-    figureless: ClassVar[str] = ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
-    error_unit: ClassVar[str] = ""  # what the true error measures, where it is not a distance of estimates from the truth
+    figureless: ClassVar[str] = (
+        ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
+    )
+    error_unit: ClassVar[str] = (
+        ""  # what the true error measures, where it is not a distance of estimates from the truth
+    )
 
     def __post_init__(self) -> None:
-        if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):
+        if any(
+            each.name == "tolerance" and each.metadata.get("unit", "").startswith("share")
+            for each in fields(self)
+        ):
             check_share("tolerance", vars(self)["tolerance"])
         self.check()
 
     def check(self) -> None:
-        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises InputError."""
+        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises
+        InputError."""
         return
 
     def check_choices(self, **allowed: tuple[str, ...]) -> None:
@@ -64,7 +94,8 @@ class LocalProtocol(ABC, Generic[R]):
 
     @abstractmethod
     def algorithm(self, epsilon: float, clients: int) -> LocalAlgorithm[R]:
-        """The protocol for clients 0..clients-1, each with a budget of epsilon. It may be played several times."""
+        """The protocol for clients 0..clients-1, each with a budget of epsilon. It may be played
+        several times."""
 
     @abstractmethod
     def synthetic(self, clients: int, seed: int) -> Population:
@@ -72,19 +103,23 @@ class LocalProtocol(ABC, Generic[R]):
 
     @abstractmethod
     def truth(self, population: Population) -> Floats | R | None:
-        """The right answer, in the distribution that the clients are drawn from: numbers or a result. None where neither form fits."""
+        """The right answer, in the distribution that the clients are drawn from: numbers or a
+        result. None where neither form fits."""
 
     def truth_of(self, result: R, population: Population) -> Floats | R | None:
-        """The right answer to the question that this result is about: `truth`, unless a run decides it, as by bounds that it finds."""
+        """The right answer to the question that this result is about: `truth`, unless a run decides
+        it, as by bounds that it finds."""
         return self.truth(population)
 
     def for_table(self, table: Launch) -> Self:
-        """The protocol for a real table. Raises InputError where the table, or a private run's, may hold values that no policy covers."""
+        """The protocol for a real table. Raises InputError where the table, or a private run's, may
+        hold values that no policy covers."""
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     @property
     def reads(self) -> frozenset[str] | None:
-        """The names of the columns that its queries may be about; a table's other columns are not read. None: any column.
+        """The names of the columns that its queries may be about; a table's other columns are not
+        read. None: any column.
 
         Here, all names in the texts of its parameters, if one of these is `of_table`.
         """
@@ -92,9 +127,14 @@ class LocalProtocol(ABC, Generic[R]):
         return names_in(*(getattr(self, each.name) for each in fields(self))) if of_table else None
 
     def describe(self, result: R) -> PlainData:
-        """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""
+        """The result as plain data: an estimate with its interval, of several numbers with
+        `labels`; or a `hypothesis` by its parts. Here, its estimate."""
         estimate: Estimate = getattr(result, "estimate", cast(Any, result))
-        labels = {"labels": [str(place) for place in range(len(estimate.value))]} if estimate.value.ndim else {}
+        labels = (
+            {"labels": [str(place) for place in range(len(estimate.value))]}
+            if estimate.value.ndim
+            else {}
+        )
         return labels | describe_estimate(estimate)
 
     def values(self, result: R) -> Floats:
@@ -103,23 +143,33 @@ class LocalProtocol(ABC, Generic[R]):
 
     @property
     def possible(self) -> tuple[Floats | float, Floats | float]:
-        """The least and the greatest value that each number of the result may have; by default any."""
+        """The least and the greatest value that each number of the result may have; by default
+        any."""
         return -np.inf, np.inf
 
     @property
     def guess(self) -> tuple[Floats | float, Floats | float]:
-        """The best constant guess of each number and its root mean square error, if every possible answer is equally likely."""
+        """The best constant guess of each number and its root mean square error, if every possible
+        answer is equally likely."""
         least, most = self.possible
-        return (np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5) if np.all(np.isfinite(least)) else (0.0, np.inf)
+        return (
+            (np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5)
+            if np.all(np.isfinite(least))
+            else (0.0, np.inf)
+        )
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
         truth = self.truth_of(result, population)
-        assert isinstance(truth, np.ndarray), f"the truth of {self.name} is a {type(truth).__name__}; give an array, such as np.asarray(0.5)"
+        assert isinstance(truth, np.ndarray), (
+            f"the truth of {self.name} is a {type(truth).__name__}; give an array, such as "
+            "np.asarray(0.5)"
+        )
         return largest_error(self.values(result), truth)
 
     def aim(self) -> Aim | None:
-        """Which mean over clients the answer is, by the values of its one query; None where it is none."""
+        """Which mean over clients the answer is, by the values of its one query; None where it is
+        none."""
         return None
 
     def explain(self, result: R) -> str:
@@ -131,34 +181,63 @@ class LocalProtocol(ABC, Generic[R]):
         return {}
 
     def notice(self, epsilon: float, clients: int) -> str | None:
-        """A warning before a run with too few clients for the stated accuracy; None if there are enough."""
+        """A warning before a run with too few clients for the stated accuracy; None if there are
+        enough."""
         enough = self.clients(epsilon)
         if clients >= enough:
             return None
         goal = getattr(self, "tolerance", None)
         if not isinstance(goal, float):
-            return f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs {enough:,} to succeed in 95 % of runs."
-        unit = next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance") if "tolerance" in self.__dataclass_fields__ else ""
-        of, near = f" {unit.removeprefix('share').strip()}".rstrip(), goal * (enough / clients) ** 0.5
-        expected = f"about +-{near:.2g}{of}" if near < 0.5 or not unit.startswith("share") else "nothing better than a guess"
-        return f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs {enough:,}. Expect {expected}."
+            return (
+                f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs "
+                f"{enough:,} "
+                "to succeed in 95 % of runs."
+            )
+        unit = (
+            next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance")
+            if "tolerance" in self.__dataclass_fields__
+            else ""
+        )
+        of, near = (
+            f" {unit.removeprefix('share').strip()}".rstrip(),
+            goal * (enough / clients) ** 0.5,
+        )
+        expected = (
+            f"about +-{near:.2g}{of}"
+            if near < 0.5 or not unit.startswith("share")
+            else "nothing better than a guess"
+        )
+        return (
+            f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs "
+            f"{enough:,}. "
+            f"Expect {expected}."
+        )
 
     @classmethod
     def model(cls) -> str:
-        """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return annotation does not say which."""
+        """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return
+        annotation does not say which."""
         try:
             returned = get_type_hints(cls.algorithm).get("return")
         except NameError as error:
-            raise InputError(f"the annotations of its algorithm cannot be read: {error}; import the names that they use") from error
+            raise InputError(
+                f"the annotations of its algorithm cannot be read: {error}; import the names "
+                "that "
+                "they use"
+            ) from error
         models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
         origin = get_origin(returned)
         if origin not in models:
-            raise InputError(f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or Repeated[LocalQuery, Tally, ...]")
+            raise InputError(
+                f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or "
+                "Repeated[LocalQuery, Tally, ...]"
+            )
         return models[origin]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """The protocol with these parameters, given as text. Raises InputError on an unknown name or a value that does not parse."""
+        """The protocol with these parameters, given as text. Raises InputError on an unknown name
+        or a value that does not parse."""
         hints = get_type_hints(cls)
         known = {each.name: hints[each.name] for each in fields(cls)}
         values = {}
@@ -171,7 +250,8 @@ class LocalProtocol(ABC, Generic[R]):
 
 @dataclass(frozen=True)
 class MeanProtocol(LocalProtocol[Estimate]):
-    """The mean over all clients of one query's value. A subclass gives `query`, `randomizer_for` and `clients`; the query has two values, or levels."""
+    """The mean over all clients of one query's value. A subclass gives `query`, `randomizer_for`
+    and `clients`; the query has two values, or levels."""
 
     @property
     @abstractmethod
@@ -196,12 +276,23 @@ class MeanProtocol(LocalProtocol[Estimate]):
         randomizer = self.randomizer_for(epsilon)
 
         def share(estimate: Estimate) -> Estimate:
-            return estimate if estimate.value.ndim == 0 else estimate.at(1)  # some estimate the share of zeros beside that of ones
+            return (
+                estimate if estimate.value.ndim == 0 else estimate.at(1)
+            )  # some estimate the share of zeros beside that of ones
 
-        return ask_all(self.query, randomizer, clients, lambda tally: share(randomizer.estimate(tally)).on_scale(*self.scale))
+        return ask_all(
+            self.query,
+            randomizer,
+            clients,
+            lambda tally: share(randomizer.estimate(tally)).on_scale(*self.scale),
+        )
 
     def aim(self) -> Aim | None:
-        return Aim.share_of_ones() if self.query.domain.kind == "symbols" else Aim.mean(self.query.domain.size - 1)
+        return (
+            Aim.share_of_ones()
+            if self.query.domain.kind == "symbols"
+            else Aim.mean(self.query.domain.size - 1)
+        )
 
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, shape ()."""
@@ -219,31 +310,48 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     if kind is float or float in get_args(kind):
         return real_number(key, text)
     if get_origin(kind) is tuple:
-        return tuple(part.strip() for part in text.split(";") if part.strip()) if key == "labels" else parts_of(text, ";")
+        return (
+            tuple(part.strip() for part in text.split(";") if part.strip())
+            if key == "labels"
+            else parts_of(text, ";")
+        )
     return text
 
 
 def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
-    """The result with each number moved to the nearest possible value, and each interval cut there: what a person reads, unless raw numbers are asked for."""
+    """The result with each number moved to the nearest possible value, and each interval cut there:
+    what a person reads, unless raw numbers are asked for."""
     if isinstance(result, Estimate):
         return result.within(*protocol.possible)
     if isinstance(result, tuple):
         return tuple(possible_result(protocol, each) for each in result)
     if not np.all(np.isfinite(protocol.possible[0])):
         return result
-    return replace(result, **{name: possible_result(protocol, vars(result)[name]) for name in ("estimate", "estimates") if name in vars(result)})
+    return replace(
+        result,
+        **{
+            name: possible_result(protocol, vars(result)[name])
+            for name in ("estimate", "estimates")
+            if name in vars(result)
+        },
+    )
 
 
 def was_moved(result: Any) -> bool:
     """Whether an estimate of `possible_result` is another than the raw one."""
     if isinstance(result, Within):
         return not np.array_equal(result.value, result.raw.value, equal_nan=True)
-    parts = result if isinstance(result, tuple) else [getattr(result, name, ()) for name in ("estimate", "estimates")]
+    parts = (
+        result
+        if isinstance(result, tuple)
+        else [getattr(result, name, ()) for name in ("estimate", "estimates")]
+    )
     return any(map(was_moved, parts))
 
 
 def guess_of_shares(k: int) -> tuple[float, float]:
-    """1/k as the guess of each of k shares, and its root mean square error, if every law is equally likely (uniform on the simplex)."""
+    """1/k as the guess of each of k shares, and its root mean square error, if every law is equally
+    likely (uniform on the simplex)."""
     return 1 / k, ((k - 1) / (k + 1)) ** 0.5 / k
 
 
@@ -261,7 +369,8 @@ def plain(numbers: Floats) -> Any:
 
 
 def describe_estimate(estimate: Estimate) -> PlainData:
-    """An estimate with its 95 % interval as plain data; scalars for a scalar, lists for a vector."""
+    """An estimate with its 95 % interval as plain data; scalars for a scalar, lists for a
+    vector."""
     return {
         "estimate": plain(estimate.value),
         "standard_error": plain(estimate.standard_error),
@@ -270,11 +379,26 @@ def describe_estimate(estimate: Estimate) -> PlainData:
     }
 
 
-_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", "masked/protocols.py", "protocols/*/*.py")
-PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
+_FILES = (
+    "protocols/surveys/*.py",
+    "protocols/vectors/*.py",
+    "protocols/search/*.py",
+    "masked/protocols.py",
+    "protocols/*/*.py",
+)
+PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
+    "protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model()
+)
 
 
-MEANT = {"median": "quantiles", "average": "mean", "count": "frequency", "counts": "frequency", "share": "survey", "proportion": "survey"}
+MEANT = {
+    "median": "quantiles",
+    "average": "mean",
+    "count": "frequency",
+    "counts": "frequency",
+    "share": "survey",
+    "proportion": "survey",
+}
 
 
 def find_protocol(name: str) -> type[LocalProtocol[Any]]:

@@ -1,4 +1,5 @@
-"""Queries that place a record in a cell: an interval of a number, a combination of categories, a number within its group."""
+"""Queries that place a record in a cell: an interval of a number, a combination of categories, a
+number within its group."""
 
 import math
 from dataclasses import dataclass
@@ -22,18 +23,23 @@ SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
 
 
 def equal_edges(low: float, high: float, bins: int) -> Floats:
-    """The ends of equal intervals, shape (bins + 1,), each rounded once: an end that is a whole number or a short decimal is exactly that number."""
+    """The ends of equal intervals, shape (bins + 1,), each rounded once: an end that is a whole
+    number or a short decimal is exactly that number."""
     first, last = Fraction(repr(float(low))), Fraction(repr(float(high)))
     unit = first.denominator * last.denominator
     start, end = int(first * unit), int(last * unit)
-    return np.array([(start * (bins - place) + end * place) / (unit * bins) for place in range(bins + 1)])
+    return np.array(
+        [(start * (bins - place) + end * place) / (unit * bins) for place in range(bins + 1)]
+    )
 
 
 @dataclass(frozen=True)
 class Binned(Query):
-    """The interval of a number: 0 below `low`, 1..bins for equal intervals of the public [low, high], bins + 1 above `high`.
+    """The interval of a number: 0 below `low`, 1..bins for equal intervals of the public [low,
+    high], bins + 1 above `high`.
 
-    Intervals hold their lower end, the last one both. A missing number is one symbol more with `spare` ("missing",), else it counts as below.
+    Intervals hold their lower end, the last one both. A missing number is one symbol more with
+    `spare` ("missing",), else it counts as below.
     """
 
     name: ClassVar[str] = "binned"
@@ -48,7 +54,10 @@ class Binned(Query):
         check_whole("bins", self.bins, 1, MAX_SYMBOLS - 3)
         check_range("", self.low, self.high)
         if np.any(np.diff(self.edges) <= 0):
-            raise InputError(f"{self.bins} intervals of [{self.low}, {self.high}] are narrower than numbers are apart; give fewer bins or wider bounds")
+            raise InputError(
+                f"{self.bins} intervals of [{self.low}, {self.high}] are narrower than numbers "
+                "are apart; give fewer bins or wider bounds"
+            )
 
     @cached_property
     def edges(self) -> Floats:
@@ -62,14 +71,18 @@ class Binned(Query):
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
         place = np.searchsorted(self.edges, numbers, side="right") - (numbers == self.edges[-1])
-        return np.where(np.isnan(numbers), self.bins + 2 if self.spare else 0, place).astype(np.int64)
+        return np.where(np.isnan(numbers), self.bins + 2 if self.spare else 0, place).astype(
+            np.int64
+        )
 
 
 @dataclass(frozen=True)
 class Below(Query):
-    """Whether a number lies below `end`: the level 2^16 where it does, 0 where not, and `missing` where there is none, on a lattice of 2^16 steps.
+    """Whether a number lies below `end`: the level 2^16 where it does, 0 where not, and `missing`
+    where there is none, on a lattice of 2^16 steps.
 
-    With `missing` = q 2^16 the mean level is q exactly where a share q of the numbers that there are lie below `end`: the step of the pinball loss.
+    With `missing` = q 2^16 the mean level is q exactly where a share q of the numbers that there
+    are lie below `end`: the step of the pinball loss.
     """
 
     name: ClassVar[str] = "below"
@@ -84,14 +97,18 @@ class Below(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        return np.where(np.isnan(numbers), self.missing, STEPS * (numbers < self.end)).astype(np.int64)
+        return np.where(np.isnan(numbers), self.missing, STEPS * (numbers < self.end)).astype(
+            np.int64
+        )
 
 
 @dataclass(frozen=True)
 class Crossed(Query):
-    """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
+    """The combination of several categories, the last one running fastest: columns with public
+    labels, or yes/no questions (no first, then yes).
 
-    `labels` holds each part's labels between U+001F, none for a question. `spare` is `Category`'s, and "none" a last symbol for incomplete records.
+    `labels` holds each part's labels between U+001F, none for a question. `spare` is `Category`'s,
+    and "none" a last symbol for incomplete records.
     """
 
     name: ClassVar[str] = "crossed"
@@ -102,14 +119,20 @@ class Crossed(Query):
     def check(self) -> None:
         check_spare(self.spare, ("other", "missing", "none"))
         if len(self.labels) != len(self.parts) or not self.parts:
-            raise InputError(f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; give one for each part")
+            raise InputError(
+                f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; "
+                "give "
+                "one for each part"
+            )
         symbols(self._size)
 
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
         extra = tuple(name for name in self.spare if name != "none")
         told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
-        return tuple(asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
+        return tuple(
+            asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True)
+        )
 
     @cached_property
     def breadth(self) -> int:
@@ -140,7 +163,8 @@ class Crossed(Query):
 
 @dataclass(frozen=True)
 class Odd(Crossed):
-    """1 where an odd number of the parts have their second symbol, else 0: a character of columns with two symbols each."""
+    """1 where an odd number of the parts have their second symbol, else 0: a character of columns
+    with two symbols each."""
 
     name: ClassVar[str] = "odd"
     domain: ClassVar[Domain] = symbols(2)
@@ -148,7 +172,9 @@ class Odd(Crossed):
     def check(self) -> None:
         super().check()
         if set(self.shape) != {2} or "none" in self.spare:
-            raise InputError(f"the parts have {self.shape} symbols; a parity is of parts with two each")
+            raise InputError(
+                f"the parts have {self.shape} symbols; a parity is of parts with two each"
+            )
 
     def __call__(self, records: Records) -> Ints:
         return parity(super().__call__(records).astype(np.uint64))
@@ -156,9 +182,11 @@ class Odd(Crossed):
 
 @dataclass(frozen=True)
 class Grouped(Query):
-    """A bounded number within its group: group * (steps + 1) + level, and one value more at the end for a record without a number or a listed group.
+    """A bounded number within its group: group * (steps + 1) + level, and one value more at the end
+    for a record without a number or a listed group.
 
-    Without `by` there is one group, of everybody. Numbers are clipped to the public [low, high] and rounded to a lattice of `steps` steps.
+    Without `by` there is one group, of everybody. Numbers are clipped to the public [low, high] and
+    rounded to a lattice of `steps` steps.
     """
 
     name: ClassVar[str] = "grouped"
@@ -192,7 +220,9 @@ class Grouped(Query):
         return grouped_levels(self.steps, self.groups)
 
     def __call__(self, records: Records) -> Ints:
-        group = self._category.places(records) if self.by else np.zeros(len(records), dtype=np.int64)
+        group = (
+            self._category.places(records) if self.by else np.zeros(len(records), dtype=np.int64)
+        )
         nowhere = (group < 0) | absent(records[self.column])
         level = np.rint(self.bounded.share(records) * self.steps).astype(np.int64)
         return np.where(nowhere, self.groups * (self.steps + 1), group * (self.steps + 1) + level)
@@ -200,7 +230,8 @@ class Grouped(Query):
 
 @dataclass(frozen=True)
 class Cell(Query):
-    """How many of the public, ascending `edges` a number reaches, 0..m; a missing number has a symbol of its own, the last one, m + 1."""
+    """How many of the public, ascending `edges` a number reaches, 0..m; a missing number has a
+    symbol of its own, the last one, m + 1."""
 
     name: ClassVar[str] = "cell"
     looked_up: ClassVar[str] = "edges"
@@ -208,8 +239,14 @@ class Cell(Query):
     edges: tuple[float, ...]
 
     def check(self) -> None:
-        if not (1 <= len(self.numbers) <= MAX_SYMBOLS - 2 and all(first < second for first, second in pairwise(self.edges))):
-            raise InputError(f"the edges of {self.column!r} are {self.edges!r:.80}; give from 1 to {MAX_SYMBOLS - 2} numbers in ascending order")
+        if not (
+            1 <= len(self.numbers) <= MAX_SYMBOLS - 2
+            and all(first < second for first, second in pairwise(self.edges))
+        ):
+            raise InputError(
+                f"the edges of {self.column!r} are {self.edges!r:.80}; give from 1 to "
+                f"{MAX_SYMBOLS - 2} numbers in ascending order"
+            )
 
     @cached_property
     def numbers(self) -> Floats:
@@ -221,8 +258,16 @@ class Cell(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.numbers, numbers, side="right")))
+        return np.asarray(
+            np.where(
+                np.isnan(numbers),
+                len(self.edges) + 1,
+                np.searchsorted(self.numbers, numbers, side="right"),
+            )
+        )
 
     def ends(self, cell: int) -> tuple[float, float]:
         """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""
-        return (self.edges[cell - 1] if cell else -math.inf), (self.edges[cell] if cell < len(self.edges) else math.inf)
+        return (self.edges[cell - 1] if cell else -math.inf), (
+            self.edges[cell] if cell < len(self.edges) else math.inf
+        )

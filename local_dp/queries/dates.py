@@ -1,4 +1,5 @@
-"""Dates in texts. One form is read, YYYY-MM-DD with or without a time of day; every other one may mean two days, and is never compared in silence."""
+"""Dates in texts. One form is read, YYYY-MM-DD with or without a time of day; every other one may
+mean two days, and is never compared in silence."""
 
 import re
 from contextlib import suppress
@@ -9,13 +10,22 @@ import numpy as np
 from local_dp.arrays import Column
 
 ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
-LOCAL = r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})(?:[T, ][^\n]*)?"
-FORMS = (*(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")), "%Y-%m-%dT%H:%M:%SZ")  # that a column may have
+LOCAL = (
+    r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}"
+    r"|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}"
+    r"|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})"
+    r"(?:[T, ][^\n]*)?"
+)
+FORMS = (
+    *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
+    "%Y-%m-%dT%H:%M:%SZ",
+)  # that a column may have
 _FIRST = "0001"  # year
 
 
 def date_of(text: str) -> np.datetime64 | None:
-    """The instant, to the microsecond and without a time zone; None for a text of another form, or of a day that there is not."""
+    """The instant, to the microsecond and without a time zone; None for a text of another form, or
+    of a day that there is not."""
     if not re.fullmatch(ISO, text) or text < _FIRST:
         return None
     try:
@@ -44,7 +54,8 @@ def readings(text: str) -> list[str]:
 
 
 def date_texts(dates: Column) -> Column:
-    """Each date as text, shape (n,): the day alone at midnight, no fraction of a second where there is none; they sort as the dates do."""
+    """Each date as text, shape (n,): the day alone at midnight, no fraction of a second where there
+    is none; they sort as the dates do."""
     whole = np.datetime_as_string(dates, unit="us")
     days, seconds = (dates == dates.astype(f"M8[{unit}]") for unit in "Ds")
     return np.where(days, whole.astype("U10"), np.where(seconds, whole.astype("U19"), whole))

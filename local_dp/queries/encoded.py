@@ -21,7 +21,8 @@ MOST = 1 << 24  # bits to a row
 
 
 def packed(bits: Bools) -> Records:
-    """The table of rows of d bits, shape (n, d), as columns w0, w1, ...: bit j is bit j mod 64 of word j // 64."""
+    """The table of rows of d bits, shape (n, d), as columns w0, w1, ...: bit j is bit j mod 64 of
+    word j // 64."""
     n, d = bits.shape
     filled = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
     filled[:, :d] = bits
@@ -42,7 +43,9 @@ class Bit(Query):
 
     def __call__(self, records: Records) -> Ints:
         word, place = divmod(self.number, WORD)
-        return np.asarray((records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8))
+        return np.asarray(
+            (records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8)
+        )
 
 
 FORMS = ("numbers", "bits", "grid")
@@ -53,9 +56,11 @@ MAX_FEATURES = 128
 class Encoding:
     """The features x0, x1, ... and the label y of a record of a table.
 
-    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds [low, high] to [-1, 1] and clipped. `form` shows it times
-    `scale` (numbers), as 1 above 0, else 0 (bits), or a single one as the column x of `steps` whole numbers (grid). `constant` 1 adds a last feature that is
-    always `scale`. The label is +1 or -1 (a question, or yes above 0 where bounds are equal), scaled like a feature, or absent.
+    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds
+    [low, high] to [-1, 1] and clipped. `form` shows it times `scale` (numbers), as 1 above 0, else
+    0 (bits), or a single one as the column x of `steps` whole numbers (grid). `constant` 1 adds a
+    last feature that is always `scale`. The label is +1 or -1 (a question, or yes above 0 where
+    bounds are equal), scaled like a feature, or absent.
     """
 
     features: tuple[str, ...]
@@ -71,9 +76,16 @@ class Encoding:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.features) <= MAX_FEATURES:
-            raise InputError(f"there are {len(self.features)} features; give from 1 to {MAX_FEATURES}")
-        if not len(self.features) == len(self.lows) == len(self.highs) or (self.form == "grid" and len(self.features) > 1):
-            raise InputError(f"{len(self.features)} features, {len(self.lows)} lows and {len(self.highs)} highs do not fit together, or form a grid")
+            raise InputError(
+                f"there are {len(self.features)} features; give from 1 to {MAX_FEATURES}"
+            )
+        if not len(self.features) == len(self.lows) == len(self.highs) or (
+            self.form == "grid" and len(self.features) > 1
+        ):
+            raise InputError(
+                f"{len(self.features)} features, {len(self.lows)} lows and {len(self.highs)} "
+                "highs do not fit together, or form a grid"
+            )
         if self.form not in FORMS:
             raise InputError(f"the form is {self.form!r}; choose from {', '.join(FORMS)}")
         for what, low, high in zip(self.features, self.lows, self.highs, strict=True):
@@ -93,12 +105,20 @@ class Encoding:
     def may_lack(self, records: Records) -> bool:
         """Whether a record of these types may lack a feature or the label."""
         texts = zip((*self.features, self.label), self._questions, strict=True)
-        return any(may_be_open(question, records) if question else may_lack(records[text]) for text, question in texts if text)
+        return any(
+            may_be_open(question, records) if question else may_lack(records[text])
+            for text, question in texts
+            if text
+        )
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the features that a learner sees."""
-        return ("x",) if self.form == "grid" else tuple(f"x{place}" for place in range(len(self.features) + self.constant))
+        return (
+            ("x",)
+            if self.form == "grid"
+            else tuple(f"x{place}" for place in range(len(self.features) + self.constant))
+        )
 
     @property
     def signed(self) -> bool:
@@ -106,35 +126,56 @@ class Encoding:
         return bool(self.label) and self.label_low == self.label_high
 
     def present(self, records: Records) -> Bools:
-        """Where no feature and no label is missing, shape (n,): a question is where a missing value leaves it open."""
+        """Where no feature and no label is missing, shape (n,): a question is where a missing value
+        leaves it open."""
         present = np.ones(len(records), dtype=np.bool_)
         for text, question in zip((*self.features, self.label), self._questions, strict=True):
             if text:
-                present &= ~(absent(records[text]) if question is None else answers_of(question, records).unknown)
+                present &= ~(
+                    absent(records[text])
+                    if question is None
+                    else answers_of(question, records).unknown
+                )
         return present
 
     def encode(self, records: Records) -> Records:
-        """The features and the label. A missing number counts as the middle of its bounds: `present` says where that is."""
-        raw = np.stack([_number(records, *asked) for asked in zip(self.features, self._questions, strict=False)])
+        """The features and the label. A missing number counts as the middle of its bounds:
+        `present` says where that is."""
+        raw = np.stack(
+            [
+                _number(records, *asked)
+                for asked in zip(self.features, self._questions, strict=False)
+            ]
+        )
         places = _between(raw, np.array(self.lows)[:, None], np.array(self.highs)[:, None])
-        shown = [*self._show(places), *([self._show(np.ones(len(records)))] if self.constant else [])]
+        shown = [
+            *self._show(places),
+            *([self._show(np.ones(len(records)))] if self.constant else []),
+        ]
         columns = dict(zip(self.shown, shown, strict=True))
         if self.label:
             y = _number(records, self.label, self._questions[-1])
-            columns["y"] = np.where(y > 0, 1.0, -1.0) if self.signed else _between(y, self.label_low, self.label_high)
+            columns["y"] = (
+                np.where(y > 0, 1.0, -1.0)
+                if self.signed
+                else _between(y, self.label_low, self.label_high)
+            )
         return Records(columns)
 
     def _show(self, values: Floats) -> Column:
         if self.form == "bits":
             return (values > 0).view(np.uint8)
         if self.form == "grid":
-            return np.minimum(np.floor((values + 1) / 2 * self.steps), self.steps - 1).astype(np.int64)
+            return np.minimum(np.floor((values + 1) / 2 * self.steps), self.steps - 1).astype(
+                np.int64
+            )
         return self.scale * values
 
 
 @lru_cache(maxsize=4096)
 def question_in(text: str) -> Expression | None:
-    """The question that a feature or a label is; None for a column. Raises InputError for what looks like a question and is none."""
+    """The question that a feature or a label is; None for a column. Raises InputError for what
+    looks like a question and is none."""
     try:
         question = parse(text)
         return None if only_names(question) else question
@@ -150,7 +191,11 @@ def check_bounds(what: str, low: float, high: float) -> None:
 
 
 def _number(records: Records, text: str, question: Expression | None) -> Floats:
-    return records.numbers(text) if question is None else evaluate(question, records).astype(np.float64)
+    return (
+        records.numbers(text)
+        if question is None
+        else evaluate(question, records).astype(np.float64)
+    )
 
 
 def _between(numbers: Floats, low: Floats | float, high: Floats | float) -> Floats:
@@ -161,7 +206,8 @@ def _between(numbers: Floats, low: Floats | float, high: Floats | float) -> Floa
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded(Encoding, Query):
-    """A query about x0, x1, ... and y, as JSON of its name and parameters, put to a table's record; an incomplete one counts as 0 on [-1, 1]."""
+    """A query about x0, x1, ... and y, as JSON of its name and parameters, put to a table's record;
+    an incomplete one counts as 0 on [-1, 1]."""
 
     name: ClassVar[str] = "encoded"
     query: str
@@ -169,8 +215,13 @@ class Encoded(Encoding, Query):
     def __post_init__(self) -> None:
         super().__post_init__()
         domain = self.inner.domain
-        if isinstance(self.inner, Encoded) or (domain.size != 2 and (domain.kind != "levels" or domain.high % 2)):
-            raise InputError(f"query {self.inner.name!r} cannot be encoded: it needs two values, or an even number of steps")
+        if isinstance(self.inner, Encoded) or (
+            domain.size != 2 and (domain.kind != "levels" or domain.high % 2)
+        ):
+            raise InputError(
+                f"query {self.inner.name!r} cannot be encoded: it needs two values, or an even "
+                "number of steps"
+            )
 
     @cached_property
     def inner(self) -> Query:
@@ -193,18 +244,29 @@ class Encoded(Encoding, Query):
 
 def encoded(encoding: Encoding, query: Query) -> Encoded:
     """The query, put to records of the table that the encoding is about."""
-    settings: dict[str, Any] = {field.name: getattr(encoding, field.name) for field in fields(Encoding)}
+    settings: dict[str, Any] = {
+        field.name: getattr(encoding, field.name) for field in fields(Encoding)
+    }
     return Encoded(query=json.dumps([query.name, query.params()]), **settings)
 
 
 def _read(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and parameters from JSON. Raises InputError for anything but a text and numbers, texts and lists of them."""
+    """Name and parameters from JSON. Raises InputError for anything but a text and numbers, texts
+    and lists of them."""
     try:
         name, params = json.loads(text)
-        given = {key: tuple(value) if isinstance(value, list) else value for key, value in params.items()}
+        given = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in params.items()
+        }
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"{text!r:.80} is not the name and the parameters of a query in JSON") from None
-    parts = [part for value in given.values() for part in (value if isinstance(value, tuple) else (value,))]
+        raise InputError(
+            f"{text!r:.80} is not the name and the parameters of a query in JSON"
+        ) from None
+    parts = [
+        part
+        for value in given.values()
+        for part in (value if isinstance(value, tuple) else (value,))
+    ]
     if not (isinstance(name, str) and all(type(part) in (str, int, float) for part in parts)):
         raise InputError(f"{text!r:.80} is not the name and the parameters of a query in JSON")
     return name, given

@@ -1,4 +1,5 @@
-"""Queries about labelled examples: correlations, signed labels, products, examples of a parity, steps of a ladder."""
+"""Queries about labelled examples: correlations, signed labels, products, examples of a parity,
+steps of a ladder."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ MAX_FACTORS = 64
 
 @dataclass(frozen=True)
 class Correlation(Query):
-    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: a Fourier coefficient of the label, or without one a moment."""
+    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: a Fourier coefficient
+    of the label, or without one a moment."""
 
     name: ClassVar[str] = "correlation"
     domain: ClassVar[Domain] = symbols(2)
@@ -35,7 +37,9 @@ class Correlation(Query):
             raise InputError(f"the columns are {self.columns!r}; give each once")
 
     def __call__(self, records: Records) -> Ints:
-        agrees: Bools = records[self.label] == 1 if self.label else np.ones(len(records), dtype=np.bool_)
+        agrees: Bools = (
+            records[self.label] == 1 if self.label else np.ones(len(records), dtype=np.bool_)
+        )
         for name in self.columns:
             agrees = agrees ^ (records[name] == 1)
         return agrees.view(np.uint8)
@@ -43,7 +47,8 @@ class Correlation(Query):
 
 @dataclass(frozen=True)
 class SignedLabel(Query):
-    """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere; as the levels 2, 0 and 1 of two steps."""
+    """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere;
+    as the levels 2, 0 and 1 of two steps."""
 
     name: ClassVar[str] = "signed-label"
     domain: ClassVar[Domain] = levels(2)
@@ -51,7 +56,9 @@ class SignedLabel(Query):
     label: str
 
     def check(self) -> None:
-        check_built(self.expression)  # parsed now, so that a wrong condition fails where it is written
+        check_built(
+            self.expression
+        )  # parsed now, so that a wrong condition fails where it is written
 
     @cached_property
     def expression(self) -> Expression:
@@ -64,7 +71,8 @@ class SignedLabel(Query):
 
 @dataclass(frozen=True)
 class Product(Query):
-    """The product of the factors (columns; one may come twice, as a square), clipped to [-bound, bound] and divided by `bound`, on a lattice of 2^16 steps."""
+    """The product of the factors (columns; one may come twice, as a square), clipped to [-bound,
+    bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "product"
     domain: ClassVar[Domain] = levels(STEPS)
@@ -73,7 +81,9 @@ class Product(Query):
 
     def check(self) -> None:
         if not 1 <= len(self.factors) <= MAX_FACTORS:
-            raise InputError(f"a product of {len(self.factors)} factors; give from 1 to {MAX_FACTORS}")
+            raise InputError(
+                f"a product of {len(self.factors)} factors; give from 1 to {MAX_FACTORS}"
+            )
         check_bound(self.bound)
 
     def __call__(self, records: Records) -> Ints:
@@ -87,7 +97,8 @@ def _odd(records: Records) -> Words:
 
 @dataclass(frozen=True)
 class ParityExample(Query):
-    """A whole labelled example of parity, 2 x + 1(y = -1); a public mask s then asks for y (-1)^<s, x>. 1 <= d <= 12."""
+    """A whole labelled example of parity, 2 x + 1(y = -1); a public mask s then asks for y (-1)^<s,
+    x>. 1 <= d <= 12."""
 
     name: ClassVar[str] = "parity-example"
     d: int
@@ -105,9 +116,11 @@ class ParityExample(Query):
 
 @dataclass(frozen=True)
 class ParityCoset(Query):
-    """A +1/-1 query (1 stands for +1): y times the bent coset function (`cube.bent_coset`) of k and s, shifted by the parity t of the first k variables.
+    """A +1/-1 query (1 stands for +1): y times the bent coset function (`cube.bent_coset`) of k and
+    s, shifted by the parity t of the first k variables.
 
-    Under the parity r its expectation is +-2^(-k/2) if r ends in s, and 0 otherwise. k = 0 asks how y correlates with the parity s.
+    Under the parity r its expectation is +-2^(-k/2) if r ends in s, and 0 otherwise. k = 0 asks how
+    y correlates with the parity s.
     """
 
     name: ClassVar[str] = "parity-coset"
@@ -120,7 +133,11 @@ class ParityCoset(Query):
     def check(self) -> None:
         check_dimension(self.d)
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
-            raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
+            raise InputError(
+                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 "
+                "to d "
+                f"= {self.d}"
+            )
         check_vector("s", self.s, self.d - self.k)
         check_vector("t", self.t, self.k)
 
@@ -129,7 +146,9 @@ class ParityCoset(Query):
 
     def __call__(self, records: Records) -> Ints:
         x = records.words("x")
-        values: Bools = bent_coset(x, self.k, self.s) * character(self.t, x) * records.whole("y") > 0
+        values: Bools = (
+            bent_coset(x, self.k, self.s) * character(self.t, x) * records.whole("y") > 0
+        )
         return values.view(np.uint8)
 
 
@@ -139,10 +158,12 @@ _WORD = 64  # bits to a column
 
 @dataclass(frozen=True)
 class PathStep(Query):
-    """1 if the client's table, at the node that `path` has reached at the client's own level, holds the path's next step; 0 if the other one.
+    """1 if the client's table, at the node that `path` has reached at the client's own level, holds
+    the path's next step; 0 if the other one.
 
-    2 (silence) where its level is below `first` or not below the path's length. A path is a text of the steps 0 and 1 from the root. The table of level i has
-    2^i bits, bit v for the node whose steps read v in binary; bit v is bit v modulo 64 of column table(v // 64). 1 to 16 steps.
+    2 (silence) where its level is below `first` or not below the path's length. A path is a text of
+    the steps 0 and 1 from the root. The table of level i has 2^i bits, bit v for the node whose
+    steps read v in binary; bit v is bit v modulo 64 of column table(v // 64). 1 to 16 steps.
     """
 
     name: ClassVar[str] = "path-step"
@@ -154,12 +175,16 @@ class PathStep(Query):
         if not re.fullmatch(f"[01]{{1,{MOST_LEVELS}}}", self.path):
             raise InputError(f"path is {self.path!r}; give 1 to {MOST_LEVELS} steps, each 0 or 1")
         if type(self.first) is not int or not 0 <= self.first < len(self.path):
-            raise InputError(f"first is {self.first!r}; give a level from 0 to {len(self.path) - 1}")
+            raise InputError(
+                f"first is {self.first!r}; give a level from 0 to {len(self.path) - 1}"
+            )
 
     @property
     def nodes(self) -> dict[int, int]:
         """The node of each level that is asked."""
-        return {level: int("0" + self.path[:level], 2) for level in range(self.first, len(self.path))}
+        return {
+            level: int("0" + self.path[:level], 2) for level in range(self.first, len(self.path))
+        }
 
     def __call__(self, records: Records) -> Ints:
         level = records.whole("level")

@@ -1,18 +1,21 @@
-"""A small question language for tables: `affairs > 0 and age >= 30`, parsed to data and never evaluated as code.
+"""A small question language for tables: `affairs > 0 and age >= 30`, parsed to data and never
+evaluated as code.
 
     question    = conjunction { "or" conjunction }
     conjunction = negation { "and" negation }
     negation    = "not" negation | "(" question ")" | comparison | column
-    comparison  = sum ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum | sum [ "not" ] "in" "[" value { "," value } "]" | sum "is" [ "not" ] "null"
-    sum         = product { ( "+" | "-" ) product }
-    product     = factor { ( "*" | "/" ) factor }
-    factor      = column | ( "year" | "month" | "lower" ) "(" column ")" | value | "(" sum ")"
-    value       = number | "text" | "true" | "false"
+    comparison = sum ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum | sum [ "not" ] "in" "[" value {
+    "," value } "]" | sum "is" [ "not" ] "null" sum = product { ( "+" | "-" ) product } product =
+    factor { ( "*" | "/" ) factor } factor = column | ( "year" | "month" | "lower" ) "(" column ")"
+    | value | "(" sum ")" value = number | "text" | "true" | "false"
 
-A column of truth values is a question by itself. A date compares with a text such as "2020-06-01", which is its midnight. Arithmetic is in doubles; a result
-that is no finite number is missing. A comparison with a missing value has no answer, and three-valued logic (Kleene) carries that on: `not` keeps it, `and`
-with a no is no, `or` with a yes is yes. `is null` always has an answer. Column names with spaces are written in backquotes. There is one spelling of each
-word, so that a question means the same to every client; for those of other languages, = && || ! AND, the error gives the question as it is written here.
+A column of truth values is a question by itself. A date compares with a text such as "2020-06-01",
+which is its midnight. Arithmetic is in doubles; a result that is no finite number is missing. A
+comparison with a missing value has no answer, and three-valued logic (Kleene) carries that on:
+`not` keeps it, `and` with a no is no, `or` with a yes is yes. `is null` always has an answer.
+Column names with spaces are written in backquotes. There is one spelling of each word, so that a
+question means the same to every client; for those of other languages, = && || ! AND, the error
+gives the question as it is written here.
 """
 
 import re
@@ -43,7 +46,17 @@ COMPARATORS = ("<", "<=", ">", ">=", "==", "!=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 FUNCTIONS = ("year", "month", "lower")
 _TRUTHS = {"true": 1, "false": 0}
-_RESERVED = ("and", "or", "not", "true", "false", "True", "False", "TRUE", "FALSE")  # no names of columns, unless they are quoted
+_RESERVED = (
+    "and",
+    "or",
+    "not",
+    "true",
+    "false",
+    "True",
+    "False",
+    "TRUE",
+    "FALSE",
+)  # no names of columns, unless they are quoted
 
 
 @dataclass(frozen=True)
@@ -157,13 +170,24 @@ def names_of(operand: Operand) -> set[str]:
 
 def columns_of(expression: Expression) -> set[str]:
     """The names of the columns the question reads."""
-    return {name for leaf in leaves(expression) for operand in operands_of(leaf) for name in names_of(operand)}
+    return {
+        name
+        for leaf in leaves(expression)
+        for operand in operands_of(leaf)
+        for name in names_of(operand)
+    }
 
 
 def names_in(*values: object) -> frozenset[str]:
-    """The names of columns that texts may mean, each as a question or as one name: texts, those in a sequence, and the keys of a mapping."""
+    """The names of columns that texts may mean, each as a question or as one name: texts, those in
+    a sequence, and the keys of a mapping."""
     names = set[str]()
-    for text in (text for value in values if isinstance(value, Iterable) for text in ([value] if isinstance(value, str) else value)):
+    for text in (
+        text
+        for value in values
+        if isinstance(value, Iterable)
+        for text in ([value] if isinstance(value, str) else value)
+    ):
         names.add(str(text))
         with suppress(InputError):
             names |= columns_of(parse(str(text)))
@@ -171,17 +195,20 @@ def names_in(*values: object) -> frozenset[str]:
 
 
 def only_names(expression: Expression) -> bool:
-    """Whether the question is made of columns alone, as the name of one column may be too: `flag`, `male or female`."""
+    """Whether the question is made of columns alone, as the name of one column may be too: `flag`,
+    `male or female`."""
     return all(isinstance(leaf, Name) for leaf in leaves(expression))
 
 
 def _number(token: str) -> float:
-    """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal 2^53."""
+    """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal
+    2^53."""
     return int(token) if token.isdigit() and int(token) < 2**64 else float(token)
 
 
 def respelled(question: str) -> str:
-    """The question with the signs and words of other languages, = <> && || ! AND True and those of typesetting, spelled as in this one."""
+    """The question with the signs and words of other languages, = <> && || ! AND True and those of
+    typesetting, spelled as in this one."""
 
     def spelled(match: re.Match[str]) -> str:
         quoted, word = match[2], match[3]
@@ -199,13 +226,26 @@ _REWRITTEN = (  # of languages that say a comparison in another order
     (rf"(?i){_ATOM}\s+between\s+{_ATOM}\s+and\s+{_ATOM}", r"\1 >= \2 and \1 <= \3"),
     (rf"{_ATOM}\s*([<>]=?)\s*{_ATOM}\s*([<>]=?)\s*{_ATOM}", r"\1 \2 \3 and \3 \4 \5"),
     (r"(?i)\bis\s+(not\s+)?(?:nan|na|none|missing)\b", r"is \1null"),
-    (r"^((?!not )[^\W\d]\w*(?: +\(?(?!(?:is|in|not|and|or) )[^\W\d][^<>=!`'\"\s]*)+)\s*([<>=!]|is |in |not )", r"`\1` \2"),
-    (r"(?<!\S)([^\s`\"'<>=!()\[\],]*[^\w\s`\"'<>=!()\[\],+*/-][^\s`\"'<>=!()\[\],]*)(?=\s*(?:[<>=!]|is |in |not ))", r"`\1`"),
+    (
+        (
+            r"^((?!not )[^\W\d]\w*(?: +\(?(?!(?:is|in|not|and|or) )[^\W\d][^<>=!`'\"\s]*)+)"
+            r"\s*([<>=!]|is |in |not )"
+        ),
+        r"`\1` \2",
+    ),
+    (
+        (
+            r"(?<!\S)([^\s`\"'<>=!()\[\],]*[^\w\s`\"'<>=!()\[\],+*/-][^\s`\"'<>=!()\[\],]*)"
+            r"(?=\s*(?:[<>=!]|is |in |not ))"
+        ),
+        r"`\1`",
+    ),
 )
 
 
 def rewritten(question: str) -> str:
-    """The question with lists in brackets, a range in two comparisons, or a name of several words in backquotes; empty if none can be read."""
+    """The question with lists in brackets, a range in two comparisons, or a name of several words
+    in backquotes; empty if none can be read."""
     for pattern, form in _REWRITTEN:
         candidate = re.sub(pattern, form, respelled(question))
         with suppress(InputError):
@@ -219,7 +259,9 @@ class _Parser:
 
     def __init__(self, question: str, strict: bool = False) -> None:
         if len(question) > MAX_LENGTH:
-            raise InputError(f"the question has {len(question)} characters; {MAX_LENGTH} is the most")
+            raise InputError(
+                f"the question has {len(question)} characters; {MAX_LENGTH} is the most"
+            )
         self.question, self.strict = question, strict
         self.position = 0
         self.depth = 0
@@ -234,14 +276,24 @@ class _Parser:
         return expression
 
     def fail(self, wanted: str) -> InputError:
-        """The error, with the question as it is written here; of a `strict` parser, which tries such a form, without."""
+        """The error, with the question as it is written here; of a `strict` parser, which tries
+        such a form, without."""
         if self.strict:
             return InputError("")
         found = f"{self.token!r}" if self.kind else "the end"
         corrected = rewritten(self.question) or respelled(self.question)
-        example = "for example 'affairs > 0 and age >= 30'" if corrected == self.question.strip() else f"it as {corrected!r}"
-        functions = f"the functions are {', '.join(FUNCTIONS)}; " * (self.token == "(" and wanted.startswith("'and'"))
-        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; {functions}write {example}")
+        example = (
+            "for example 'affairs > 0 and age >= 30'"
+            if corrected == self.question.strip()
+            else f"it as {corrected!r}"
+        )
+        functions = f"the functions are {', '.join(FUNCTIONS)}; " * (
+            self.token == "(" and wanted.startswith("'and'")
+        )
+        return InputError(
+            f"cannot read the question {self.question!r}: expected {wanted}, found {found}; "
+            f"{functions}write {example}"
+        )
 
     def advance(self) -> None:
         if not self.question[self.position :].strip():
@@ -320,7 +372,11 @@ class _Parser:
         """With a column on its left side."""
         if isinstance(right, _QUESTIONS) or not (names_of(left) or names_of(right)):
             raise self.fail("a column on one side")
-        return Comparison(left, comparator, right) if names_of(left) else Comparison(right, _MIRRORED.get(comparator, comparator), left)
+        return (
+            Comparison(left, comparator, right)
+            if names_of(left)
+            else Comparison(right, _MIRRORED.get(comparator, comparator), left)
+        )
 
     def sum(self) -> Expression | Operand:
         return self.chain(self.product, "+-")
@@ -390,6 +446,7 @@ class _Parser:
 
 
 def parts_of(text: str, signs: str = ",;") -> tuple[str, ...]:
-    """The parts of a list that is typed as one text: between these signs, outside quotes and brackets."""
+    """The parts of a list that is typed as one text: between these signs, outside quotes and
+    brackets."""
     part = rf"""(?:'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|\([^()]*\)|[^{signs}])+"""
     return tuple(each.strip() for each in re.findall(part, text) if each.strip())

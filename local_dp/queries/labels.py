@@ -1,4 +1,5 @@
-"""Values of a column against public labels and against each other. The work depends on the types alone: never on how long a text or how large a number is."""
+"""Values of a column against public labels and against each other. The work depends on the types
+alone: never on how long a text or how large a number is."""
 
 import math
 from collections.abc import Iterable
@@ -15,34 +16,53 @@ from local_dp.queries.dates import date_of, date_texts
 from local_dp.records import letters
 
 _LETTERS = 3  # of 21 bits each, in a word
-_CASED = 0x530  # Latin, Greek and Cyrillic letters, which all versions of Unicode give the same lower case
+# Latin, Greek and Cyrillic letters, which all versions of Unicode give the same lower case
+_CASED = 0x530
 _TRUTHS = {"True": 1, "False": 0}
-_LOWER = np.array([ord(lower if len(lower := chr(point).lower()) == 1 else chr(point)) for point in range(_CASED)], dtype=np.uint32)
+_LOWER = np.array(
+    [
+        ord(lower if len(lower := chr(point).lower()) == 1 else chr(point))
+        for point in range(_CASED)
+    ],
+    dtype=np.uint32,
+)
 
 
 def as_label(number: "float | np.floating[Any]") -> str:
-    """A number as a text label: the shortest digits that stand for it in its type; a whole number prints without a decimal point."""
+    """A number as a text label: the shortest digits that stand for it in its type; a whole number
+    prints without a decimal point."""
     return str(int(number)) if number.is_integer() else str(number)
 
 
 def apart(numbers: Iterable[float]) -> list[str]:
-    """Ascending numbers as short texts that tell them apart: exact to a millionth of their least distance, and of 1."""
+    """Ascending numbers as short texts that tell them apart: exact to a millionth of their least
+    distance, and of 1."""
     ends = np.array([*numbers], dtype=np.float64)
-    places = 6 - math.floor(math.log10(min([1.0, *(each for each in np.diff(ends).tolist() if each > 0)])))
+    places = 6 - math.floor(
+        math.log10(min([1.0, *(each for each in np.diff(ends).tolist() if each > 0)]))
+    )
     return [str(round(each, places) + 0.0).removesuffix(".0") for each in ends.tolist()]  # no -0
 
 
 def _packed(texts: Column, width: int) -> Words:
-    """The first `width` letters of each text in words, which sort as the texts do, shape (n, words)."""
+    """The first `width` letters of each text in words, which sort as the texts do, shape (n,
+    words)."""
     size = -(-width // _LETTERS)
-    parts = letters(texts.astype(f"U{size * _LETTERS}")).astype(np.uint64).reshape(len(texts), size, _LETTERS)
+    parts = (
+        letters(texts.astype(f"U{size * _LETTERS}"))
+        .astype(np.uint64)
+        .reshape(len(texts), size, _LETTERS)
+    )
     return parts[:, :, 0] << np.uint64(42) | parts[:, :, 1] << np.uint64(21) | parts[:, :, 2]
 
 
 def signs_of(texts: Column, other: Column | str) -> Ints:
-    """-1, 0 or 1 where the text sorts before the other one, equals it, or sorts after it, shape (n,)."""
+    """-1, 0 or 1 where the text sorts before the other one, equals it, or sorts after it, shape
+    (n,)."""
     others = np.array([other]) if isinstance(other, str) else other
-    width = 1 + min(letters_in(texts), letters_in(others))  # where the shorter ones end, the sign is known
+    width = 1 + min(
+        letters_in(texts), letters_in(others)
+    )  # where the shorter ones end, the sign is known
     signs = np.zeros(len(texts), dtype=np.int8)
     for one, two in zip(_packed(texts, width).T[::-1], _packed(others, width).T[::-1], strict=True):
         signs = np.where(one == two, signs, np.where(one < two, np.int8(-1), np.int8(1)))
@@ -50,7 +70,8 @@ def signs_of(texts: Column, other: Column | str) -> Ints:
 
 
 def lowered(texts: Column) -> Column:
-    """Each text in lower case, letter by letter: those below U+0530 whose lower case is one letter; in a work that no letter decides."""
+    """Each text in lower case, letter by letter: those below U+0530 whose lower case is one letter;
+    in a work that no letter decides."""
     points = letters(texts)
     lower = np.where(points < len(_LOWER), _LOWER[np.minimum(points, len(_LOWER) - 1)], points)
     return lower.view(f"U{letters_in(texts)}").reshape(len(texts))
@@ -63,7 +84,8 @@ def letters_in(texts: Column) -> int:
 
 @dataclass(frozen=True)
 class Listed:
-    """Labels as values of one column type. A record takes the type's form, or of a text as many letters as decide; the labels never take a record's."""
+    """Labels as values of one column type. A record takes the type's form, or of a text as many
+    letters as decide; the labels never take a record's."""
 
     labels: tuple[str, ...]
     dtype: "np.dtype[np.generic]"
@@ -76,18 +98,37 @@ class Listed:
         packed = _packed(values, self._width) if self.dtype.kind == "U" else None
         words = _words(values) if packed is None else _hashed(packed, self._salt)
         nearest = np.minimum(np.searchsorted(ordered, words), len(ordered) - 1)
-        differs = ordered[nearest] ^ words if packed is None else np.bitwise_or.reduce(texts[nearest] ^ packed, axis=1)
+        differs = (
+            ordered[nearest] ^ words
+            if packed is None
+            else np.bitwise_or.reduce(texts[nearest] ^ packed, axis=1)
+        )
         return np.where(differs == 0, order[nearest], -1)
 
     @cached_property
     def _known(self) -> tuple[list[int], Column]:
         """The places of the labels that some value of the type prints as, and these values."""
         if self.dtype.kind == "U":
-            fitting = [(place, label) for place, label in enumerate(self.labels) if len(label) * 4 <= self.dtype.itemsize]
-            known = [(place, label) for place, label in fitting if not label.endswith("\0")]  # no text of a column does
-            return [place for place, _ in known], np.array([label for _, label in known], dtype=np.str_)
-        found = [(place, number) for place, label in enumerate(self.labels) if (number := value_of(label, self.dtype)) is not None]
-        return [place for place, _ in found], np.array([number for _, number in found], dtype=np.float64 if self.dtype.kind == "f" else self.dtype)
+            fitting = [
+                (place, label)
+                for place, label in enumerate(self.labels)
+                if len(label) * 4 <= self.dtype.itemsize
+            ]
+            known = [
+                (place, label) for place, label in fitting if not label.endswith("\0")
+            ]  # no text of a column does
+            return [place for place, _ in known], np.array(
+                [label for _, label in known], dtype=np.str_
+            )
+        found = [
+            (place, number)
+            for place, label in enumerate(self.labels)
+            if (number := value_of(label, self.dtype)) is not None
+        ]
+        return [place for place, _ in found], np.array(
+            [number for _, number in found],
+            dtype=np.float64 if self.dtype.kind == "f" else self.dtype,
+        )
 
     @property
     def _width(self) -> int:
@@ -98,19 +139,30 @@ class Listed:
     def _salt(self) -> int:
         """A number under which no two labels have the same hash."""
         packed = _packed(self._known[1], self._width)
-        salt = blake2b(packed.tobytes(), digest_size=8)  # from the labels themselves: nobody can choose labels that meet
+        salt = blake2b(
+            packed.tobytes(), digest_size=8
+        )  # from the labels themselves: nobody can choose labels that meet
         while len(np.unique(_hashed(packed, int.from_bytes(salt.digest())))) < len(packed):
             salt.update(b".")
         return int.from_bytes(salt.digest())
 
     @cached_property
     def _sorted(self) -> tuple[Ints, Words, Words]:
-        """Of each label in the order of its word: the place, the word, and the letters of a text."""
+        """Of each label in the order of its word: the place, the word, and the letters of a
+        text."""
         places, values = self._known
-        packed = _packed(values, self._width) if self.dtype.kind == "U" else np.zeros((0, 1), dtype=np.uint64)
+        packed = (
+            _packed(values, self._width)
+            if self.dtype.kind == "U"
+            else np.zeros((0, 1), dtype=np.uint64)
+        )
         words = _hashed(packed, self._salt) if self.dtype.kind == "U" else _words(values)
         order = np.argsort(words, kind="stable")  # of two labels for one number, the first counts
-        return np.array(places, dtype=np.int64)[order], words[order], packed[order] if len(packed) else packed
+        return (
+            np.array(places, dtype=np.int64)[order],
+            words[order],
+            packed[order] if len(packed) else packed,
+        )
 
 
 def _hashed(packed: Words, salt: int) -> Words:
@@ -131,20 +183,35 @@ def value_of(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datet
     """The number, truth value or date of this type that the label stands for, if there is one."""
     if kind.kind == "M":
         date = date_of(label)
-        return date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
+        return (
+            date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
+        )
     if kind.kind == "b":
         return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
-            return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)  # truth values are numbers where one is missing
-        return int(label) if str(int(label)) == label and int(label) == int(kind.type(int(label))) else None
+            return (
+                _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
+            )  # truth values are numbers where one is missing
+        return (
+            int(label)
+            if str(int(label)) == label and int(label) == int(kind.type(int(label)))
+            else None
+        )
     except (ValueError, OverflowError):
         return None
 
 
 def _fraction(label: str, kind: "np.dtype[np.generic]") -> float | None:
-    """The number whose shortest digits the label has, in its own type or as a double, or whose 17 digits, or all of a whole number."""
+    """The number whose shortest digits the label has, in its own type or as a double, or whose 17
+    digits, or all of a whole number."""
     number = float(label) + 0.0
     with np.errstate(over="ignore"):
         own = kind.type(number)
-    return float(own) if str(own) == label else number if label in (as_label(number), str(number), f"{number:.17g}") else None
+    return (
+        float(own)
+        if str(own) == label
+        else number
+        if label in (as_label(number), str(number), f"{number:.17g}")
+        else None
+    )

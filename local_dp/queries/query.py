@@ -1,4 +1,5 @@
-"""Queries: named, parametrised maps from a record to a value of a declared domain; every one by name; and numbers in their parameters and values."""
+"""Queries: named, parametrised maps from a record to a value of a declared domain; every one by
+name; and numbers in their parameters and values."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -21,14 +22,17 @@ class Query(ABC):
     """A question to one record."""
 
     name: ClassVar[str]
-    looked_up: ClassVar[str] = ""  # the parameter in which a record finds one entry, where it does not meet all
+    looked_up: ClassVar[str] = (
+        ""  # the parameter in which a record finds one entry, where it does not meet all
+    )
 
     def __post_init__(self) -> None:
         self.check()
         check_built(self.domain)
 
     def check(self) -> None:
-        """Checks the parameters; that they make a domain is checked afterwards. Raises InputError."""
+        """Checks the parameters; that they make a domain is checked afterwards. Raises
+        InputError."""
         return
 
     @property
@@ -41,10 +45,12 @@ class Query(ABC):
         """The value of each record, shape (n,)."""
 
     def values(self, records: Records) -> Ints:
-        """The value of each record inside the domain, shape (n,): total, silent, and without a branch on what a record holds.
+        """The value of each record inside the domain, shape (n,): total, silent, and without a
+        branch on what a record holds.
 
-        A number that overflows or is missing must not show: numpy would warn for some records only, and the warning takes time that others can measure.
-        Raises InputError, with the query's name, where the query itself fails; a client that answers in private hides this.
+        A number that overflows or is missing must not show: numpy would warn for some records only,
+        and the warning takes time that others can measure. Raises InputError, with the query's
+        name, where the query itself fails; a client that answers in private hides this.
         """
         try:
             with np.errstate(all="ignore"):
@@ -52,18 +58,27 @@ class Query(ABC):
         except LocalDPError:
             raise
         except Exception as error:
-            raise InputError(f"query {self.name!r} fails with {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"query {self.name!r} fails with {type(error).__name__}: {error}"
+            ) from error
 
     def params(self) -> dict[str, Parameter]:
         return parameters(self)
 
     @cached_property
     def breadth(self) -> int:
-        """How many letters and numbers one record meets at most: the measure of its work, which no record changes."""
-        return sum(len(value) for name, value in self.params().items() if name != self.looked_up and isinstance(value, str | tuple))
+        """How many letters and numbers one record meets at most: the measure of its work, which no
+        record changes."""
+        return sum(
+            len(value)
+            for name, value in self.params().items()
+            if name != self.looked_up and isinstance(value, str | tuple)
+        )
 
 
-QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py"))
+QUERIES = Registry(
+    "query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py")
+)
 
 
 STEPS = 1 << 16  # of the lattice of a number in [-bound, bound]
@@ -75,14 +90,16 @@ def written(numbers: Iterable[float]) -> tuple[float, ...]:
 
 
 def read_numbers(numbers: tuple[float, ...]) -> Floats:
-    """The numbers of a parameter as an array. Raises InputError on anything that is not a number that can be computed with."""
+    """The numbers of a parameter as an array. Raises InputError on anything that is not a number
+    that can be computed with."""
     for number in numbers:
         check_number("a number of the list", number)
     return np.array(numbers, dtype=np.float64)
 
 
 def on_lattice(values: Floats, bound: float) -> Ints:
-    """Numbers clipped to [-bound, bound], as levels of a lattice of 2^16 steps; a missing number counts as 0."""
+    """Numbers clipped to [-bound, bound], as levels of a lattice of 2^16 steps; a missing number
+    counts as 0."""
     share = np.clip(np.nan_to_num(values / bound, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
     return np.rint((share + 1) / 2 * STEPS).astype(np.int64)
 
@@ -93,7 +110,8 @@ def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
 
 
 def weighted_sum(weights: Floats, columns: Floats) -> Floats:
-    """The sum of weight times column, shape (n,), in order: a matrix product rounds differently for one record and many, and tiers would differ."""
+    """The sum of weight times column, shape (n,), in order: a matrix product rounds differently for
+    one record and many, and tiers would differ."""
     total: Floats = weights[0] * columns[0]
     for weight, column in zip(weights[1:], columns[1:], strict=True):
         total = total + weight * column
@@ -106,7 +124,8 @@ def check_columns(columns: tuple[str, ...]) -> None:
 
 
 def check_weights(weights: tuple[float, ...], count: int = 0) -> None:
-    """Raises InputError unless there are `count` numbers that can be computed with, or any from 1 on."""
+    """Raises InputError unless there are `count` numbers that can be computed with, or any from 1
+    on."""
     if not weights or (count and len(weights) != count):
         raise InputError(f"{weights!r:.80} are not {count or 'one or more'} finite numbers")
     read_numbers(weights)

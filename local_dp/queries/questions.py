@@ -1,4 +1,5 @@
-"""Answers to questions of the question language (`local_dp.queries.grammar`) about records, by Kleene's three-valued logic."""
+"""Answers to questions of the question language (`local_dp.queries.grammar`) about records, by
+Kleene's three-valued logic."""
 
 import operator
 import re
@@ -12,27 +13,58 @@ import numpy as np
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.errors import InputError
 from local_dp.queries.dates import FORMS, date_of, forms_of, like_a_date, readings
-from local_dp.queries.grammar import Arithmetic, Both, Call, Comparison, Either, Expression, In, Leaf, Name, Not, Null, Operand, leaves, names_of, operands_of
+from local_dp.queries.grammar import (
+    Arithmetic,
+    Both,
+    Call,
+    Comparison,
+    Either,
+    Expression,
+    In,
+    Leaf,
+    Name,
+    Not,
+    Null,
+    Operand,
+    leaves,
+    names_of,
+    operands_of,
+)
 from local_dp.queries.labels import Listed, lowered, signs_of
 from local_dp.records import Records, absent, may_lack
 
 _COMPARE: dict[str, Callable[..., Bools]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
 }  # fmt: skip
-_COMPUTE: dict[str, Callable[..., Floats]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+_COMPUTE: dict[str, Callable[..., Floats]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+}
 _NULLS = ("na", "nan", "null", "none")
 _KINDS = {"U": "text", "M": "a date"}
 
 
 def may_be_open(expression: Expression, records: Records) -> bool:
     """Whether a record of these types may have no answer."""
-    operands = [operand for leaf in leaves(expression) if not isinstance(leaf, Null) for operand in operands_of(leaf)]
-    return any(isinstance(each, Arithmetic) or any(may_lack(records[name]) for name in names_of(each)) for each in operands)
+    operands = [
+        operand
+        for leaf in leaves(expression)
+        if not isinstance(leaf, Null)
+        for operand in operands_of(leaf)
+    ]
+    return any(
+        isinstance(each, Arithmetic) or any(may_lack(records[name]) for name in names_of(each))
+        for each in operands
+    )
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Who answers yes and who answers no, shape (n,) each; who does neither lacks a value that the question turns on."""
+    """Who answers yes and who answers no, shape (n,) each; who does neither lacks a value that the
+    question turns on."""
 
     yes: Bools
     no: Bools
@@ -69,18 +101,38 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return _truths(_named(column, records), column)
         case Comparison(left, comparator, right):
             found = _column(left, records)
-            if isinstance(right, Name) and right.column not in records.columns and right.column.lower() in _NULLS and comparator in ("==", "!="):
-                raise InputError(f"there is no column {right.column!r}; write '{_written(left)} is {'not ' * (comparator == '!=')}null' of a missing value")
-            if isinstance(right, Name) and right.column not in records.columns and found.dtype.kind == "U":
+            if (
+                isinstance(right, Name)
+                and right.column not in records.columns
+                and right.column.lower() in _NULLS
+                and comparator in ("==", "!=")
+            ):
+                raise InputError(
+                    f"there is no column {right.column!r}; write '{_written(left)} is "
+                    f"{'not ' * (comparator == '!=')}null' of a missing value"
+                )
+            if (
+                isinstance(right, Name)
+                and right.column not in records.columns
+                and found.dtype.kind == "U"
+            ):
                 written = f"{_written(left)} {comparator} {right.column!r}"
-                raise InputError(f"there is no column {right.column!r}, and {_shown(left)} is text; write a text in quotes: {written!r}")
+                raise InputError(
+                    f"there is no column {right.column!r}, and {_shown(left)} is text; write a "
+                    f"text in quotes: {written!r}"
+                )
             return _compare(left, found, comparator, right, _value(right, records))
         case In(left, values):
             found = _column(left, records)
             if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
-                return _listed(found, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values)))
+                return _listed(
+                    found, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values))
+                )
             each = [_compare(left, found, "==", value, value) for value in values]
-            return Answers(reduce(operator.or_, (one.yes for one in each)), reduce(operator.and_, (one.no for one in each)))
+            return Answers(
+                reduce(operator.or_, (one.yes for one in each)),
+                reduce(operator.and_, (one.no for one in each)),
+            )
         case Null(left):
             missing = absent(_column(left, records))
             return Answers(missing, ~missing)
@@ -94,7 +146,14 @@ def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
 
 def _named(column: str, records: Records) -> Column:
     """The column. Raises InputError for an unknown one, also for a part of a name such as a/b."""
-    whole = next((each for each in records.known if column not in records.known and column in re.split(r"\W+", each)), None)
+    whole = next(
+        (
+            each
+            for each in records.known
+            if column not in records.known and column in re.split(r"\W+", each)
+        ),
+        None,
+    )
     if whole is not None:
         raise InputError(f"no column {column!r}; write a name with signs in backquotes: `{whole}`")
     return records[column]
@@ -102,8 +161,14 @@ def _named(column: str, records: Records) -> Column:
 
 def _truths(values: Column, column: str) -> Answers:
     if values.dtype.kind != "b":
-        example = f"{column} " + {"U": "== 'text'", "M": "> '2020-06-01'"}.get(values.dtype.kind, "== 1")
-        raise InputError(f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, as in {example!r}")
+        example = f"{column} " + {"U": "== 'text'", "M": "> '2020-06-01'"}.get(
+            values.dtype.kind, "== 1"
+        )
+        raise InputError(
+            f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, "
+            "as "
+            f"in {example!r}"
+        )
     return Answers(values, ~values)
 
 
@@ -121,7 +186,11 @@ def _column(operand: Operand, records: Records) -> Column:
         case Call(function, Name(column)):
             dates = _of_kind(records, function, column, "M")
             months = dates.astype("M8[M]").astype(np.int64)
-            return np.where(absent(dates), np.nan, 1970 + months // 12 if function == "year" else 1 + months % 12)
+            return np.where(
+                absent(dates),
+                np.nan,
+                1970 + months // 12 if function == "year" else 1 + months % 12,
+            )
         case Arithmetic(first, rest):
             value = _number_of(first, records)
             with np.errstate(all="ignore"):
@@ -137,14 +206,19 @@ def _of_kind(records: Records, function: str, column: str, kind: str) -> Column:
     values = _named(column, records)
     if values.dtype.kind != kind:
         advice = f"; {_declare(column, values)}" if kind == "M" else ""
-        raise InputError(f"{function}() takes {_KINDS[kind]}, and column {column!r} is {_kind(values)}{advice}")
+        raise InputError(
+            f"{function}() takes {_KINDS[kind]}, and column {column!r} is {_kind(values)}{advice}"
+        )
     return values
 
 
 def _number_of(operand: Operand, records: Records) -> Floats:
     values = _column(operand, records)
     if values.dtype.kind in _KINDS:
-        raise InputError(f"arithmetic takes numbers, and {_shown(operand)} is {_kind(values)}; compute with columns of numbers")
+        raise InputError(
+            f"arithmetic takes numbers, and {_shown(operand)} is {_kind(values)}; compute with "
+            "columns of numbers"
+        )
     return values.astype(np.float64)
 
 
@@ -152,7 +226,9 @@ def _kind(value: Column | float | str) -> str:
     return _KINDS.get(np.asarray(value).dtype.kind, "a number")
 
 
-def _compare(left: Operand, values: Column, comparator: str, right: Operand, other: Column | float | str) -> Answers:
+def _compare(
+    left: Operand, values: Column, comparator: str, right: Operand, other: Column | float | str
+) -> Answers:
     """The operands are for the error."""
     if values.dtype.kind == "M" and isinstance(other, str):
         other = _date(other)
@@ -160,19 +236,44 @@ def _compare(left: Operand, values: Column, comparator: str, right: Operand, oth
     if kinds[0] != kinds[1]:
         remedy = ""
         if isinstance(right, str) and kinds[0] == "a number":
-            remedy = f": write {right} without quotes" if re.fullmatch(r"-?\d+(\.\d+)?", right) else ": give a number"
+            remedy = (
+                f": write {right} without quotes"
+                if re.fullmatch(r"-?\d+(\.\d+)?", right)
+                else ": give a number"
+            )
         elif kinds[0] != "a number" and isinstance(right, Arithmetic) and not names_of(right):
             remedy = ": write a date in quotes, such as '2020-06-01'"
         elif kinds[0] == "text" and isinstance(right, int | float):
-            remedy = f": write {right:g} in quotes" if comparator in ("==", "!=") else ", or give a column of numbers"
-        raise InputError(f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with like{remedy}")
+            remedy = (
+                f": write {right:g} in quotes"
+                if comparator in ("==", "!=")
+                else ", or give a column of numbers"
+            )
+        raise InputError(
+            f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like "
+            "with "
+            f"like{remedy}"
+        )
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):
-        raise InputError(f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; {_declare(min(names_of(left)), values)}")
-    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values  # which compare with any whole number
-    one, two = (numbers, other) if isinstance(other, int | float) or kinds[0] != "text" else (signs_of(values, other), 0)
-    with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
+        raise InputError(
+            f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; "
+            f"{_declare(min(names_of(left)), values)}"
+        )
+    numbers = (
+        values.view(np.uint8) if values.dtype.kind == "b" else values
+    )  # which compare with any whole number
+    one, two = (
+        (numbers, other)
+        if isinstance(other, int | float) or kinds[0] != "text"
+        else (signs_of(values, other), 0)
+    )
+    with np.errstate(
+        over="ignore"
+    ):  # a number too large for a float32 column is infinite to it, which compares right
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
-    gaps = [absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)]
+    gaps = [
+        absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)
+    ]
     if not gaps:
         return Answers(answers, ~answers)
     present = ~reduce(operator.or_, gaps)
@@ -182,7 +283,10 @@ def _compare(left: Operand, values: Column, comparator: str, right: Operand, oth
 def _date(text: str) -> Any:
     date = date_of(text)
     if date is None:
-        meant = " or ".join(map(repr, readings(text))) or "'2020-06-01', or with a time of day '2020-06-01 14:30'"
+        meant = (
+            " or ".join(map(repr, readings(text)))
+            or "'2020-06-01', or with a time of day '2020-06-01 14:30'"
+        )
         raise InputError(f"{text!r} is not in the form of a date here; write {meant}")
     return date
 

@@ -1,4 +1,5 @@
-"""Queries of long strings: prefixes of whole numbers and of texts, as they are, hashed, or by their place in a list."""
+"""Queries of long strings: prefixes of whole numbers and of texts, as they are, hashed, or by their
+place in a list."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ CUT = 0xFF  # the byte at the end of a text that was too long: it occurs in no U
 
 
 def chunks_of(numbers: Sequence[int], length: int, bits: int) -> Words:
-    """Numbers of `length` bits as prefixes of strings of `bits` bits: a row of words of 32 bits each, the first bits first, filled up with zeros."""
+    """Numbers of `length` bits as prefixes of strings of `bits` bits: a row of words of 32 bits
+    each, the first bits first, filled up with zeros."""
     size = -(-bits // CHUNK) * CHUNK
     octets = b"".join((number << (size - length)).to_bytes(size // 8, "big") for number in numbers)
     return np.frombuffer(octets, dtype=">u4").reshape(len(numbers), size // CHUNK).astype(np.uint64)
@@ -31,7 +33,10 @@ def chunks_of(numbers: Sequence[int], length: int, bits: int) -> Words:
 
 def numbers_of(chunks: Words, length: int) -> list[int]:
     """The first `length` bits of each row of words, as a number."""
-    return [int.from_bytes(row.tobytes(), "big") >> (CHUNK * len(row) - length) for row in chunks.astype(">u4")]
+    return [
+        int.from_bytes(row.tobytes(), "big") >> (CHUNK * len(row) - length)
+        for row in chunks.astype(">u4")
+    ]
 
 
 def first_bits(chunks: Words, length: int) -> Words:
@@ -41,36 +46,51 @@ def first_bits(chunks: Words, length: int) -> Words:
 
 
 def _texts(values: Column, size: int) -> Column:
-    """The first `size` bytes of each text in UTF-8, shape (n, size); a longer text ends in the byte 255 and holds whole characters before it."""
+    """The first `size` bytes of each text in UTF-8, shape (n, size); a longer text ends in the byte
+    255 and holds whole characters before it."""
     octets, ends = _utf8(letters(values)[:, :size], size)
     longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)
     end, rows = np.full(len(values), size - 1), np.arange(len(values))
     for _ in range(3):  # a character has at most three bytes after its first
         end -= octets[rows, end] >> 6 == 2
     places = np.arange(size)
-    cut = np.where(places < end[:, None], octets, np.where(places == end[:, None], np.uint8(CUT), np.uint8(0)))
+    cut = np.where(
+        places < end[:, None], octets, np.where(places == end[:, None], np.uint8(CUT), np.uint8(0))
+    )
     return np.where(longer[:, None], cut, octets)
 
 
 def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
-    """The first `size` bytes of texts of so many letters, and where each text ends; a lone surrogate is a question mark. All texts take the same work."""
+    """The first `size` bytes of texts of so many letters, and where each text ends; a lone
+    surrogate is a question mark. All texts take the same work."""
     points = np.where((points >= 0xD800) & (points < 0xE000), ord("?"), points)
-    more = (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)  # bytes after the first one
+    more = (
+        (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)
+    )  # bytes after the first one
     ends = np.cumsum(more + 1, axis=1, dtype=np.int32)
-    octets = np.zeros((len(points), size + 1), dtype=np.uint8)  # one place more, for what is cut off
+    octets = np.zeros(
+        (len(points), size + 1), dtype=np.uint8
+    )  # one place more, for what is cut off
     rows = (size + 1) * np.arange(len(points))[:, None]
     for place in range(4):
         shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
-        shown = shown & 0x3F | 0x80 if place else shown | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
-        octets.ravel()[rows + np.where(place <= more, np.minimum(ends - 1 - more + place, size), size)] = shown.astype(np.uint8)
+        shown = (
+            shown & 0x3F | 0x80
+            if place
+            else shown | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
+        )
+        octets.ravel()[
+            rows + np.where(place <= more, np.minimum(ends - 1 - more + place, size), size)
+        ] = shown.astype(np.uint8)
     return octets[:, :size], np.where(points != 0, ends, 0).max(axis=1)
 
 
 def strings_of(values: Column, bits: int) -> Words:
-    """Each value as a string of `bits` bits: words of 32 bits, shape (n, bits / 32 rounded up), filled up with zeros.
+    """Each value as a string of `bits` bits: words of 32 bits, shape (n, bits / 32 rounded up),
+    filled up with zeros.
 
-    A whole number is its last `bits` bits. Text is its UTF-8 form in `bits` / 8 bytes, filled up with zeros, so that no text is all zeros; a longer one is
-    cut, and ends in the byte 255.
+    A whole number is its last `bits` bits. Text is its UTF-8 form in `bits` / 8 bytes, filled up
+    with zeros, so that no text is all zeros; a longer one is cut, and ends in the byte 255.
     """
     words = -(-bits // CHUNK)
     if values.dtype.kind == "U":
@@ -91,10 +111,14 @@ def strings_of(values: Column, bits: int) -> Words:
 def readable(prefix: int, length: int, size: int) -> bool:
     """Whether some text, as a string of `size` bytes, starts with these `length` bits.
 
-    It is UTF-8 without control characters, followed by zeros or nothing; where it was too long, by the byte 255 among the last four.
+    It is UTF-8 without control characters, followed by zeros or nothing; where it was too long, by
+    the byte 255 among the last four.
     """
     if missing := -length % 8:
-        return any(readable(prefix << missing | tail, length + missing, size) for tail in range(1 << missing))
+        return any(
+            readable(prefix << missing | tail, length + missing, size)
+            for tail in range(1 << missing)
+        )
     octets = prefix.to_bytes(length // 8, "big").rstrip(b"\0")
     body = octets.removesuffix(bytes([CUT]))
     ends = length // 8 == size or len(body) < length // 8
@@ -102,28 +126,39 @@ def readable(prefix: int, length: int, size: int) -> bool:
         text = getincrementaldecoder("utf-8")().decode(body, final=ends)
     except UnicodeDecodeError:
         return False
-    return (body == octets or len(body) >= size - 4) and all(category(character) != "Cc" for character in text)
+    return (body == octets or len(body) >= size - 4) and all(
+        category(character) != "Cc" for character in text
+    )
 
 
 def shown_text(string: int, size: int) -> str:
     """A readable string of `size` bytes as text: an ellipsis stands where it was cut."""
     octets = string.to_bytes(size, "big").rstrip(b"\0")
     cut = octets.endswith(bytes([CUT]))
-    return octets[: len(octets) - cut].decode("utf-8", "backslashreplace") + "\u2026" * cut if octets else "(missing)"
+    return (
+        octets[: len(octets) - cut].decode("utf-8", "backslashreplace") + "\u2026" * cut
+        if octets
+        else "(missing)"
+    )
 
 
 def ends_of(length: int, step: int, bits: int) -> Words:
-    """Each choice of the `step` bits, at most 32, that follow the first `length` of `bits` bits; the other bits are zeros."""
+    """Each choice of the `step` bits, at most 32, that follow the first `length` of `bits` bits;
+    the other bits are zeros."""
     place, offset = divmod(length, CHUNK)
     window = np.arange(1 << step, dtype=np.uint64) << np.uint64(2 * CHUNK - offset - step)
     ends = np.zeros((1 << step, -(-bits // CHUNK) + 1), dtype=np.uint64)
-    ends[:, place], ends[:, place + 1] = window >> np.uint64(CHUNK), window & np.uint64((1 << CHUNK) - 1)
+    ends[:, place], ends[:, place + 1] = (
+        window >> np.uint64(CHUNK),
+        window & np.uint64((1 << CHUNK) - 1),
+    )
     return ends[:, :-1]
 
 
 @dataclass(frozen=True)
 class Prefix(Query):
-    """The first `length` of the `bits` bits of a record's string, at most 32; a subclass encodes more of them."""
+    """The first `length` of the `bits` bits of a record's string, at most 32; a subclass encodes
+    more of them."""
 
     name: ClassVar[str] = "prefix"
     column: str
@@ -152,10 +187,12 @@ class Prefix(Query):
 
 @dataclass(frozen=True)
 class HashedPrefix(Prefix):
-    """A hash to `width` bits of the first `length` of the `bits` bits of a record's string: two prefixes collide with probability at most 2^(1 - width).
+    """A hash to `width` bits of the first `length` of the `bits` bits of a record's string: two
+    prefixes collide with probability at most 2^(1 - width).
 
-    The hash is the first bits of the sum of the prefix's words of 32 bits, each times a multiplier of its own, modulo 2^64 (multiply-shift: Dietzfelbinger
-    1996). The multipliers are the outputs of SplitMix64 from `seed`, which travels with the question.
+    The hash is the first bits of the sum of the prefix's words of 32 bits, each times a multiplier
+    of its own, modulo 2^64 (multiply-shift: Dietzfelbinger 1996). The multipliers are the outputs
+    of SplitMix64 from `seed`, which travels with the question.
     """
 
     name: ClassVar[str] = "hashed-prefix"
@@ -172,14 +209,20 @@ class HashedPrefix(Prefix):
 
     @cached_property
     def _multipliers(self) -> Words:
-        return np.array([split_mix(self.seed, place) for place in range(-(-self.bits // CHUNK))], dtype=np.uint64)
+        return np.array(
+            [split_mix(self.seed, place) for place in range(-(-self.bits // CHUNK))],
+            dtype=np.uint64,
+        )
 
     def of(self, prefixes: Words) -> Ints:
         return (self._mixed(prefixes) >> np.uint64(64 - self.width)).astype(np.int64)
 
     def of_each(self, prefixes: Words, ends: Words) -> Ints:
         """The sums add up where no bit is in both."""
-        return (np.add.outer(self._mixed(prefixes), self._mixed(ends)).ravel() >> np.uint64(64 - self.width)).astype(np.int64)
+        return (
+            np.add.outer(self._mixed(prefixes), self._mixed(ends)).ravel()
+            >> np.uint64(64 - self.width)
+        ).astype(np.int64)
 
     def _mixed(self, prefixes: Words) -> Words:
         mixed: Words = (prefixes * self._multipliers).sum(axis=1, dtype=np.uint64)
@@ -196,9 +239,11 @@ def split_mix(seed: int, place: int) -> int:
 
 @dataclass(frozen=True)
 class KeptPrefix(Prefix):
-    """Which of the `kept` prefixes a record's string begins with, and the `step` bits that follow: place * 2^step + these bits, or 2^width - 1 for none.
+    """Which of the `kept` prefixes a record's string begins with, and the `step` bits that follow:
+    place * 2^step + these bits, or 2^width - 1 for none.
 
-    `kept` are prefixes of `length` - `step` bits as ascending hexadecimal numbers, fewer than 2^(width - step). With a `step` of 0 it names whole prefixes.
+    `kept` are prefixes of `length` - `step` bits as ascending hexadecimal numbers, fewer than
+    2^(width - step). With a `step` of 0 it names whole prefixes.
     """
 
     name: ClassVar[str] = "kept-prefix"
@@ -211,17 +256,30 @@ class KeptPrefix(Prefix):
         super().check()
         check_whole("step", self.step, 0, min(CHUNK, self.length - 1))
         if not 1 <= len(self.kept) << self.step < 1 << self.width:
-            raise InputError(f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for codes of {self.width} bits; give 1 or more, and fewer")
+            raise InputError(
+                f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for "
+                "codes of "
+                f"{self.width} bits; give 1 or more, and fewer"
+            )
         try:
             numbers = [int(text, 16) for text in self.kept]
         except (TypeError, ValueError):
             raise InputError("a prefix is not made of hexadecimal digits") from None
-        if numbers[0] < 0 or numbers[-1] >> (self.length - self.step) or any(low >= high for low, high in pairwise(numbers)):
-            raise InputError(f"the prefixes are not different numbers of {self.length - self.step} bits, ascending")
+        if (
+            numbers[0] < 0
+            or numbers[-1] >> (self.length - self.step)
+            or any(low >= high for low, high in pairwise(numbers))
+        ):
+            raise InputError(
+                f"the prefixes are not different numbers of {self.length - self.step} bits, "
+                "ascending"
+            )
 
     @cached_property
     def _kept(self) -> Column:
-        return _sortable(chunks_of([int(text, 16) for text in self.kept], self.length - self.step, self.bits))
+        return _sortable(
+            chunks_of([int(text, 16) for text in self.kept], self.length - self.step, self.bits)
+        )
 
     @property
     def domain(self) -> Domain:
@@ -236,14 +294,20 @@ class KeptPrefix(Prefix):
     def of_each(self, prefixes: Words, ends: Words) -> Ints:
         """Prefixes of `length` - `step` bits are looked up once, before their ends are added."""
         first, none = self.of(prefixes), (1 << self.width) - 1
-        return np.where(first[:, None] == none, none, first[:, None] + self._following(ends)).ravel()
+        return np.where(
+            first[:, None] == none, none, first[:, None] + self._following(ends)
+        ).ravel()
 
     def _following(self, prefixes: Words) -> Ints:
         """The last `step` bits."""
         place, offset = divmod(self.length - self.step, CHUNK)
         window = np.pad(prefixes[:, place : place + 2], ((0, 0), (0, 2)))
         both = window[:, 0] << np.uint64(CHUNK) | window[:, 1]
-        return (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64) if self.step else np.zeros(len(prefixes), dtype=np.int64)
+        return (
+            (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64)
+            if self.step
+            else np.zeros(len(prefixes), dtype=np.int64)
+        )
 
 
 def _sortable(chunks: Words) -> Column:

@@ -1,4 +1,5 @@
-"""Queries of attacks: the secret bits of a public subset of rows, and ciphertexts under the users' own keys."""
+"""Queries of attacks: the secret bits of a public subset of rows, and ciphertexts under the users'
+own keys."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +20,11 @@ ROW, SECRET = "row", "secret"
 
 @dataclass(frozen=True)
 class Subset(Query):
-    """1 where the record's `secret` is 1 and its public `row` is in the subset, else 0: a record is (i, x_i), and the query's sum over n rows is <q, x>.
+    """1 where the record's `secret` is 1 and its public `row` is in the subset, else 0: a record is
+    (i, x_i), and the query's sum over n rows is <q, x>.
 
-    `members` is the subset's bits in hexadecimal, row 0 first, eight rows to two digits; rows beyond them are not in it.
+    `members` is the subset's bits in hexadecimal, row 0 first, eight rows to two digits; rows
+    beyond them are not in it.
     """
 
     name: ClassVar[str] = "subset"
@@ -33,7 +36,9 @@ class Subset(Query):
         try:
             bytes.fromhex(self.members)
         except (TypeError, ValueError):
-            raise InputError(f"the subset is {self.members!r:.40}; give its bits as pairs of hexadecimal digits") from None
+            raise InputError(
+                f"the subset is {self.members!r:.40}; give its bits as pairs of hexadecimal digits"
+            ) from None
 
     @classmethod
     def of(cls, members: Bools) -> "Subset":
@@ -67,20 +72,31 @@ def keys_of(generator: np.random.Generator, users: int) -> Records:
 
 
 def pads(keys: Records, first: int, stop: int) -> Bools:
-    """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the number of a block of 512 bits."""
+    """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the
+    number of a block of 512 bits."""
     blocks = range(first // BLOCK, -(-stop // BLOCK))
-    secrets = [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
-    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in secrets for block in blocks)
-    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
+    secrets = [
+        row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)
+    ]
+    stream = b"".join(
+        blake2b(block.to_bytes(8, "little"), key=key).digest()
+        for key in secrets
+        for block in blocks
+    )
+    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(
+        len(keys), len(blocks) * BLOCK
+    )
     skip = first - first // BLOCK * BLOCK
     return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
 
 
 @dataclass(frozen=True)
 class Decrypted(Query):
-    """What the holder of a key reads in ciphertext `number`: the ciphertext's bit at the user's number, masked by that bit of the key's stream.
+    """What the holder of a key reads in ciphertext `number`: the ciphertext's bit at the user's
+    number, masked by that bit of the key's stream.
 
-    `bits` is the ciphertext in hexadecimal, user 0 first; a user beyond it reads the mask. A number is used once: a one-time pad of pseudorandom bits.
+    `bits` is the ciphertext in hexadecimal, user 0 first; a user beyond it reads the mask. A number
+    is used once: a one-time pad of pseudorandom bits.
     """
 
     name: ClassVar[str] = "decrypted"
@@ -93,11 +109,15 @@ class Decrypted(Query):
         try:
             bytes.fromhex(self.bits)
         except (TypeError, ValueError):
-            raise InputError(f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits") from None
+            raise InputError(
+                f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits"
+            ) from None
 
     @cached_property
     def _letters(self) -> Ints:
-        return np.append(np.unpackbits(np.frombuffer(bytes.fromhex(self.bits), dtype=np.uint8)), np.uint8(0))
+        return np.append(
+            np.unpackbits(np.frombuffer(bytes.fromhex(self.bits), dtype=np.uint8)), np.uint8(0)
+        )
 
     def __call__(self, records: Records) -> Ints:
         users = np.minimum(records.words(USER), len(self._letters) - 1).astype(np.intp)
@@ -105,6 +125,10 @@ class Decrypted(Query):
 
 
 def encrypted(keys: Records, messages: Bools) -> tuple[Decrypted, ...]:
-    """d ciphertexts of a bit to each of n users, `messages` of shape (n, d), as the queries that decrypt them."""
+    """d ciphertexts of a bit to each of n users, `messages` of shape (n, d), as the queries that
+    decrypt them."""
     masked = messages ^ pads(keys, 0, messages.shape[1])
-    return tuple(Decrypted(number, np.packbits(letters).tobytes().hex()) for number, letters in enumerate(masked.T))
+    return tuple(
+        Decrypted(number, np.packbits(letters).tobytes().hex())
+        for number, letters in enumerate(masked.T)
+    )

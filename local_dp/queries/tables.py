@@ -1,4 +1,5 @@
-"""Queries to tables: yes/no questions, categories, bounded numbers, and changes over several waves."""
+"""Queries to tables: yes/no questions, categories, bounded numbers, and changes over several
+waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,8 @@ def check_spare(spare: tuple[str, ...], known: tuple[str, ...] = SPARE) -> None:
 
 @dataclass(frozen=True)
 class Question(Query):
-    """1 where the record answers yes to a question of the question language, else 0; with `spare` ("missing",), 2 where a missing value leaves it open."""
+    """1 where the record answers yes to a question of the question language, else 0; with `spare`
+    ("missing",), 2 where a missing value leaves it open."""
 
     name: ClassVar[str] = "question"
     text: str
@@ -37,9 +39,15 @@ class Question(Query):
 
     def check(self) -> None:
         if not isinstance(self.text, str):
-            raise InputError(f"a question is text, not {type(self.text).__name__}; write it such as 'affairs > 0 and age >= 30'")
+            raise InputError(
+                f"a question is text, not {type(self.text).__name__}; write it such as "
+                "'affairs > "
+                "0 and age >= 30'"
+            )
         check_spare(self.spare, ("missing",))
-        check_built(self.expression)  # parsed now, so that a wrong question fails where it is written
+        check_built(
+            self.expression
+        )  # parsed now, so that a wrong question fails where it is written
 
     @cached_property
     def expression(self) -> Expression:
@@ -55,12 +63,17 @@ class Question(Query):
         return np.where(answers.unknown, 2 if self.spare else -1, answers.yes).astype(np.int8)
 
     def __call__(self, records: Records) -> Ints:
-        return np.maximum(self.found(records), 0) if self.spare else answers_of(self.expression, records).yes.astype(np.int8)
+        return (
+            np.maximum(self.found(records), 0)
+            if self.spare
+            else answers_of(self.expression, records).yes.astype(np.int8)
+        )
 
 
 @dataclass(frozen=True)
 class Category(Query):
-    """The position of a value in public labels, then the `spare` symbols "other" (unlisted) and "missing"; without these such a value is the first."""
+    """The position of a value in public labels, then the `spare` symbols "other" (unlisted) and
+    "missing"; without these such a value is the first."""
 
     name: ClassVar[str] = "category"
     column: str
@@ -72,12 +85,22 @@ class Category(Query):
         if len(set(self.labels)) != len(self.labels):
             raise InputError(f"the labels of {self.column!r} are not distinct")
         if max(map(len, self.labels), default=0) > MAX_LABEL:
-            raise InputError(f"a label of {self.column!r} has {max(map(len, self.labels))} characters; {MAX_LABEL} is the most")
+            raise InputError(
+                f"a label of {self.column!r} has {max(map(len, self.labels))} characters; "
+                f"{MAX_LABEL} is the most"
+            )
         if not 2 <= self._size <= MAX_SYMBOLS or not self.labels:
             if self._size == 1 and "," in self.labels[0]:
                 apart = ";".join(part.strip() for part in self.labels[0].split(","))
-                raise InputError(f"column {self.column!r} has the one label {self.labels[0]!r}; separate labels by ';': labels='{apart}'")
-            raise InputError(f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can be counted")
+                raise InputError(
+                    f"column {self.column!r} has the one label {self.labels[0]!r}; separate "
+                    f"labels by ';': labels='{apart}'"
+                )
+            raise InputError(
+                f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} "
+                "can "
+                "be counted"
+            )
 
     @property
     def _size(self) -> int:
@@ -99,7 +122,9 @@ class Category(Query):
         """The position of each value in the list, -1 where it is not listed."""
         column = records[self.column]
         if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
-            return np.where((column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1)
+            return np.where(
+                (column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1
+            )
         if column.dtype not in self._listed:
             self._listed[column.dtype] = Listed(self.labels, column.dtype)
         return self._listed[column.dtype].places(column)
@@ -111,7 +136,9 @@ class Category(Query):
 
     def found(self, records: Records) -> Ints:
         places = self.places(records)
-        unlisted = np.where(absent(records[self.column]), self._symbol("missing"), self._symbol("other"))
+        unlisted = np.where(
+            absent(records[self.column]), self._symbol("missing"), self._symbol("other")
+        )
         return np.where(places < 0, unlisted, places)
 
     def __call__(self, records: Records) -> Ints:
@@ -132,7 +159,8 @@ def labels_of(records: Records, column: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Bounded(Query):
-    """A number clipped to the public [low, high], on a lattice of 2^16 steps; policies rule out missing ones, which would be the midpoint."""
+    """A number clipped to the public [low, high], on a lattice of 2^16 steps; policies rule out
+    missing ones, which would be the midpoint."""
 
     name: ClassVar[str] = "bounded"
     domain: ClassVar[Domain] = levels(STEPS)
@@ -156,17 +184,26 @@ class Bounded(Query):
         return self.low + (self.high - self.low) * share
 
 
-def asked_in(wave: str, labels: tuple[str, ...], spare: tuple[str, ...] = ()) -> Category | Question:
-    """What is asked in one wave: a column with public labels, or where there are none a yes/no question."""
-    return Category(wave, labels, spare) if labels else Question(wave, tuple(name for name in spare if name == "missing"))
+def asked_in(
+    wave: str, labels: tuple[str, ...], spare: tuple[str, ...] = ()
+) -> Category | Question:
+    """What is asked in one wave: a column with public labels, or where there are none a yes/no
+    question."""
+    return (
+        Category(wave, labels, spare)
+        if labels
+        else Question(wave, tuple(name for name in spare if name == "missing"))
+    )
 
 
 @dataclass(frozen=True)
 class ChangeInterval(Query):
-    """In which interval of `width` waves a yes/no answer changes for the `change`-th time, counted from 0 on; the number of intervals if it does not.
+    """In which interval of `width` waves a yes/no answer changes for the `change`-th time, counted
+    from 0 on; the number of intervals if it does not.
 
-    Before the first wave the answer is no (the first label), so odd changes are to yes and even ones to no. After wave t the answer is yes if the number of
-    changes is odd. A report about an interval depends on the answers until its end only.
+    Before the first wave the answer is no (the first label), so odd changes are to yes and even
+    ones to no. After wave t the answer is yes if the number of changes is odd. A report about an
+    interval depends on the answers until its end only.
     """
 
     name: ClassVar[str] = "change-interval"
@@ -197,7 +234,10 @@ class ChangeInterval(Query):
         return symbols(self.intervals + 1)
 
     def __call__(self, records: Records) -> Ints:
-        before, changes = np.zeros(len(records), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
+        before, changes = (
+            np.zeros(len(records), dtype=np.int64),
+            np.zeros(len(records), dtype=np.int64),
+        )
         found = np.full(len(records), self.intervals, dtype=np.int64)
         for wave, part in enumerate(self.parts):
             now = part.values(records).astype(np.int64)

@@ -1,4 +1,5 @@
-"""Queries to several numeric columns as one vector: coordinates, descent directions of a loss, nearest centres."""
+"""Queries to several numeric columns as one vector: coordinates, descent directions of a loss,
+nearest centres."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,13 +12,26 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_number, check_whole, check_width
 from local_dp.domains import Domain, Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
-from local_dp.queries.query import STEPS, Query, check_bound, check_columns, matrix, on_lattice, read_numbers, weighted_sum
+from local_dp.queries.query import (
+    STEPS,
+    Query,
+    check_bound,
+    check_columns,
+    matrix,
+    on_lattice,
+    read_numbers,
+    weighted_sum,
+)
 from local_dp.records import Records
 
 
 def on_rows(columns: Iterable[Floats], steps: int) -> Ints:
-    """Coordinates in [-1, 1], each of shape (n,), as rows of a lattice of `steps` to either side, shape (n, d): beyond it the end, missing the middle."""
-    inside = (np.clip(np.nan_to_num(column, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0) for column in columns)
+    """Coordinates in [-1, 1], each of shape (n,), as rows of a lattice of `steps` to either side,
+    shape (n, d): beyond it the end, missing the middle."""
+    inside = (
+        np.clip(np.nan_to_num(column, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+        for column in columns
+    )
     return np.stack([np.rint(column * steps).astype(np.int16) for column in inside], axis=-1)
 
 
@@ -28,10 +42,12 @@ def check_body(kind: str) -> None:
 
 @dataclass(frozen=True)
 class Coordinates(Query):
-    """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
+    """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of
+    the Euclidean unit ball, shape (n, d).
 
-    On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer end, a missing one as the centre. A vector outside the
-    ball is scaled to norm 1. `protocols.surveys.policies` decides on such records first.
+    On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer
+    end, a missing one as the centre. A vector outside the ball is scaled to norm 1.
+    `protocols.surveys.policies` decides on such records first.
     """
 
     name: ClassVar[str] = "coordinates"
@@ -44,7 +60,10 @@ class Coordinates(Query):
     def check(self) -> None:
         check_columns(self.columns)
         if not len(self.centres) == len(self.reaches) == len(self.columns):
-            raise InputError(f"{len(self.columns)} columns need as many centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
+            raise InputError(
+                f"{len(self.columns)} columns need as many centres and reaches; given are "
+                f"{self.centres!r:.80} and {self.reaches!r:.80}"
+            )
         for centre, reach in zip(self.centres, self.reaches, strict=True):
             check_number("a centre", centre)
             check_width("a reach", reach)
@@ -56,12 +75,20 @@ class Coordinates(Query):
 
     def __call__(self, records: Records) -> Ints:
         columns = map(records.numbers, self.columns)
-        return on_rows(((column - centre) / reach for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)), self.steps)
+        return on_rows(
+            (
+                (column - centre) / reach
+                for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)
+            ),
+            self.steps,
+        )
 
 
 # Minus the derivative of each loss at the margin m = y <w, x>.
 LOSSES: dict[str, Callable[[Floats], Floats]] = {
-    "perceptron": lambda margin: (margin <= 0).astype(np.float64),  # max(0, -m), a tie counted as a mistake
+    "perceptron": lambda margin: (margin <= 0).astype(
+        np.float64
+    ),  # max(0, -m), a tie counted as a mistake
     "hinge": lambda margin: (margin < 1).astype(np.float64),  # max(0, 1 - m)
     "logistic": lambda margin: np.exp(-np.logaddexp(0.0, margin)),  # ln(1 + e^-m)
 }
@@ -79,7 +106,8 @@ def _margin(records: Records, columns: tuple[str, ...], label: str, weights: Flo
 
 @dataclass(frozen=True)
 class Mistake(Query):
-    """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else 0."""
+    """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else
+    0."""
 
     name: ClassVar[str] = "mistake"
     domain: ClassVar[Domain] = symbols(2)
@@ -100,7 +128,8 @@ class Mistake(Query):
 
 @dataclass(frozen=True)
 class _Descending(Query):
-    """A query about minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label y is +1 or -1; any other label counts as its sign."""
+    """A query about minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label
+    y is +1 or -1; any other label counts as its sign."""
 
     loss: str
     columns: tuple[str, ...]
@@ -118,12 +147,16 @@ class _Descending(Query):
 
     def pull(self, records: Records) -> Floats:
         """-loss'(y <w, x>) y of each record, shape (n,)."""
-        return np.asarray(LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label)))
+        return np.asarray(
+            LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers))
+            * np.sign(records.numbers(self.label))
+        )
 
 
 @dataclass(frozen=True)
 class Descent(_Descending):
-    """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound in [-1, 1], on a lattice of 2^16 steps."""
+    """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound
+    in [-1, 1], on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "descent"
     domain: ClassVar[Domain] = levels(STEPS)
@@ -136,12 +169,15 @@ class Descent(_Descending):
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
     def __call__(self, records: Records) -> Ints:
-        return on_lattice(self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound)
+        return on_lattice(
+            self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound
+        )
 
 
 @dataclass(frozen=True)
 class DescentVector(_Descending):
-    """All coordinates of minus the gradient over `bound`, as a vector of the cube or the ball, shape (n, d), on the lattice of `Coordinates`."""
+    """All coordinates of minus the gradient over `bound`, as a vector of the cube or the ball,
+    shape (n, d), on the lattice of `Coordinates`."""
 
     name: ClassVar[str] = "descent-vector"
     bound: float = 1.0
@@ -159,18 +195,23 @@ class DescentVector(_Descending):
 
     def __call__(self, records: Records) -> Ints:
         pull = self.pull(records)
-        return on_rows((pull * records.numbers(column) / self.bound for column in self.columns), self.steps)
+        return on_rows(
+            (pull * records.numbers(column) / self.bound for column in self.columns), self.steps
+        )
 
 
 def nearest(points: Floats, centres: Floats) -> Ints:
     """Which centre, shape (k, d), is nearest to each point, shape (d, n); the first of equals."""
-    distances = np.stack([(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres])
+    distances = np.stack(
+        [(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres]
+    )
     return np.asarray(distances.argmin(axis=0))
 
 
 @dataclass(frozen=True)
 class _ByCentre(Query):
-    """What the queries about nearest centres share: k centres, row after row, and which one is meant."""
+    """What the queries about nearest centres share: k centres, row after row, and which one is
+    meant."""
 
     columns: tuple[str, ...]
     centres: tuple[float, ...]
@@ -180,7 +221,11 @@ class _ByCentre(Query):
         check_columns(self.columns)
         k, rest = divmod(len(self.numbers), len(self.columns))
         if rest or type(self.centre) is not int or not 0 <= self.centre < k:
-            raise InputError(f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, or there is no centre {self.centre}")
+            raise InputError(
+                f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, "
+                "or "
+                f"there is no centre {self.centre}"
+            )
 
     @cached_property
     def numbers(self) -> Floats:
@@ -188,7 +233,11 @@ class _ByCentre(Query):
 
     def belongs(self, points: Floats) -> Floats:
         """1 where the point is nearest to the centre that is meant, else 0."""
-        return np.asarray((nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64))
+        return np.asarray(
+            (nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(
+                np.float64
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -204,7 +253,8 @@ class NearestCentre(_ByCentre):
 
 @dataclass(frozen=True)
 class CentreSum(_ByCentre):
-    """One coordinate of the record where it is nearest to the given centre, else 0; divided by `bound`, on a lattice of 2^16 steps."""
+    """One coordinate of the record where it is nearest to the given centre, else 0; divided by
+    `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "centre-sum"
     domain: ClassVar[Domain] = levels(STEPS)

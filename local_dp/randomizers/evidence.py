@@ -22,34 +22,45 @@ MAX_KINDS = 64  # rows with other counts of symbols, where pairs are not listed 
 
 @dataclass(frozen=True)
 class Meeting:
-    """One way in which two rows meet: how many places have each pair of symbols, and two such rows."""
+    """One way in which two rows meet: how many places have each pair of symbols, and two such
+    rows."""
 
     counts: tuple[int, ...]
     rows: tuple[int, int]
 
 
 def meetings(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
-    """Every way in which two different rows of a code, shape (rows, places), meet: how many places have symbol a in one row and b in the other.
+    """Every way in which two different rows of a code, shape (rows, places), meet: how many places
+    have symbol a in one row and b in the other.
 
-    (a, b) are the `pairs`. Most codes have one symbol nearly everywhere. Only rows with another symbol at a common place are compared pair by pair; the
-    others meet as their own counts of symbols determine. O(code) for unary encoding. Raises RefusedError("unverifiable") if the code is too large.
+    (a, b) are the `pairs`. Most codes have one symbol nearly everywhere. Only rows with another
+    symbol at a common place are compared pair by pair; the others meet as their own counts of
+    symbols determine. O(code) for unary encoding. Raises RefusedError("unverifiable") if the code
+    is too large.
     """
     if max(code.size, len(code) ** 2) > MAX_ENTRIES:
-        raise RefusedError("unverifiable", f"a code of {code.shape[0]} values at {code.shape[1]} places is too large to enumerate")
+        raise RefusedError(
+            "unverifiable",
+            f"a code of {code.shape[0]} values at {code.shape[1]} places is too large to enumerate",
+        )
     symbols = 1 + max(max(pair) for pair in pairs)
     background = int(np.argmax([np.count_nonzero(code == symbol) for symbol in range(symbols)]))
     rows, places = np.nonzero(code != background)
     crowd = np.bincount(places, minlength=code.shape[1])
     if int((crowd**2).sum()) > MAX_TOGETHER:
         return _of_all(code, pairs)
-    sparse = _Sparse(len(code), symbols, background, rows, places, code[rows, places].astype(np.int64))
+    sparse = _Sparse(
+        len(code), symbols, background, rows, places, code[rows, places].astype(np.int64)
+    )
     return sparse.meetings(pairs) if len(sparse.kinds) <= MAX_KINDS else _of_all(code, pairs)
 
 
 class _Sparse:
     """The rare symbols of a code, at these rows and places in the order of rows."""
 
-    def __init__(self, size: int, symbols: int, background: int, rows: Ints, places: Ints, held: Ints) -> None:
+    def __init__(
+        self, size: int, symbols: int, background: int, rows: Ints, places: Ints, held: Ints
+    ) -> None:
         self.size, self.symbols, self.background = size, symbols, background
         own = np.bincount(rows * symbols + held, minlength=size * symbols).reshape(size, symbols)
         self.kinds, kind = np.unique(own, axis=0, return_inverse=True)
@@ -57,7 +68,8 @@ class _Sparse:
         self.keys, self.shared = self._together(rows, places, held)
 
     def _together(self, rows: Ints, places: Ints, symbol: Ints) -> tuple[Ints, Counts]:
-        """The pairs of rows that share a place, as first * size + second, and how often each pair of symbols meets there."""
+        """The pairs of rows that share a place, as first * size + second, and how often each pair
+        of symbols meets there."""
         order = np.argsort(places, kind="stable")
         rows, places, symbol = rows[order], places[order], symbol[order]
         keys, met = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -67,23 +79,38 @@ class _Sparse:
                 keys.append(rows[one] * self.size + rows[other])
                 met.append(symbol[one] * self.symbols + symbol[other])
         distinct, which = np.unique(np.concatenate(keys), return_inverse=True)
-        counts = np.bincount(which.ravel() * self.symbols**2 + np.concatenate(met), minlength=len(distinct) * self.symbols**2)
+        counts = np.bincount(
+            which.ravel() * self.symbols**2 + np.concatenate(met),
+            minlength=len(distinct) * self.symbols**2,
+        )
         return distinct, counts.reshape(len(distinct), self.symbols, self.symbols)
 
     def meetings(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
-        """Of rows that share a place, each way once; then of rows that share none, for each pair of kinds that has such rows."""
+        """Of rows that share a place, each way once; then of rows that share none, for each pair of
+        kinds that has such rows."""
         first, second = np.divmod(self.keys, self.size)
-        ways = np.column_stack([self.kind[first], self.kind[second], self.shared.reshape(len(self.keys), self.symbols**2)])
+        ways = np.column_stack(
+            [
+                self.kind[first],
+                self.kind[second],
+                self.shared.reshape(len(self.keys), self.symbols**2),
+            ]
+        )
         for place in np.unique(ways, axis=0, return_index=True)[1].tolist():
             one, other = int(first[place]), int(second[place])
-            yield Meeting(self._counts(self.kind[one], self.kind[other], self.shared[place], pairs), (one, other))
+            yield Meeting(
+                self._counts(self.kind[one], self.kind[other], self.shared[place], pairs),
+                (one, other),
+            )
         nothing = np.zeros((self.symbols, self.symbols), dtype=np.int64)
         for one in range(len(self.kinds)):
             for other in range(len(self.kinds)):
                 if (rows := self._apart(one, other)) is not None:
                     yield Meeting(self._counts(one, other, nothing, pairs), rows)
 
-    def _counts(self, one: int, other: int, shared: Counts, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    def _counts(
+        self, one: int, other: int, shared: Counts, pairs: Sequence[tuple[int, int]]
+    ) -> tuple[int, ...]:
         counts = shared.copy()
         counts[:, self.background] = self.kinds[one] - shared.sum(axis=1)
         counts[self.background, :] = self.kinds[other] - shared.sum(axis=0)
@@ -93,7 +120,14 @@ class _Sparse:
         """Two rows of these kinds that share no place; None if there are none."""
         others = np.flatnonzero(self.kind == other)
         for row in np.flatnonzero(self.kind == one).tolist():
-            near = self.keys[np.searchsorted(self.keys, row * self.size) : np.searchsorted(self.keys, (row + 1) * self.size)] - row * self.size
+            near = (
+                self.keys[
+                    np.searchsorted(self.keys, row * self.size) : np.searchsorted(
+                        self.keys, (row + 1) * self.size
+                    )
+                ]
+                - row * self.size
+            )
             free = np.setdiff1d(others, np.append(near, row), assume_unique=True)
             if len(free):
                 return row, int(free[0])
@@ -101,14 +135,20 @@ class _Sparse:
 
 
 def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
-    """By a product of matrices for each pair of symbols; the counts of a pair of rows are the digits of one number."""
+    """By a product of matrices for each pair of symbols; the counts of a pair of rows are the
+    digits of one number."""
     base = code.shape[1] + 1
     if base ** len(pairs) >= 1 << 62 or base > 1 << 23:
-        raise RefusedError("unverifiable", f"{len(pairs)} pairs of symbols at {code.shape[1]} places are too many to enumerate")
+        raise RefusedError(
+            "unverifiable",
+            f"{len(pairs)} pairs of symbols at {code.shape[1]} places are too many to enumerate",
+        )
     holds = {symbol: (code == symbol).astype(np.float32) for pair in pairs for symbol in pair}
     met = np.zeros((len(code), len(code)), dtype=np.int64)
     for a, b in pairs:
-        met = met * base + (holds[a] @ holds[b].T).astype(np.int64)  # whole numbers below 2^24: exact
+        met = met * base + (holds[a] @ holds[b].T).astype(
+            np.int64
+        )  # whole numbers below 2^24: exact
     numbers, places = np.unique(met.ravel(), return_index=True)
     for key, place in zip(numbers.tolist(), places.tolist(), strict=True):
         counts = []
@@ -124,31 +164,50 @@ _ROWS = 1 << 18  # entries of a table made at a time: they stay in cache
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
-    """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u', or over all transcripts of a session.
+    """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u', or
+    over all transcripts of a session.
 
-    Raises RefusedError("unverifiable") for a randomizer that cannot be enumerated: of another kind, too large, with weights that are no probabilities, or
-    with a report that some values never send.
+    Raises RefusedError("unverifiable") for a randomizer that cannot be enumerated: of another kind,
+    too large, with weights that are no probabilities, or with a report that some values never send.
     """
     if type(randomizer) is WithCoin:
         return exact_ratio(randomizer.coined)  # the coin is drawn whatever the value
     once = randomizer.silence is None  # what may be asked again and again is looked at as a table
-    if once and isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
+    if (
+        once
+        and isinstance(randomizer, OneBit)
+        and randomizer.alphabet == 2
+        and type(randomizer).weight is OneBit.weight
+    ):
         return _of_bit(randomizer)
     if isinstance(randomizer, PerCoin):
         if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
-            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
-        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else worst_meeting(randomizer.inner)[0]
+            raise RefusedError(
+                "unverifiable",
+                (
+                    f"{randomizer.name}: its inner channel must use no coin and words of the same "
+                    "width"
+                ),
+            )
+        return (
+            _of_table(randomizer.inner)
+            if isinstance(randomizer.inner, FiniteChannel)
+            else worst_meeting(randomizer.inner)[0]
+        )
     if once and isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector | PlaceVector):
         return worst_meeting(randomizer)[0]
-    raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
+    raise RefusedError(
+        "unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate"
+    )
 
 
 def entries(randomizer: Randomizer) -> int:
-    """An upper bound on the entries that `exact_ratio` enumerates, known before any of them is computed: the cost of verification. 0 without enumeration."""
+    """An upper bound on the entries that `exact_ratio` enumerates, known before any of them is
+    computed: the cost of verification. 0 without enumeration."""
     if randomizer.evidence not in PROVEN:
         return 0
     if isinstance(randomizer, WithCoin):
@@ -156,7 +215,9 @@ def entries(randomizer: Randomizer) -> int:
     if isinstance(randomizer, PerCoin):
         return entries(randomizer.inner)
     if isinstance(randomizer, Mixed):
-        return randomizer.domain.size + randomizer.cells * randomizer.alphabet * len(randomizer.corners)
+        return randomizer.domain.size + randomizer.cells * randomizer.alphabet * len(
+            randomizer.corners
+        )
     if isinstance(randomizer, FiniteChannel):
         return randomizer.cells * randomizer.alphabet * randomizer.domain.size
     return randomizer.domain.size * randomizer.words
@@ -164,42 +225,68 @@ def entries(randomizer: Randomizer) -> int:
 
 def _check_size(randomizer: Randomizer, entries: int) -> None:
     if entries > MAX_ENTRIES:
-        raise RefusedError("unverifiable", f"{randomizer.name}: a channel of {entries} entries is too large to enumerate")
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: a channel of {entries} entries is too large to enumerate",
+        )
 
 
 def _of_bit(randomizer: OneBit) -> Fraction:
-    """The ratio of randomized response on a bit: only the true bits are enumerated, since every entry has one of two weights."""
-    values, cells = randomizer.domain.values()[None, :], np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    """The ratio of randomized response on a bit: only the true bits are enumerated, since every
+    entry has one of two weights."""
+    values, cells = (
+        randomizer.domain.values()[None, :],
+        np.arange(randomizer.cells, dtype=np.int64)[:, None],
+    )
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     kept, told_apart = randomizer.total - randomizer.flip, False
     for first in range(0, randomizer.cells, block := max(1, _BLOCK // values.size)):
-        bits = np.broadcast_to(randomizer.encode(values, cells[first : first + block]), (len(cells[first : first + block]), values.size))
+        bits = np.broadcast_to(
+            randomizer.encode(values, cells[first : first + block]),
+            (len(cells[first : first + block]), values.size),
+        )
         if ((bits != 0) & (bits != 1)).any() or not 0 <= randomizer.flip <= randomizer.total:
-            raise RefusedError("unverifiable", f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with a probability")
+            raise RefusedError(
+                "unverifiable",
+                (
+                    f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with a "
+                    "probability"
+                ),
+            )
         told_apart = told_apart or bool((bits != bits[:, :1]).any())
     if not told_apart:
         return Fraction(1)
     if min(kept, randomizer.flip) == 0:
-        raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: a report that some value never sends reveals that value",
+        )
     return Fraction(max(kept, randomizer.flip), min(kept, randomizer.flip))
 
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    ratio, silence = _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell)), randomizer.silence
+    ratio, silence = (
+        _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell)),
+        randomizer.silence,
+    )
     return ratio if silence is None else max(ratio, _of_session(randomizer, silence))
 
 
 def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
-    """The ratio of all reports of rounds of which a client speaks in one at most. Two records may speak in two rounds, each silent in the other's.
+    """The ratio of all reports of rounds of which a client speaks in one at most. Two records may
+    speak in two rounds, each silent in the other's.
 
-    The chance of a record's reports is that of silence, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence alone.
+    The chance of a record's reports is that of silence, times Pr[w | u] / Pr[w | silence] in its
+    round; no report has weight 0 under silence alone.
     """
     more, less = Fraction(1), Fraction(1)
     place = silence - randomizer.domain.low
     for cell in range(randomizer.cells):
         most, least = _of_cell(randomizer, cell)
-        for high, low, silent in zip(most.tolist(), least.tolist(), randomizer.channel(cell)[place].tolist(), strict=True):
+        for high, low, silent in zip(
+            most.tolist(), least.tolist(), randomizer.channel(cell)[place].tolist(), strict=True
+        ):
             if silent:
                 more, less = max(more, Fraction(high, silent)), min(less, Fraction(low, silent))
     return more / less
@@ -214,19 +301,27 @@ def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Wo
         for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - seen:
             seen.add((high, low))
             if low == 0 < high:
-                raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+                raise RefusedError(
+                    "unverifiable",
+                    f"{randomizer.name}: a report that some value never sends reveals that value",
+                )
             if high:
                 worst = max(worst, Fraction(high, low))
     return worst
 
 
 def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
-    """The largest and the least weight of each report; the rows of some values at a time, so that they fit into memory."""
+    """The largest and the least weight of each report; the rows of some values at a time, so that
+    they fit into memory."""
     values = randomizer.domain.values()
     step = max(1, _ROWS // randomizer.alphabet)
     ends: list[tuple[Words, Words]] = []
     for first in range(0, len(values), step):
-        rows = randomizer.channel(cell) if step >= len(values) else randomizer.rows(values[first : first + step], cell)
+        rows = (
+            randomizer.channel(cell)
+            if step >= len(values)
+            else randomizer.rows(values[first : first + step], cell)
+        )
         ends.append(_ends(randomizer, rows, cell))
     return np.max([most for most, _ in ends], axis=0), np.min([least for _, least in ends], axis=0)
 
@@ -234,23 +329,40 @@ def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
 def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Words]:
     """The same of these rows. Each must be a law."""
     total = randomizer.total
-    sums = rows.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
-    if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
-        raise RefusedError("unverifiable", f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}")
+    sums = rows.sum(
+        axis=1, dtype=np.uint64
+    )  # exact modulo 2^64; the float sum below excludes a whole multiple
+    if np.any(sums != np.uint64(total % 2**64)) or np.any(
+        abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6
+    ):
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}",
+        )
     return rows.max(axis=0), rows.min(axis=0)
 
 
 def _of_mixture(randomizer: Mixed) -> Fraction:
-    """The worst ratio of the corners' rows. Every other row must lie between two of them, at a whole number of equal steps."""
+    """The worst ratio of the corners' rows. Every other row must lie between two of them, at a
+    whole number of equal steps."""
     corners = randomizer.corners
-    _check_size(randomizer, max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)))
+    _check_size(
+        randomizer,
+        max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)),
+    )
     firsts, seconds = _lines(randomizer)
 
     def ends_of(cell: int) -> tuple[Words, Words]:
         rows = corner_rows(randomizer, cell)
         one, other = rows[np.searchsorted(corners, firsts)], rows[np.searchsorted(corners, seconds)]
         if (np.where(one < other, other - one, one - other) % np.uint64(randomizer.equal)).any():
-            raise RefusedError("unverifiable", f"{randomizer.name}: the weights of two corners of cell {cell} are no whole number of equal steps apart")
+            raise RefusedError(
+                "unverifiable",
+                (
+                    f"{randomizer.name}: the weights of two corners of cell {cell} are no whole "
+                    "number of equal steps apart"
+                ),
+            )
         return _ends(randomizer, rows, cell)
 
     return _of_ends(randomizer, ends_of)
@@ -258,32 +370,59 @@ def _of_mixture(randomizer: Mixed) -> Fraction:
 
 def corner_rows(randomizer: Mixed, cell: int) -> Words:
     """The weights of the corners in one cell, shape (corners, alphabet)."""
-    return randomizer.corner_weight(np.arange(randomizer.alphabet, dtype=np.int64)[None, :], randomizer.corners[:, None], np.array([[cell]]))
+    return randomizer.corner_weight(
+        np.arange(randomizer.alphabet, dtype=np.int64)[None, :],
+        randomizer.corners[:, None],
+        np.array([[cell]]),
+    )
 
 
 def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
-    """The pairs of corners that values lie between. Raises RefusedError unless every value lies between two, and each corner is itself."""
+    """The pairs of corners that values lie between. Raises RefusedError unless every value lies
+    between two, and each corner is itself."""
     domain, corners, pairs = randomizer.domain, randomizer.corners, set[tuple[int, int]]()
     for low in range(domain.low, domain.high + 1, _BLOCK):
         values = np.arange(low, min(low + _BLOCK, domain.high + 1), dtype=np.int64)
         first, second, level = randomizer.between(values)
-        right = np.isin(first, corners) & np.isin(second, corners) & (level >= 0) & (level <= randomizer.equal)
-        itself = np.where(level == 0, first == values, (level == randomizer.equal) & (second == values))
+        right = (
+            np.isin(first, corners)
+            & np.isin(second, corners)
+            & (level >= 0)
+            & (level <= randomizer.equal)
+        )
+        itself = np.where(
+            level == 0, first == values, (level == randomizer.equal) & (second == values)
+        )
         if not right.all() or not itself[np.isin(values, corners)].all():
-            raise RefusedError("unverifiable", f"{randomizer.name}: not every value lies between two corners")
-        changes = np.flatnonzero(np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0]))  # values of one line lie side by side
+            raise RefusedError(
+                "unverifiable", f"{randomizer.name}: not every value lies between two corners"
+            )
+        changes = np.flatnonzero(
+            np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0])
+        )  # values of one line lie side by side
         pairs |= {*zip(first[changes].tolist(), second[changes].tolist(), strict=True)}
     one, other = np.array(sorted(pairs), dtype=np.int64).T
     return one, other
 
 
 def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
-    """The largest product over places of the worst ratio of one place, and the indices of two values that reach it. Raises RefusedError("unverifiable")."""
-    worst = _worst_of_bits(randomizer) if isinstance(randomizer, BitVector) else _worst_of_symbols(randomizer)
+    """The largest product over places of the worst ratio of one place, and the indices of two
+    values that reach it. Raises RefusedError("unverifiable")."""
+    worst = (
+        _worst_of_bits(randomizer)
+        if isinstance(randomizer, BitVector)
+        else _worst_of_symbols(randomizer)
+    )
     largest = Fraction(1), (0, 0)
     if worst:
         for meeting in meetings(randomizer.code, list(worst)):
-            ratio = math.prod((factor**times for factor, times in zip(worst.values(), meeting.counts, strict=True)), start=Fraction(1))
+            ratio = math.prod(
+                (
+                    factor**times
+                    for factor, times in zip(worst.values(), meeting.counts, strict=True)
+                ),
+                start=Fraction(1),
+            )
             largest = max(largest, (ratio, meeting.rows), key=lambda each: each[0])
     return largest
 
@@ -291,26 +430,63 @@ def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[
 def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
     """The worst ratio of one bit between any two symbols that differ."""
     code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
-    if code.shape[0] != randomizer.domain.size or code.min() < 0 or code.max() >= len(ones) or not all(0 <= weight <= total for weight in ones):
-        raise RefusedError("unverifiable", f"{randomizer.name}: its code and its weights of a 1 do not fit together")
+    if (
+        code.shape[0] != randomizer.domain.size
+        or code.min() < 0
+        or code.max() >= len(ones)
+        or not all(0 <= weight <= total for weight in ones)
+    ):
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: its code and its weights of a 1 do not fit together",
+        )
     used = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
-    if any(ones[symbol] in (0, total) for symbol in used) and len({ones[symbol] for symbol in used}) > 1:
-        raise RefusedError("unverifiable", f"{randomizer.name}: a bit that some value never sends reveals that value")
-    return {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
+    if (
+        any(ones[symbol] in (0, total) for symbol in used)
+        and len({ones[symbol] for symbol in used}) > 1
+    ):
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: a bit that some value never sends reveals that value",
+        )
+    return {
+        (a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b]))
+        for a in used
+        for b in used
+        if ones[a] != ones[b]
+    }
 
 
 def _worst_of_symbols(randomizer: PlaceVector) -> dict[tuple[int, int], Fraction]:
     """The worst ratio of one place's report between any two symbols."""
     code, inner = randomizer.code, randomizer.inner
-    fits = code.shape[0] == randomizer.domain.size and code.min() >= 0 and code.max() < inner.domain.size and inner.domain.low == 0
-    if not fits or inner.uses_coins or inner.word_bits != randomizer.word_bits or inner.alphabet > 1 << 8:
-        raise RefusedError("unverifiable", f"{randomizer.name}: its code and the channel of its places do not fit together")
+    fits = (
+        code.shape[0] == randomizer.domain.size
+        and code.min() >= 0
+        and code.max() < inner.domain.size
+        and inner.domain.low == 0
+    )
+    if (
+        not fits
+        or inner.uses_coins
+        or inner.word_bits != randomizer.word_bits
+        or inner.alphabet > 1 << 8
+    ):
+        raise RefusedError(
+            "unverifiable",
+            f"{randomizer.name}: its code and the channel of its places do not fit together",
+        )
     if type(randomizer).respond is not PlaceVector.respond:
         raise RefusedError("unverifiable", f"{randomizer.name}: it has a sampler of its own")
     _of_table(inner)  # that its rows are laws, and that no report is one symbol's alone
     rows = inner.channel().tolist()
     pairs = ((a, b) for a in range(len(rows)) for b in range(len(rows)) if rows[a] != rows[b])
-    return {(a, b): max(Fraction(one, other) for one, other in zip(rows[a], rows[b], strict=True) if other) for a, b in pairs}
+    return {
+        (a, b): max(
+            Fraction(one, other) for one, other in zip(rows[a], rows[b], strict=True) if other
+        )
+        for a, b in pairs
+    }
 
 
 def exact_epsilon(randomizer: Randomizer) -> float:
@@ -320,25 +496,47 @@ def exact_epsilon(randomizer: Randomizer) -> float:
 
 
 def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and is of pure privacy ("unverifiable")."""
+    """Raises RefusedError unless this evidence is accepted ("evidence") and is of pure privacy
+    ("unverifiable")."""
     if randomizer.evidence not in accepted:
-        raise RefusedError("evidence", f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts {', '.join(sorted(accepted))}")
+        raise RefusedError(
+            "evidence",
+            (
+                f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts "
+                f"{', '.join(sorted(accepted))}"
+            ),
+        )
     if not isinstance(randomizer.loss, Pure):
-        raise RefusedError("unverifiable", f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts pure privacy")
+        raise RefusedError(
+            "unverifiable",
+            (
+                f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts "
+                "pure privacy"
+            ),
+        )
 
 
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     """The error if the worst ratio exceeds the claim; empty if it does not."""
-    claimed = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)  # its parameter, loss or charge, each of which a class may override
+    claimed = min(
+        nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano
+    )  # its parameter, loss or charge, each of which a class may override
     if ratio <= exp_epsilon(claimed):
         return ""
-    return f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has {math.log1p(float(ratio - 1)):.9g}"
+    return (
+        f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has "
+        f"{math.log1p(float(ratio - 1)):.9g}"
+    )
 
 
 def delta_above(randomizer: FiniteChannel) -> float:
-    """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") for too large a channel."""
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises
+    RefusedError("unverifiable") for too large a channel."""
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
+    growth, worst = (
+        float(exp_epsilon(randomizer.nano)) * (1 - 2**-50),
+        0.0,
+    )  # three roundings of 2^-53 each stay above it
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell)
         shares = channel.astype(np.float64)
@@ -349,7 +547,8 @@ def delta_above(randomizer: FiniteChannel) -> float:
 
 
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be repeated, shows at most the charged loss ("unverifiable")."""
+    """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be
+    repeated, shows at most the charged loss ("unverifiable")."""
     check_evidence(randomizer, accepted)
     if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
         raise RefusedError("unverifiable", fault)

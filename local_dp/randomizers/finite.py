@@ -1,4 +1,5 @@
-"""Finite channels: randomizers that are a table of integer weights, the common case, enumerated exactly; and channels of one threshold."""
+"""Finite channels: randomizers that are a table of integer weights, the common case, enumerated
+exactly; and channels of one threshold."""
 
 import math
 from abc import abstractmethod
@@ -17,30 +18,41 @@ from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.tallies import Tally
 
-BLOCK = 1 << 13  # entries: arrays of this length stay in cache, and the allocator keeps them; longer ones it gives back, and each costs its page faults again
+BLOCK = (
+    1 << 13
+    # entries: arrays of this length stay in cache, and the allocator keeps them; longer ones it
+    # gives back, and each costs its page faults again
+)
 
 
-def in_blocks(work: Callable[..., Column], first: Column, *others: Column, block: int = BLOCK) -> Column:
-    """work(first, *others) in blocks of entries; arrays of another length than `first` are passed whole."""
+def in_blocks(
+    work: Callable[..., Column], first: Column, *others: Column, block: int = BLOCK
+) -> Column:
+    """work(first, *others) in blocks of entries; arrays of another length than `first` are passed
+    whole."""
     n = len(first)
     if n <= block:
         return work(first, *others)
     made: list[Column] = []
     for start in range(0, n, block):
         part = slice(start, start + block)
-        made.append(work(first[part], *(other[part] if len(other) == n else other for other in others)))
+        made.append(
+            work(first[part], *(other[part] if len(other) == n else other for other in others))
+        )
     return np.concatenate(made)
 
 
 MAX_CACHED = 1024  # entries of a law that is worth keeping
-SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+# nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+SLACK = 5e-7
 
 
 @dataclass(frozen=True)
 class FiniteChannel(Randomizer):
     """A randomizer with finite values, finite reports 0..alphabet-1 and integer thresholds.
 
-    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c). Weights over 2^word_bits are exact probabilities.
+    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w,
+    u', c). Weights over 2^word_bits are exact probabilities.
     """
 
     evidence: ClassVar[Evidence] = "enumerated"
@@ -67,7 +79,9 @@ class FiniteChannel(Randomizer):
     @property
     def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
         """The narrowest unsigned whole number that holds a report."""
-        return np.dtype("u1" if self.alphabet <= 1 << 8 else "<u2" if self.alphabet <= 1 << 16 else "<u4")
+        return np.dtype(
+            "u1" if self.alphabet <= 1 << 8 else "<u2" if self.alphabet <= 1 << 16 else "<u4"
+        )
 
     @property
     def bits(self) -> int:
@@ -79,25 +93,37 @@ class FiniteChannel(Randomizer):
     def cells_of(self, coins: Words) -> Words:
         """The cell of each 64-bit public coin."""
         if self.cells <= 1 << 16:
-            return coins.astype(np.uint16) & np.uint16(self.cells - 1)  # the narrow type is what makes this fast
+            return coins.astype(np.uint16) & np.uint16(
+                self.cells - 1
+            )  # the narrow type is what makes this fast
         return coins & np.uint64(self.cells - 1)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
+        """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible
+        report, which must not count as another one."""
         if len(reports) and int(reports.max()) >= self.alphabet:
-            raise IndexError(f"{self.name}: report {reports.max()} is out of bounds: there are {self.alphabet}")
+            raise IndexError(
+                f"{self.name}: report {reports.max()} is out of bounds: there are {self.alphabet}"
+            )
         places = reports.astype(np.intp, copy=False)
         if self.cells > 1:
             places = cells.astype(np.intp) * self.alphabet + places
-        return Tally(np.bincount(places, minlength=self.cells * self.alphabet).reshape(self.cells, self.alphabet))
+        return Tally(
+            np.bincount(places, minlength=self.cells * self.alphabet).reshape(
+                self.cells, self.alphabet
+            )
+        )
 
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
         with np.errstate(divide="ignore"):
-            return np.log(self.weight(reports, values, cells).astype(np.float64)) - self.word_bits * math.log(2)
+            return np.log(
+                self.weight(reports, values, cells).astype(np.float64)
+            ) - self.word_bits * math.log(2)
 
     def channel(self, cell: int = 0) -> Words:
-        """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row summing to 2^word_bits."""
+        """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row
+        summing to 2^word_bits."""
         return self.rows(self.domain.values(), cell)
 
     def rows(self, values: Ints, cell: int) -> Words:
@@ -106,7 +132,8 @@ class FiniteChannel(Randomizer):
         return self.weight(reports[None, :], values[:, None], np.array([[cell]]))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v: multinomial for each value. Cost independent of n."""
+        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v:
+        multinomial for each value. Cost independent of n."""
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
         law_of = _cached_law if len(counts) <= MAX_CACHED else report_law
         for value, count in value_counts.items():
@@ -115,20 +142,29 @@ class FiniteChannel(Randomizer):
 
 
 def too_narrow(randomizer: Randomizer) -> InputError:
-    """The error of a randomizer whose thresholds, rounded to `word_bits`, are the same for all values."""
-    return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
+    """The error of a randomizer whose thresholds, rounded to `word_bits`, are the same for all
+    values."""
+    return InputError(
+        f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon "
+        f"{randomizer.epsilon!r}; leave word_bits out"
+    )
 
 
 def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report] of a client with this value, flattened, shape (cells * alphabet,)."""
     cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
     reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
-    law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
+    law = (
+        np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel()
+        / randomizer.cells
+    )
     law /= law.sum()
     return law
 
 
-_cached_law = lru_cache(maxsize=4096)(report_law)  # a search draws thousands of tallies from the same few laws
+_cached_law = lru_cache(maxsize=4096)(
+    report_law
+)  # a search draws thousands of tallies from the same few laws
 
 
 def ceil_fraction(value: Fraction) -> int:
@@ -137,10 +173,12 @@ def ceil_fraction(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Mixed(FiniteChannel):
-    """A finite channel whose rows lie on lines between the rows of some values, the corners, at whole numbers of `equal` equal steps.
+    """A finite channel whose rows lie on lines between the rows of some values, the corners, at
+    whole numbers of `equal` equal steps.
 
-    A subclass gives `equal`, `corners`, `between` and `corner_weight`; `weight` is inherited. Privacy: each weight lies between those of two corners, so the
-    loss is the corners' (`evidence.exact_ratio` checks `between`).
+    A subclass gives `equal`, `corners`, `between` and `corner_weight`; `weight` is inherited.
+    Privacy: each weight lies between those of two corners, so the loss is the corners'
+    (`evidence.exact_ratio` checks `between`).
     """
 
     @property
@@ -155,17 +193,24 @@ class Mixed(FiniteChannel):
 
     @abstractmethod
     def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
-        """For each value the two corners that it lies between, and its steps from the first, 0 to `equal`."""
+        """For each value the two corners that it lies between, and its steps from the first, 0 to
+        `equal`."""
 
     @abstractmethod
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
-        """2^word_bits Pr[report | corner, cell], elementwise under broadcasting. The weights of two corners of a line differ by a multiple of `equal`."""
+        """2^word_bits Pr[report | corner, cell], elementwise under broadcasting. The weights of two
+        corners of a line differ by a multiple of `equal`."""
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         first, second, level = self.between(np.asarray(values))
-        low, high = self.corner_weight(reports, first, cells), self.corner_weight(reports, second, cells)
+        low, high = (
+            self.corner_weight(reports, first, cells),
+            self.corner_weight(reports, second, cells),
+        )
         steps, equal = level.astype(np.uint64), np.uint64(self.equal)
-        return np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)
+        return np.where(
+            low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps
+        )
 
 
 BYTE = np.dtype(np.uint8)  # given `np.uint8`, numpy would look it up each time
@@ -173,7 +218,8 @@ BYTE = np.dtype(np.uint8)  # given `np.uint8`, numpy would look it up each time
 
 @lru_cache(maxsize=1024)
 def flip_weight(nano: int, bits: int) -> int:
-    """The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs."""
+    """The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F /
+    2^bits, never less than privacy needs."""
     return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))
 
 
@@ -184,9 +230,11 @@ def loses_little(kept: int, changed: int, nano: int) -> bool:
 
 @dataclass(frozen=True)
 class OneThreshold(FiniteChannel):
-    """A finite channel of one threshold F: a word whose leading bits are below it makes a report of the less likely kind.
+    """A finite channel of one threshold F: a word whose leading bits are below it makes a report of
+    the less likely kind.
 
-    Privacy: (whole - F) / F <= e^epsilon for the least such F, whole = 2^(word_bits - spare); the last `spare` bits of a word pick a report of that kind.
+    Privacy: (whole - F) / F <= e^epsilon for the least such F, whole = 2^(word_bits - spare); the
+    last `spare` bits of a word pick a report of that kind.
     """
 
     @property
@@ -215,13 +263,15 @@ class OneThreshold(FiniteChannel):
 
     @property
     def gain(self) -> float:
-        """C = 1 / (1 - 2 F / whole), at least (e^eps + 1) / (e^eps - 1): the factor from a mean of reported signs to its estimate."""
+        """C = 1 / (1 - 2 F / whole), at least (e^eps + 1) / (e^eps - 1): the factor from a mean of
+        reported signs to its estimate."""
         return float(self.whole / (self.whole - 2 * self.flip))
 
 
 @dataclass(frozen=True)
 class OneBit(OneThreshold):
-    """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
+    """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1
+    and a 1 as -1 where signs are averaged."""
 
     alphabet = 2
 
@@ -240,8 +290,11 @@ class OneBit(OneThreshold):
         flips: Words = (words < self._cut).view(BYTE)
         return self.encode(values, cells) ^ flips
 
-    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
-        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+    def simulated(
+        self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
+    ) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not
+        decide."""
         cut = self.flip << (64 - self.word_bits)
         flips = noise.leading(which, start, start + len(values), 8, ties((cut,))).below(cut)
         return self.encode(values, cells) ^ flips.view(BYTE)

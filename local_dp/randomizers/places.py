@@ -1,4 +1,5 @@
-"""Randomizers made of inner channels: several places, each reported independently, or one code of the value under a public coin."""
+"""Randomizers made of inner channels: several places, each reported independently, or one code of
+the value under a public coin."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ from local_dp.tallies import Tally
 
 @dataclass(frozen=True)
 class Places(Randomizer):
-    """A report of several places, each with a word of its own. A value is a symbol at each place, `code[v, j]` at place j."""
+    """A report of several places, each with a word of its own. A value is a symbol at each place,
+    `code[v, j]` at place j."""
 
     evidence: ClassVar[Evidence] = "product"
 
@@ -39,7 +41,9 @@ class Places(Randomizer):
     def _holders(self, value_counts: Mapping[int, int]) -> Counts:
         """How many clients hold each value, shape (domain size,)."""
         holders = np.zeros(self.domain.size, dtype=np.int64)
-        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(value_counts.values())
+        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(
+            value_counts.values()
+        )
         return holders
 
 
@@ -50,8 +54,9 @@ _ENTRIES = 1 << 16  # places at a time: their words stay in cache
 class PlaceVector(Places):
     """Reports at every place j, independently, the report of `inner` for the symbol code[v, j].
 
-    A subclass gives `code`, symbols of shape (domain size, places), and `inner`, a channel of these symbols without a coin. It estimates from the counts of
-    each report at each place. Privacy: the largest product over places of the channel's ratios, between any two values, computed exactly
+    A subclass gives `code`, symbols of shape (domain size, places), and `inner`, a channel of these
+    symbols without a coin. It estimates from the counts of each report at each place. Privacy: the
+    largest product over places of the channel's ratios, between any two values, computed exactly
     (`evidence.exact_ratio`). Cost: a word and a byte a place.
     """
 
@@ -68,12 +73,17 @@ class PlaceVector(Places):
         return np.dtype((np.uint8, (self.places,)))
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        words, reports = words.reshape(len(values), self.places), np.empty((len(values), self.places), dtype=np.uint8)
+        words, reports = (
+            words.reshape(len(values), self.places),
+            np.empty((len(values), self.places), dtype=np.uint8),
+        )
         step = max(1, _ENTRIES // self.places)
         for first in range(0, len(values), step):
             some = slice(first, first + step)
             symbols = self.code[values[some].astype(np.int64) - self.domain.low]
-            reports[some] = self.inner.respond(symbols.ravel(), words[some].ravel(), NO_COIN).reshape(symbols.shape)
+            reports[some] = self.inner.respond(
+                symbols.ravel(), words[some].ravel(), NO_COIN
+            ).reshape(symbols.shape)
         return reports
 
     def possible(self, reports: Words) -> Bools:
@@ -82,18 +92,26 @@ class PlaceVector(Places):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The count of each report at each place, shape (places, alphabet)."""
-        counts, size = np.zeros((self.places, self.inner.alphabet), dtype=np.int64), self.places * self.inner.alphabet
+        counts, size = (
+            np.zeros((self.places, self.inner.alphabet), dtype=np.int64),
+            self.places * self.inner.alphabet,
+        )
         starts, step = np.arange(self.places) * self.inner.alphabet, max(1, _ENTRIES // self.places)
         for first in range(0, len(reports), step):
-            counts += np.bincount((reports[first : first + step] + starts).ravel(), minlength=size).reshape(counts.shape)
+            counts += np.bincount(
+                (reports[first : first + step] + starts).ravel(), minlength=size
+            ).reshape(counts.shape)
         return Tally(counts, len(reports))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """Places are independent given the value, so the reports of one symbol at one place are multinomial."""
+        """Places are independent given the value, so the reports of one symbol at one place are
+        multinomial."""
         holders = self._holders(value_counts)
         counts = self.empty().counts
         for symbol in range(self.inner.domain.size):
-            counts += generator.multinomial(holders @ (self.code == symbol), report_law(self.inner, symbol))
+            counts += generator.multinomial(
+                holders @ (self.code == symbol), report_law(self.inner, symbol)
+            )
         return Tally(counts, int(holders.sum()))
 
 
@@ -103,11 +121,14 @@ _FEW = 127  # rows that are unpacked and added in bytes, beside those that three
 
 @dataclass(frozen=True)
 class BitVector(Places):
-    """Reports one bit for each place, independently: at place j, value v reports 1 with probability ones[code[v, j]] / 2^word_bits.
+    """Reports one bit for each place, independently: at place j, value v reports 1 with probability
+    ones[code[v, j]] / 2^word_bits.
 
-    A subclass gives `code`, small symbols of shape (domain size, places), and `ones`, the weight of a reported 1 for each symbol. It estimates from the
-    number of ones at each place. Privacy: the largest product over places of the ratios of the two bits' weights, between any two values, computed exactly
-    (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a report.
+    A subclass gives `code`, small symbols of shape (domain size, places), and `ones`, the weight of
+    a reported 1 for each symbol. It estimates from the number of ones at each place. Privacy: the
+    largest product over places of the ratios of the two bits' weights, between any two values,
+    computed exactly (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a
+    report.
     """
 
     @cached_property
@@ -124,8 +145,12 @@ class BitVector(Places):
         return self.places
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        thresholds = np.array(self.ones, dtype=words.dtype)[self.code[values.astype(np.int64) - self.domain.low]]
-        return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")  # of a single place, words are a plain array
+        thresholds = np.array(self.ones, dtype=words.dtype)[
+            self.code[values.astype(np.int64) - self.domain.low]
+        ]
+        return np.packbits(
+            words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little"
+        )  # of a single place, words are a plain array
 
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
@@ -134,13 +159,17 @@ class BitVector(Places):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reported 1 at each place, shape (places,)."""
-        sums, step = np.zeros(8 * reports.shape[1], dtype=np.int64), max(1, _BATCH // reports.shape[1])
+        sums, step = (
+            np.zeros(8 * reports.shape[1], dtype=np.int64),
+            max(1, _BATCH // reports.shape[1]),
+        )
         for first in range(0, len(reports), step):
             sums += ones_at(reports[first : first + step])
         return Tally(sums[: self.places], len(reports))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """Bits are independent given the value, so the ones of one symbol at one place are binomial."""
+        """Bits are independent given the value, so the ones of one symbol at one place are
+        binomial."""
         holders = self._holders(value_counts)
         sums = np.zeros(self.places, dtype=np.int64)
         for symbol, ones in enumerate(self.ones):
@@ -149,9 +178,11 @@ class BitVector(Places):
 
 
 def ones_at(rows: Words) -> Counts:
-    """The number of packed rows with a 1 at each place, shape (n, bytes) to (8 * bytes,), by carry-save adders on columns of rows: seven times as fast.
+    """The number of packed rows with a 1 at each place, shape (n, bytes) to (8 * bytes,), by
+    carry-save adders on columns of rows: seven times as fast.
 
-    Three rows of one weight become one of that weight and one of twice the weight, until few are left. Source: Warren, Hacker's Delight, 5-1.
+    Three rows of one weight become one of that weight and one of twice the weight, until few are
+    left. Source: Warren, Hacker's Delight, 5-1.
     """
     sums, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
     while len(rows):
@@ -166,14 +197,17 @@ def ones_at(rows: Words) -> Counts:
             over.append(rows[3 * third :])
             rows = odd
         few = np.concatenate([rows, *over])
-        sums += weight * np.unpackbits(few, axis=1, bitorder="little").sum(axis=0, dtype=np.uint8).astype(np.int64)
+        sums += weight * np.unpackbits(few, axis=1, bitorder="little").sum(
+            axis=0, dtype=np.uint8
+        ).astype(np.int64)
         rows, weight = np.concatenate(carried), 2 * weight
     return sums
 
 
 @dataclass(frozen=True)
 class Coined(Randomizer):
-    """Reports a report of `inner` about a function of the value and of the client's 64-bit public coin."""
+    """Reports a report of `inner` about a function of the value and of the client's 64-bit public
+    coin."""
 
     @cached_property
     @abstractmethod
@@ -205,10 +239,12 @@ class Coined(Randomizer):
 
 @dataclass(frozen=True)
 class PerCoin(Coined):
-    """Encodes the value by the client's 64-bit public coin, for example as a hash under that seed, and randomizes the code by `inner`.
+    """Encodes the value by the client's 64-bit public coin, for example as a hash under that seed,
+    and randomizes the code by `inner`.
 
-    A subclass gives `inner`, `encode`, the tally and the estimate. Privacy: for every coin the report is one of `inner`'s, whose loss is enumerated. Codes
-    are clipped to the domain of `inner`, so no coin can do more.
+    A subclass gives `inner`, `encode`, the tally and the estimate. Privacy: for every coin the
+    report is one of `inner`'s, whose loss is enumerated. Codes are clipped to the domain of
+    `inner`, so no coin can do more.
     """
 
     evidence: ClassVar[Evidence] = "per coin"

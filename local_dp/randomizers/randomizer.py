@@ -1,4 +1,5 @@
-"""The base of every local randomizer: its values, its loss and the evidence of it, its reports, their tally and the estimate."""
+"""The base of every local randomizer: its values, its loss and the evidence of it, its reports,
+their tally and the estimate."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -20,20 +21,32 @@ _PRIVATE, _ONE = SystemNoise(), Draw(0)
 NO_COIN = np.zeros(1, dtype=np.uint8)
 
 Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
-Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "pure reports", "workloads", "shuffled reports"]
+Work: TypeAlias = Literal[
+    "one question",
+    "repeated surveys",
+    "short reports",
+    "pure reports",
+    "workloads",
+    "shuffled reports",
+]
 
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """A local randomizer (KLNRS Definition 4.3): a deterministic function of a value, of uniform random words and of a public coin.
+    """A local randomizer (KLNRS Definition 4.3): a deterministic function of a value, of uniform
+    random words and of a public coin.
 
-    One object encodes and decodes. Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in
-    whole nano-nats, rounded down. `evidence` says how that is known: every entry is enumerated; the report is a product of enumerated parts; it is enumerated
-    per public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts. `work` is its purpose: plans compare it
-    with others of the same values for "one question" (`protocols.planning.ways`). `estimates` is "averages" of the values (shares of symbols, means of
-    numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
-    in a session (`LocalQuery.session`) where each client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier needs.
-    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test enumerate every word.
+    One object encodes and decodes. Privacy: for every coin, report w and values u, u', Pr[w | u] <=
+    e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down. `evidence`
+    says how that is known: every entry is enumerated; the report is a product of enumerated parts;
+    it is enumerated per public coin; it is proved from a density; or it is audited only. A client
+    decides which evidence it accepts. `work` is its purpose: plans compare it with others of the
+    same values for "one question" (`protocols.planning.ways`). `estimates` is "averages" of the
+    values (shares of symbols, means of numbers), or the estimated quantity in words. `silence` is
+    the value of a client with nothing to report, in a session (`LocalQuery.session`) where each
+    client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier
+    needs. `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
+    enumerate every word.
     """
 
     name: ClassVar[str]
@@ -48,13 +61,18 @@ class Randomizer(ABC):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        home = {name: next(at for at, kind in enumerate(cls.__mro__) if name in vars(kind)) for name in ("simulated", "respond", "draw", "words")}
+        home = {
+            name: next(at for at, kind in enumerate(cls.__mro__) if name in vars(kind))
+            for name in ("simulated", "respond", "draw", "words")
+        }
         if min(home.values()) < home["simulated"]:
             cls.simulated = Randomizer.simulated  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        if type(self.word_bits) is not int or not (self.word_bits == 64 or 0 <= self.word_bits <= 32):
+        if type(self.word_bits) is not int or not (
+            self.word_bits == 64 or 0 <= self.word_bits <= 32
+        ):
             raise InputError(f"word_bits is {self.word_bits!r}; give 64, or 0 to 32")
         if self.word_bits == 0:
             object.__setattr__(self, "word_bits", 32 if self._fits(32) else 64)
@@ -66,11 +84,13 @@ class Randomizer(ABC):
         return False
 
     def check(self) -> None:
-        """Checks the other parameters once `word_bits` is known: here, that they make a domain. Raises InputError."""
+        """Checks the other parameters once `word_bits` is known: here, that they make a domain.
+        Raises InputError."""
         check_built(self.domain)
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """Computes the thresholds or tables, after `check`. Raises InputError where words are too narrow."""
+        """Computes the thresholds or tables, after `check`. Raises InputError where words are too
+        narrow."""
 
     @property
     def loss(self) -> Loss:
@@ -90,7 +110,8 @@ class Randomizer(ABC):
     @property
     @abstractmethod
     def report_dtype(self) -> "np.dtype[np.generic]":
-        """The fixed-width, little-endian type of a report, also its form on the wire; a subarray or a record type for a report of several parts."""
+        """The fixed-width, little-endian type of a report, also its form on the wire; a subarray or
+        a record type for a report of several parts."""
 
     @property
     def bits(self) -> int:
@@ -104,7 +125,8 @@ class Randomizer(ABC):
 
     @cached_property
     def width(self) -> int:
-        """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading part of one drawn."""
+        """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading
+        part of one drawn."""
         return 64 if self.word_bits > 32 else 32
 
     @property
@@ -113,7 +135,8 @@ class Randomizer(ABC):
         return 1 << self.word_bits
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """The words of the clients start..stop, made narrow here alone; shape (n,), or (n, words) for reports of several words."""
+        """The words of the clients start..stop, made narrow here alone; shape (n,), or (n, words)
+        for reports of several words."""
         each, width = self.words, self.width
         words = noise.words(which, start * each, stop * each, width)
         if self.word_bits < width:
@@ -131,34 +154,43 @@ class Randomizer(ABC):
 
     @abstractmethod
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """The reports of `values` under the private `words` and the public coins `cells` (any array where no coin is used); n of `report_dtype`."""
+        """The reports of `values` under the private `words` and the public coins `cells` (any array
+        where no coin is used); n of `report_dtype`."""
 
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
-        """The outcomes of the first step, of `report_dtype`: all that a client keeps under a label. Here the report itself.
+        """The outcomes of the first step, of `report_dtype`: all that a client keeps under a label.
+        Here the report itself.
 
-        Privacy: each outcome loses at most `epsilon`, as one report does, and so do all reports that `again` makes of it.
+        Privacy: each outcome loses at most `epsilon`, as one report does, and so do all reports
+        that `again` makes of it.
         """
         return self.respond(values, words, cells)
 
     def again(self, kept: Words, words: Words, cells: Words) -> Words:
-        """Reports of kept outcomes by fresh words, which see no value: the outcomes themselves, or those of a second step."""
+        """Reports of kept outcomes by fresh words, which see no value: the outcomes themselves, or
+        those of a second step."""
         return kept
 
     @property
     def has_second_step(self) -> bool:
-        """Whether a kept outcome is reported anew each time. Then `respond` is `again` of `lasting`, by the same words."""
+        """Whether a kept outcome is reported anew each time. Then `respond` is `again` of
+        `lasting`, by the same words."""
         return type(self).again is not Randomizer.again
 
-    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+    def simulated(
+        self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
+    ) -> Words:
         """The reports of the clients from `start` on, who hold `values`, in a simulation.
 
-        A class may draw fewer bits of each word than `draw`, if the reports keep the law of `draw` and `respond`. A subclass that overrides `respond`, `draw`
-        or `words` loses this faster way, unless it gives its own.
+        A class may draw fewer bits of each word than `draw`, if the reports keep the law of `draw`
+        and `respond`. A subclass that overrides `respond`, `draw` or `words` loses this faster way,
+        unless it gives its own.
         """
         return self.respond(values, self.draw(noise, which, start, start + len(values)), cells)
 
     def private_report(self, value: object, coin: int = 0) -> Words:
-        """An array of one report of `value` under the public coin `coin`, by the system's entropy. Raises InputError, without the value, outside the domain."""
+        """An array of one report of `value` under the public coin `coin`, by the system's entropy.
+        Raises InputError, without the value, outside the domain."""
         numbers, kind, coined = self._single
         is_number = type(value) is int and value in numbers
         values = np.array((value,), kind if is_number else None)
@@ -169,14 +201,23 @@ class Randomizer(ABC):
 
     @cached_property
     def _single(self) -> tuple[range, "np.dtype[np.integer[Any]]", bool]:
-        """Looked up once for single reports: the numbers in the domain, a narrow type for them, and whether a coin is used."""
+        """Looked up once for single reports: the numbers in the domain, a narrow type for them, and
+        whether a coin is used."""
         domain = self.domain
         numbers = range(0) if isinstance(domain, Vectors) else range(domain.low, domain.high + 1)
-        return numbers, np.dtype("u1" if domain.low >= 0 and domain.high < 1 << 8 else "i8"), self.uses_coins
+        return (
+            numbers,
+            np.dtype("u1" if domain.low >= 0 and domain.high < 1 << 8 else "i8"),
+            self.uses_coins,
+        )
 
     def _contains(self, values: Words) -> bool:
         shape = (1, self.domain.d) if isinstance(self.domain, Vectors) else (1,)
-        return values.dtype.kind in "iu" and values.shape == shape and np.array_equal(self.domain.clip(values), values)
+        return (
+            values.dtype.kind in "iu"
+            and values.shape == shape
+            and np.array_equal(self.domain.clip(values), values)
+        )
 
     def possible(self, reports: Words) -> Bools:
         """Whether each of these could be a report, shape (n,): a server refuses the others."""
@@ -184,7 +225,9 @@ class Randomizer(ABC):
 
     def empty(self) -> Tally:
         """The tally of no reports."""
-        return self.tally(np.empty(0, dtype=self.report_dtype), self.cells_of(np.empty(0, dtype=np.uint64)))
+        return self.tally(
+            np.empty(0, dtype=self.report_dtype), self.cells_of(np.empty(0, dtype=np.uint64))
+        )
 
     @abstractmethod
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -195,9 +238,11 @@ class Randomizer(ABC):
         """The unbiased estimate of the values' average, with its standard error."""
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v, where `has_tally_law`. Cost independent of n."""
+        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v,
+        where `has_tally_law`. Cost independent of n."""
         raise NotImplementedError
 
     def params(self) -> dict[str, Parameter]:
-        """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""
+        """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to
+        it."""
         return parameters(self)

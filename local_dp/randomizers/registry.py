@@ -1,4 +1,5 @@
-"""Every randomizer by name: the built-in ones, and those of installed packages; and randomizers made from a name and parameters as data."""
+"""Every randomizer by name: the built-in ones, and those of installed packages; and randomizers
+made from a name and parameters as data."""
 
 import json
 
@@ -7,7 +8,9 @@ from local_dp.errors import InputError
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
 
-_PARTS = frozenset({"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"})  # channels inside others
+_PARTS = frozenset(
+    {"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"}
+)  # channels inside others
 _FILES = ("randomizers/signs/*.py", "randomizers/*/*.py", "randomizers/*.py")
 RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, _FILES, _PARTS)
 
@@ -16,7 +19,8 @@ _OUTER = ("epsilon", "word_bits")  # what the outer one says
 
 
 def build_named(name: str, setting: tuple[str, ...], **outer: Parameter) -> Randomizer:
-    """The randomizer of this name with the parameters "name=value" in `setting` and those in `outer`. Raises InputError or RefusedError."""
+    """The randomizer of this name with the parameters "name=value" in `setting` and those in
+    `outer`. Raises InputError or RefusedError."""
     params = dict(outer)
     for each in setting if type(setting) is tuple else (setting,):
         field, separator, text = str(each).partition("=")
@@ -28,11 +32,16 @@ def build_named(name: str, setting: tuple[str, ...], **outer: Parameter) -> Rand
 
 def setting_of(randomizer: Randomizer) -> tuple[str, ...]:
     """Its parameters but epsilon and the width of words, as `build_named` reads them."""
-    return tuple(f"{name}={json.dumps(value)}" for name, value in randomizer.params().items() if name not in _OUTER)
+    return tuple(
+        f"{name}={json.dumps(value)}"
+        for name, value in randomizer.params().items()
+        if name not in _OUTER
+    )
 
 
 def _value(text: str) -> Parameter:
-    """A whole number, a number, a quoted text or a list of them in brackets; anything else is a text as it stands."""
+    """A whole number, a number, a quoted text or a list of them in brackets; anything else is a
+    text as it stands."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -43,5 +52,7 @@ def _value(text: str) -> Parameter:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return text
-        return tuple(value) if type(value) is list else value  # what is no parameter is refused by whom it is given to
+        return (
+            tuple(value) if type(value) is list else value
+        )  # what is no parameter is refused by whom it is given to
     return text

@@ -1,4 +1,5 @@
-"""Finite channels that are held as one table of weights, sampled by a look-up and a comparison for each report; of symbols, or of numbers."""
+"""Finite channels that are held as one table of weights, sampled by a look-up and a comparison for
+each report; of symbols, or of numbers."""
 
 import math
 from abc import abstractmethod
@@ -20,7 +21,9 @@ from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.tallies import Estimate, Tally
 
-_BLOCK = 1 << 14  # reports at a time: their indices stay in cache, and the allocator keeps their memory
+_BLOCK = (
+    1 << 14
+)  # reports at a time: their indices stay in cache, and the allocator keeps their memory
 _MOST = 1 << 18  # entries of a guide
 _ROUNDING = 1e-9  # what the arithmetic of a law may be off, relative to 1
 Law: TypeAlias = Sequence[Sequence[Decimal]] | Sequence[Sequence[Fraction]]
@@ -28,10 +31,12 @@ Law: TypeAlias = Sequence[Sequence[Decimal]] | Sequence[Sequence[Fraction]]
 
 @dataclass(frozen=True)
 class Guide:
-    """The inverse of a table's cumulative weights: for each row and each pattern of a word's leading bits, the first possible report.
+    """The inverse of a table's cumulative weights: for each row and each pattern of a word's
+    leading bits, the first possible report.
 
-    With up to 2^18 entries, one comparison then decides between that report and the next. The number of comparisons is the same for every row and word, so
-    the time of a report does not depend on the value.
+    With up to 2^18 entries, one comparison then decides between that report and the next. The
+    number of comparisons is the same for every row and word, so the time of a report does not
+    depend on the value.
     """
 
     first: Words
@@ -45,24 +50,35 @@ class Guide:
     def of(cls, weights: Words, bits: int) -> Self:
         """From whole weights, shape (rows, reports), every row summing to 2^bits."""
         rows, reports = weights.shape
-        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)  # of each run its last word; of none before, the largest
+        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(
+            1
+        )  # of each run its last word; of none before, the largest
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
         row, place = np.nonzero(np.arange(reports - 1) >= np.array(unsent)[:, None])
         sent, lead = ends[row, place], 0
         while True:
             lead += 1
             patterns = (row.astype(np.uint64) << np.uint64(lead)) + (sent >> np.uint64(bits - lead))
-            most = int(np.bincount(patterns.astype(np.int64), minlength=1).max())  # ends inside one pattern
+            most = int(
+                np.bincount(patterns.astype(np.int64), minlength=1).max()
+            )  # ends inside one pattern
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
                 break
         starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
-        first = np.stack([none + np.searchsorted(row[none:], starts) for none, row in zip(unsent, ends, strict=True)])
+        first = np.stack(
+            [
+                none + np.searchsorted(row[none:], starts)
+                for none, row in zip(unsent, ends, strict=True)
+            ]
+        )
         probes = most.bit_length()
         kind = np.dtype("u8" if bits > 32 else "u4")
         last = np.full((rows, reports - 1 + (1 << probes)), np.iinfo(kind).max, dtype=kind)
         last[:, : reports - 1] = ends
         narrow = np.dtype("u1" if reports <= 1 << 8 else "u2" if reports <= 1 << 16 else "u4")
-        return cls(first.ravel().astype(narrow), last.ravel(), lead, bits - lead, probes, last.shape[1])
+        return cls(
+            first.ravel().astype(narrow), last.ravel(), lead, bits - lead, probes, last.shape[1]
+        )
 
     def __call__(self, rows: Ints, words: Words) -> Words:
         """The report of each word in its row: how many cumulative weights are at or below it."""
@@ -72,18 +88,25 @@ class Guide:
         np.multiply(rows, self.stride, out=index)
         for probe in range(self.probes - 1, -1, -1):
             step = 1 << probe
-            beyond = self.last.take(index + report + (step - 1) if probe else index + report) < words
+            beyond = (
+                self.last.take(index + report + (step - 1) if probe else index + report) < words
+            )
             report += beyond.view(np.uint8) * report.dtype.type(step)
         return report
 
 
 @dataclass(frozen=True)
 class TableChannel(FiniteChannel):
-    """A finite channel without a coin that is one table, by its `law`; it estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], ()."""
+    """A finite channel without a coin that is one table, by its `law`; it estimates the symbols'
+    shares, shape (k,), or the mean of numbers in [0, 1], ()."""
 
     def law(self) -> Law:
-        """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""
-        raise InputError(f"{self.name} has no law; write `law`, which returns the probabilities of the reports, a row for each value")
+        """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits:
+        every row sums to 1."""
+        raise InputError(
+            f"{self.name} has no law; write `law`, which returns the probabilities of the "
+            "reports, a row for each value"
+        )
 
     @property
     def growth(self) -> Fraction:
@@ -91,14 +114,16 @@ class TableChannel(FiniteChannel):
         return exp_epsilon(self.nano)
 
     def rounded(self, law: Law) -> Words:
-        """The law in whole weights of 2^word_bits, rounded towards privacy. Raises InputError where words are too narrow."""
+        """The law in whole weights of 2^word_bits, rounded towards privacy. Raises InputError where
+        words are too narrow."""
         weights = whole_weights(law, self.growth, self.word_bits)
         if weights is None or (len(weights) > 1 and (weights == weights[0]).all()):
             raise too_narrow(self)
         return weights
 
     def table(self) -> Words:
-        """The whole weights, shape (domain size, alphabet), every row summing to 2^word_bits. Raises InputError."""
+        """The whole weights, shape (domain size, alphabet), every row summing to 2^word_bits.
+        Raises InputError."""
         with precise():
             law = self.law()
             _check_law(self, law)
@@ -131,13 +156,21 @@ class TableChannel(FiniteChannel):
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
+        return self.weights[
+            np.asarray(values, dtype=np.int64) - self.domain.low,
+            np.asarray(reports, dtype=np.int64),
+        ]
 
     @cached_property
     def stands(self) -> Floats:
-        """The value of each report, shape (alphabet, parameters): the least squares inverse of the channel."""
+        """The value of each report, shape (alphabet, parameters): the least squares inverse of the
+        channel."""
         domain = self.domain
-        means = np.linspace(0, 1, domain.size)[:, None] if domain.kind == "levels" else np.eye(domain.size)
+        means = (
+            np.linspace(0, 1, domain.size)[:, None]
+            if domain.kind == "levels"
+            else np.eye(domain.size)
+        )
         return np.linalg.pinv(self.weights / self.total) @ means
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -145,7 +178,11 @@ class TableChannel(FiniteChannel):
         law = tally.counts[0] / n
         mean = law @ self.stands
         error = np.sqrt(np.maximum(law @ self.stands**2 - mean**2, 0.0) / n)
-        return Estimate(mean[0], error[0], n) if self.domain.kind == "levels" else Estimate(mean, error, n)
+        return (
+            Estimate(mean[0], error[0], n)
+            if self.domain.kind == "levels"
+            else Estimate(mean, error, n)
+        )
 
 
 @dataclass(frozen=True)
@@ -163,22 +200,45 @@ def _built(recipe: _Recipe) -> tuple[Words, Guide]:
 
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
-    """Raises InputError unless every row sums to 1 and each report's probabilities are within a factor e^epsilon, up to rounding."""
-    if not hasattr(law, "__len__") or len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
-        raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
+    """Raises InputError unless every row sums to 1 and each report's probabilities are within a
+    factor e^epsilon, up to rounding."""
+    if (
+        not hasattr(law, "__len__")
+        or len(law) != randomizer.domain.size
+        or len({len(row) for row in law}) != 1
+    ):
+        raise InputError(
+            f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one "
+            "length, one for each value"
+        )
     shares = np.array([[float(share) for share in row] for row in law])
     sums, low = shares.sum(axis=1), randomizer.domain.low
     wrong = (abs(sums - 1) > _ROUNDING) | (shares < 0).any(axis=1)
     if wrong.any():
         row = int(wrong.argmax())
-        fault = "include a negative one" if (shares[row] < 0).any() else f"sum to {sums[row]:.12g}, not to 1"
-        raise InputError(f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its row of `law`")
+        fault = (
+            "include a negative one"
+            if (shares[row] < 0).any()
+            else f"sum to {sums[row]:.12g}, not to 1"
+        )
+        raise InputError(
+            f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its "
+            "row "
+            "of `law`"
+        )
     if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
-        raise InputError(f"{randomizer.name}: all values have the same law, so nothing can be estimated; make it depend on the value")
+        raise InputError(
+            f"{randomizer.name}: all values have the same law, so nothing can be estimated; "
+            "make "
+            "it depend on the value"
+        )
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
         column = shares[:, (report := int(above.argmax()))]
-        likely = f"report {report} is more than e^epsilon times as likely for value {low + int(column.argmax())} as for value {low + int(column.argmin())}"
+        likely = (
+            f"report {report} is more than e^epsilon times as likely for value "
+            f"{low + int(column.argmax())} as for value {low + int(column.argmin())}"
+        )
         raise InputError(f"{randomizer.name}: {likely}: {column.max():.6g} to {column.min():.6g}")
 
 
@@ -193,10 +253,12 @@ def as_decimal(number: Fraction) -> Decimal:
 
 
 def whole_weights(law: Law, growth: Fraction, bits: int) -> Words | None:
-    """A law, shape (values, reports), in whole weights of 2^bits within a factor `growth` for each report; None if bits are too few.
+    """A law, shape (values, reports), in whole weights of 2^bits within a factor `growth` for each
+    report; None if bits are too few.
 
-    Each report's least weight is rounded up; every other weight lies between it and `growth` times it. Then each row is corrected to sum to 2^bits, by less
-    than one for each report: at its likeliest reports, within these limits.
+    Each report's least weight is rounded up; every other weight lies between it and `growth` times
+    it. Then each row is corrected to sum to 2^bits, by less than one for each report: at its
+    likeliest reports, within these limits.
     """
     total = 1 << bits
     with precise():
@@ -214,21 +276,29 @@ def _filled(row: list[int], least: list[int], most: list[int], total: int) -> li
     for place in sorted(range(len(row)), key=lambda place: -row[place]):
         if left == 0:
             break
-        more = min(left, most[place] - kept[place]) if left > 0 else max(left, least[place] - kept[place])
+        more = (
+            min(left, most[place] - kept[place])
+            if left > 0
+            else max(left, least[place] - kept[place])
+        )
         kept[place] += more
         left -= more
     return None if left else kept
 
 
 MAX_STEPS = 255
-MEASURED = 200  # reports from which on their spread, beside that of the noise, is the error of a mean
+MEASURED = (
+    200  # reports from which on their spread, beside that of the noise, is the error of a mean
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberTable(TableChannel):
-    """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of whole weights.
+    """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of
+    whole weights.
 
-    A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
+    A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is
+    their average. 1 <= steps <= 255.
     """
 
     steps: int = 63
@@ -249,7 +319,8 @@ class NumberTable(TableChannel):
 
     @cached_property
     def variances(self) -> Floats:
-        """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
+        """The variance of one report's value at every lattice point, from the whole table; shape
+        (steps + 1,)."""
         law = self.weights.astype(np.float64) / self.total
         means = law @ self.decoded
         return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
@@ -257,11 +328,19 @@ class NumberTable(TableChannel):
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of x in [0, 1], unbiased up to 1e-7.
 
-        Its error comes from the reports, and is at least that of the noise. With fewer than `MEASURED` reports the interval is that of the largest variance
-        that the law allows, V + f (1 - f) at the mean f, V the noise's.
+        Its error comes from the reports, and is at least that of the noise. With fewer than
+        `MEASURED` reports the interval is that of the largest variance that the law allows, V + f
+        (1 - f) at the mean f, V the noise's.
         """
         n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
         variance = max(float(counts @ (self.decoded - mean) ** 2) / n, float(self.variances.min()))
-        beyond = (math.sqrt(1 + 4 * float(self.variances.max())) - 1) / 2  # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
-        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n, (-beyond, 1 + beyond) if n < MEASURED else None)
+        beyond = (
+            math.sqrt(1 + 4 * float(self.variances.max())) - 1
+        ) / 2  # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
+        return Estimate(
+            np.asarray(mean),
+            np.asarray(math.sqrt(variance / n)),
+            n,
+            (-beyond, 1 + beyond) if n < MEASURED else None,
+        )

@@ -1,4 +1,5 @@
-"""A randomizer whose public coin the client draws itself and sends along: the report then makes sense without its client."""
+"""A randomizer whose public coin the client draws itself and sends along: the report then makes
+sense without its client."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,15 +20,20 @@ _COIN = 64  # bits
 
 @dataclass(frozen=True, kw_only=True)
 class WithCoin(Randomizer):
-    """Reports the part of a drawn coin that the randomizer `inner` uses, and the report of `inner` under that coin.
+    """Reports the part of a drawn coin that the randomizer `inner` uses, and the report of `inner`
+    under that coin.
 
-    `inner` is the name of a randomizer with a public coin, and `setting` its parameters, "name=value" each. Privacy: the coin is drawn from words of its own,
-    whatever the value. So the worst ratio of a pair is exactly that of `inner` under the worst coin. Utility: coin and report have the same law as with a
-    public coin, so tally, estimate and error are those of `inner`. Cost: the bits of the coin more, and 64 random bits.
+    `inner` is the name of a randomizer with a public coin, and `setting` its parameters,
+    "name=value" each. Privacy: the coin is drawn from words of its own, whatever the value. So the
+    worst ratio of a pair is exactly that of `inner` under the worst coin. Utility: coin and report
+    have the same law as with a public coin, so tally, estimate and error are those of `inner`.
+    Cost: the bits of the coin more, and 64 random bits.
     """
 
     name: ClassVar[str] = "with-coin"
-    source: ClassVar[str] = "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
+    source: ClassVar[str] = (
+        "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
+    )
     evidence: ClassVar[Evidence] = "per coin"
     work: ClassVar[Work] = "shuffled reports"
     inner: str = "hadamard"
@@ -35,10 +41,19 @@ class WithCoin(Randomizer):
 
     @classmethod
     def of(cls, randomizer: Randomizer) -> Self:
-        """`randomizer` with its coin sent along. Raises InputError if a client cannot draw the coin, or if parameters do not name the randomizer."""
-        made = cls(randomizer.epsilon, word_bits=randomizer.word_bits, inner=randomizer.name, setting=setting_of(randomizer))
+        """`randomizer` with its coin sent along. Raises InputError if a client cannot draw the
+        coin, or if parameters do not name the randomizer."""
+        made = cls(
+            randomizer.epsilon,
+            word_bits=randomizer.word_bits,
+            inner=randomizer.name,
+            setting=setting_of(randomizer),
+        )
         if made.coined != randomizer:
-            raise InputError(f"the parameters of {randomizer.name} do not name it, so that no client could draw its coin")
+            raise InputError(
+                f"the parameters of {randomizer.name} do not name it, so that no client could "
+                "draw its coin"
+            )
         return made
 
     def _fits(self, bits: int) -> bool:
@@ -48,10 +63,25 @@ class WithCoin(Randomizer):
         coined = self.coined
         if not coined.uses_coins:
             raise InputError(f"{coined.name} uses no public coin: there is nothing to send along")
-        if coined.loss != self.loss or coined.evidence not in ("enumerated", "per coin") or type(coined).draw is not Randomizer.draw:
-            raise InputError(f"the coin of {coined.name} cannot be sent along: for a loss that is enumerated, pure and of each report alone")
-        if not isinstance(coined, FiniteChannel) and type(coined).cells_of is not Randomizer.cells_of:
-            raise InputError(f"the coin of {coined.name} cannot be sent along: nobody could tell which coins there are")
+        if (
+            coined.loss != self.loss
+            or coined.evidence not in ("enumerated", "per coin")
+            or type(coined).draw is not Randomizer.draw
+        ):
+            raise InputError(
+                f"the coin of {coined.name} cannot be sent along: for a loss that is "
+                "enumerated, "
+                "pure and of each report alone"
+            )
+        if (
+            not isinstance(coined, FiniteChannel)
+            and type(coined).cells_of is not Randomizer.cells_of
+        ):
+            raise InputError(
+                f"the coin of {coined.name} cannot be sent along: nobody could tell which "
+                "coins "
+                "there are"
+            )
         object.__setattr__(self, "estimates", coined.estimates)
 
     @cached_property
@@ -83,7 +113,8 @@ class WithCoin(Randomizer):
         return -(-_COIN // self.word_bits)
 
     def coins(self, words: Words) -> Words:
-        """The used part of each client's own coin, from its first words, shape (n, words), the lowest bits first."""
+        """The used part of each client's own coin, from its first words, shape (n, words), the
+        lowest bits first."""
         drawn = np.zeros(len(words), dtype=np.uint64)
         for place in range(self._coin_words):
             drawn |= words[:, place].astype(np.uint64) << np.uint64(place * self.word_bits)
@@ -93,7 +124,9 @@ class WithCoin(Randomizer):
         own = np.ascontiguousarray(words[:, self._coin_words :])
         reports: Any = np.empty(len(words), dtype=self.report_dtype)
         coins = reports["coin"] = self.coins(words)
-        reports["report"] = self.coined.respond(values, own[:, 0] if self.coined.words == 1 else own, coins)
+        reports["report"] = self.coined.respond(
+            values, own[:, 0] if self.coined.words == 1 else own, coins
+        )
         return np.asarray(reports)
 
     @staticmethod
@@ -104,7 +137,11 @@ class WithCoin(Randomizer):
     def possible(self, reports: Words) -> Bools:
         coins, inner_reports = self.parts(reports)
         possible = self.coined.possible(inner_reports)
-        return possible & (coins < self.coined.cells) if isinstance(self.coined, FiniteChannel) else possible
+        return (
+            possible & (coins < self.coined.cells)
+            if isinstance(self.coined, FiniteChannel)
+            else possible
+        )
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         coins, inner_reports = self.parts(reports)
@@ -115,5 +152,6 @@ class WithCoin(Randomizer):
 
 
 def without_coin(randomizer: Randomizer) -> Randomizer:
-    """The inner randomizer of one that sends its coin along, which has its loss and law; any other one itself."""
+    """The inner randomizer of one that sends its coin along, which has its loss and law; any other
+    one itself."""
     return randomizer.coined if type(randomizer) is WithCoin else randomizer

@@ -1,4 +1,5 @@
-"""The loss of shuffled reports: bounds on epsilon, the exact one where it is proved over all data sets, and that of a few clients by enumeration."""
+"""The loss of shuffled reports: bounds on epsilon, the exact one where it is proved over all data
+sets, and that of a few clients by enumeration."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +32,11 @@ _MAX_PLACES = 4
 
 @dataclass(frozen=True)
 class Laws:
-    """The law of a report for each value: `rows`, shape (values, reports); `complete` if these are all values.
+    """The law of a report for each value: `rows`, shape (values, reports); `complete` if these are
+    all values.
 
-    A report is the public coin's cell together with the answer: behind a shuffler a client draws its own cell and sends it along.
+    A report is the public coin's cell together with the answer: behind a shuffler a client draws
+    its own cell and sends it along.
     """
 
     rows: Floats
@@ -41,13 +44,17 @@ class Laws:
 
     @classmethod
     def of(cls, randomizer: Randomizer) -> "Laws":
-        """Of a finite channel; of a vector of bits, at places where two values differ. Raises InputError for others and for too large a table."""
+        """Of a finite channel; of a vector of bits, at places where two values differ. Raises
+        InputError for others and for too large a table."""
         channel = without_coin(randomizer)
         if isinstance(channel, FiniteChannel):
             return _of_channel(channel)
         if isinstance(channel, BitVector):
             return _of_bits(channel)
-        raise InputError(f"{randomizer.name} is no finite channel: its shuffled reports cannot be accounted for; take grr, hadamard, sue, oue or binary-rr")
+        raise InputError(
+            f"{randomizer.name} is no finite channel: its shuffled reports cannot be accounted "
+            "for; take grr, hadamard, sue, oue or binary-rr"
+        )
 
     @property
     def bits(self) -> Bits | None:
@@ -57,28 +64,45 @@ class Laws:
 
     @cached_property
     def blanket(self) -> Floats:
-        """The part of a law that does not depend on the value, shape (reports,). Source: Balle, Bell, Gascon, Nissim 2019."""
+        """The part of a law that does not depend on the value, shape (reports,). Source: Balle,
+        Bell, Gascon, Nissim 2019."""
         return np.asarray(self.rows.min(axis=0))
 
     @property
     def few(self) -> bool:
-        return self.complete and len(self.rows) <= MAX_VALUES and len(self.against_blanket) <= _MAX_KINDS
+        return (
+            self.complete
+            and len(self.rows) <= MAX_VALUES
+            and len(self.against_blanket) <= _MAX_KINDS
+        )
 
     @property
     def epsilon(self) -> float:
         """The loss of one report of a known sender, in nats, over the values in `rows`."""
         sent = self.blanket > 0
-        return math.log(float((self.rows.max(axis=0)[sent] / self.blanket[sent]).max())) * (1 + 1e-15) + 1e-15
+        return (
+            math.log(float((self.rows.max(axis=0)[sent] / self.blanket[sent]).max())) * (1 + 1e-15)
+            + 1e-15
+        )
 
     @cached_property
     def against_blanket(self) -> list[Pair]:
-        """Every pair of values against the blanket, one of each kind, the most different pair first."""
-        return _kinds(Pair(self.rows[one], self.rows[other], self.blanket) for one in range(len(self.rows)) for other in range(one + 1, len(self.rows)))
+        """Every pair of values against the blanket, one of each kind, the most different pair
+        first."""
+        return _kinds(
+            Pair(self.rows[one], self.rows[other], self.blanket)
+            for one in range(len(self.rows))
+            for other in range(one + 1, len(self.rows))
+        )
 
     @cached_property
     def against_one_value(self) -> list[Pair]:
-        """The worst pair of values against each data set whose others share one value, one of each kind, the worst first."""
-        return _kinds(Pair(self.against_blanket[0].first, self.against_blanket[0].second, row) for row in self.rows)
+        """The worst pair of values against each data set whose others share one value, one of each
+        kind, the worst first."""
+        return _kinds(
+            Pair(self.against_blanket[0].first, self.against_blanket[0].second, row)
+            for row in self.rows
+        )
 
 
 def _kinds(pairs: Iterator[Pair]) -> list[Pair]:
@@ -94,9 +118,19 @@ def _of_channel(randomizer: FiniteChannel) -> Laws:
     some = values if complete else values[np.linspace(0, len(values) - 1, _SOME).astype(np.int64)]
     reports, cells = randomizer.alphabet, randomizer.cells
     if len(some) * reports * cells > _MAX_ENTRIES:
-        raise InputError(f"{randomizer.name}: {reports * cells} kinds of report are too many to account for; take a smaller domain")
-    table = randomizer.weight(np.arange(reports)[None, None, :], some[:, None, None], np.arange(cells)[None, :, None])
-    return Laws(np.broadcast_to(table, (len(some), cells, reports)).reshape(len(some), -1) / (randomizer.total * cells), complete)
+        raise InputError(
+            f"{randomizer.name}: {reports * cells} kinds of report are too many to account "
+            "for; "
+            "take a smaller domain"
+        )
+    table = randomizer.weight(
+        np.arange(reports)[None, None, :], some[:, None, None], np.arange(cells)[None, :, None]
+    )
+    return Laws(
+        np.broadcast_to(table, (len(some), cells, reports)).reshape(len(some), -1)
+        / (randomizer.total * cells),
+        complete,
+    )
 
 
 def _of_bits(randomizer: BitVector) -> Laws:
@@ -115,7 +149,8 @@ MAX_EXACT = 10**6
 
 @dataclass(frozen=True)
 class Amplified:
-    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name; `exact`: the best two enclose the worst data set's to one part in 10^4."""
+    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name; `exact`: the best
+    two enclose the worst data set's to one part in 10^4."""
 
     uppers: dict[str, float]
     lowers: dict[str, float]
@@ -131,7 +166,8 @@ class Amplified:
 
 
 def closed_form(local: float, clients: int, delta: float) -> float:
-    """ln(1 + (E - 1)/(E + 1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^local, but at most `local`, which always holds.
+    """ln(1 + (E - 1)/(E + 1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^local, but at most `local`,
+    which always holds.
 
     For local <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
     """
@@ -143,26 +179,33 @@ def closed_form(local: float, clients: int, delta: float) -> float:
 
 
 def cloned(local: float, share: float) -> Pair:
-    """Any randomizer of loss `local`; each other client is, with probability `share`, a clone of the client at one of its two values."""
+    """Any randomizer of loss `local`; each other client is, with probability `share`, a clone of
+    the client at one of its two values."""
     truth = 1 / (1 + math.exp(-local))
-    return Pair(np.array([truth, 1 - truth]), np.array([1 - truth, truth]), np.array([share / 2, share / 2]))
+    return Pair(
+        np.array([truth, 1 - truth]), np.array([1 - truth, truth]), np.array([share / 2, share / 2])
+    )
 
 
 def clones(local: float) -> Pair:
-    """Others are clones with probability e^-local. Source: Feldman, McMillan, Talwar 2021, Theorem 3.2."""
+    """Others are clones with probability e^-local. Source: Feldman, McMillan, Talwar 2021, Theorem
+    3.2."""
     return cloned(local, math.exp(-local))
 
 
 def variation_ratio(local: float) -> Pair:
-    """Others are clones with probability 2 / (e^local + 1): the largest total variation of this loss, (e^local - 1) / (e^local + 1).
+    """Others are clones with probability 2 / (e^local + 1): the largest total variation of this
+    loss, (e^local - 1) / (e^local + 1).
 
-    Source: Feldman, McMillan, Talwar 2022; Wang et al. 2023. For a smaller total variation their formula is not used: see docs/shuffle.md.
+    Source: Feldman, McMillan, Talwar 2022; Wang et al. 2023. For a smaller total variation their
+    formula is not used: see docs/shuffle.md.
     """
     return cloned(local, 2 / (math.exp(local) + 1))
 
 
 def amplified(randomizer: Randomizer, clients: int, delta: float) -> Amplified:
-    """All bounds for n `clients` that send one report each, beside `delta`. Raises InputError for a number out of range."""
+    """All bounds for n `clients` that send one report each, beside `delta`. Raises InputError for a
+    number out of range."""
     laws = Laws.of(randomizer)
     return accounted(laws, local_loss(randomizer, laws), clients, delta)
 
@@ -172,10 +215,17 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
     uppers = accounted_for_any(local, clients, delta).uppers
     if laws.bits and clients <= MAX_EXACT:
         exact = worst(laws.bits, clients, delta)
-        return Amplified({**uppers, "all data sets": exact.most}, {f"{exact.ones:,} of the others at one end": exact.least}, True)
+        return Amplified(
+            {**uppers, "all data sets": exact.most},
+            {f"{exact.ones:,} of the others at one end": exact.least},
+            True,
+        )
     if laws.few:
         uppers["blanket"] = blanket_epsilon(laws, clients, delta, local)
-    alike = (pair.epsilon_at_least([(pair.others, clients - 1)], delta, local) for pair in laws.against_one_value[:2])
+    alike = (
+        pair.epsilon_at_least([(pair.others, clients - 1)], delta, local)
+        for pair in laws.against_one_value[:2]
+    )
     lowers = {"others hold one value": max(alike)}
     least, most = max(lowers.values()), min(uppers.values())
     return Amplified(uppers, lowers, most - least <= 1e-5 * most)
@@ -204,7 +254,8 @@ def local_loss(randomizer: Randomizer, laws: Laws) -> float:
 
 
 def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> float:
-    """An upper bound for every data set: each other client sends the blanket at least, and the server is assumed to know the rest."""
+    """An upper bound for every data set: each other client sends the blanket at least, and the
+    server is assumed to know the rest."""
     first, *others = laws.against_blanket
     epsilon = first.epsilon_at_most(clients, delta, most)
     for pair in others:
@@ -214,7 +265,8 @@ def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> floa
 
 
 def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) -> bool:
-    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best available bound."""
+    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best available
+    bound."""
     laws = Laws.of(randomizer)
     local = local_loss(randomizer, laws)
     if local <= epsilon:
@@ -222,11 +274,18 @@ def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) ->
     if laws.bits and clients <= MAX_EXACT:
         return worst(laws.bits, clients, delta).most <= epsilon
     pairs = laws.against_blanket if laws.few else [variation_ratio(local)]
-    return all(delta_at_most(way, clients, epsilon) <= delta for pair in pairs for way in (pair, pair.reversed))
+    return all(
+        delta_at_most(way, clients, epsilon) <= delta
+        for pair in pairs
+        for way in (pair, pair.reversed)
+    )
 
 
-def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float) -> float:
-    """The largest local epsilon (nats, to 1e-4 of it, 20 at most) at which the shuffled reports of `make(local)` are (epsilon, delta)-private."""
+def largest_local(
+    make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float
+) -> float:
+    """The largest local epsilon (nats, to 1e-4 of it, 20 at most) at which the shuffled reports of
+    `make(local)` are (epsilon, delta)-private."""
     check_clients(clients, delta)
     nano_epsilon(epsilon)
     low, high = epsilon, min(20.0, 2 * epsilon + 1)
@@ -234,7 +293,9 @@ def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: fl
         low, high = high, min(20.0, 2 * high)
     while high - low > 1e-4 * low:
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(make(middle), clients, epsilon, delta) else (low, middle)
+        low, high = (
+            (middle, high) if holds(make(middle), clients, epsilon, delta) else (low, middle)
+        )
     return low
 
 
@@ -246,11 +307,19 @@ Exact: TypeAlias = NDArray[Any]
 def rows_of(randomizer: FiniteChannel) -> list[Row]:
     """The law of a value's report: its coin's cell with the answer."""
     channels = [randomizer.channel(cell) for cell in range(randomizer.cells)]
-    return [tuple(Fraction(int(weight), randomizer.total * randomizer.cells) for channel in channels for weight in channel[v]) for v in range(len(channels[0]))]
+    return [
+        tuple(
+            Fraction(int(weight), randomizer.total * randomizer.cells)
+            for channel in channels
+            for weight in channel[v]
+        )
+        for v in range(len(channels[0]))
+    ]
 
 
 def worst_delta(rows: Sequence[Row], clients: int, growths: Sequence[Fraction]) -> list[Fraction]:
-    """The least delta beside each e^epsilon over all neighbouring data sets: multisets of the others' values, pairs of values; in whole numbers."""
+    """The least delta beside each e^epsilon over all neighbouring data sets: multisets of the
+    others' values, pairs of values; in whole numbers."""
     whole = math.lcm(*(share.denominator for row in rows for share in row))
     weights = [[int(share * whole) for share in row] for row in rows]
     worst = [0] * len(growths)
@@ -259,16 +328,24 @@ def worst_delta(rows: Sequence[Row], clients: int, growths: Sequence[Fraction]) 
         for (first, other), (place, growth) in product(permutations(laws, 2), enumerate(growths)):
             over = first * growth.denominator - other * growth.numerator
             worst[place] = max(worst[place], over[over > 0].sum())
-    return [Fraction(least, growth.denominator * whole**clients) for least, growth in zip(worst, growths, strict=True)]
+    return [
+        Fraction(least, growth.denominator * whole**clients)
+        for least, growth in zip(worst, growths, strict=True)
+    ]
 
 
-def _of_others(weights: Sequence[Sequence[int]], law: Exact, others: int, left: int, value: int) -> Iterator[Exact]:
-    """The law of each data set of the others: `left` of them still come, none with a value below `value`."""
+def _of_others(
+    weights: Sequence[Sequence[int]], law: Exact, others: int, left: int, value: int
+) -> Iterator[Exact]:
+    """The law of each data set of the others: `left` of them still come, none with a value below
+    `value`."""
     if not left:
         yield law
         return
     for each in range(value, len(weights)):
-        yield from _of_others(weights, _one_more(law, weights[each], others - left), others, left - 1, each)
+        yield from _of_others(
+            weights, _one_more(law, weights[each], others - left), others, left - 1, each
+        )
 
 
 def _one_more(law: Exact, row: Sequence[int], clients: int) -> Exact:
@@ -282,7 +359,16 @@ def _one_more(law: Exact, row: Sequence[int], clients: int) -> Exact:
 
 @lru_cache(maxsize=64)
 def _further(reports: int, clients: int) -> Ints:
-    """The place of each multiset of so many reports, with one more of each kind, among the multisets of one more; shape (multisets, kinds)."""
-    places = {multiset: place for place, multiset in enumerate(combinations_with_replacement(range(reports), clients + 1))}
+    """The place of each multiset of so many reports, with one more of each kind, among the
+    multisets of one more; shape (multisets, kinds)."""
+    places = {
+        multiset: place
+        for place, multiset in enumerate(combinations_with_replacement(range(reports), clients + 1))
+    }
     multisets = combinations_with_replacement(range(reports), clients)
-    return np.array([[places[tuple(sorted((*multiset, report)))] for report in range(reports)] for multiset in multisets])
+    return np.array(
+        [
+            [places[tuple(sorted((*multiset, report)))] for report in range(reports)]
+            for multiset in multisets
+        ]
+    )

@@ -1,6 +1,8 @@
-"""The exact loss of shuffled bits: the worst data set of the other clients, with a proof that it is the worst.
+"""The exact loss of shuffled bits: the worst data set of the other clients, with a proof that it is
+the worst.
 
-A report is 1 with probability p = `high` or q = `low` at the two extreme values. The server sees the number of ones. With s_k = Pr[the others send k ones]:
+A report is 1 with probability p = `high` or q = `low` at the two extreme values. The server sees
+the number of ones. With s_k = Pr[the others send k ones]:
 
     delta = sum over k of [a s_(k-1) - b s_k]_+;
     delta = max over t of (a Pr[S = t - 1] - (e^eps - 1) Pr[S >= t]);
@@ -29,7 +31,8 @@ _ENOUGH = 3000  # bounds: a search that took more is not repeated more closely
 
 @dataclass(frozen=True)
 class _Binomial:
-    """Pr[X = low + i] for `count` bits, each within a relative `error`, and Pr[X >= low + i]; places outside have less than `_BEYOND` together."""
+    """Pr[X = low + i] for `count` bits, each within a relative `error`, and Pr[X >= low + i];
+    places outside have less than `_BEYOND` together."""
 
     count: int
     low: int
@@ -48,17 +51,27 @@ class _Binomial:
 
 @lru_cache(maxsize=256)
 def _binomial(count: int, share: float) -> _Binomial:
-    mode, reach = min(count, math.floor((count + 1) * share)), math.ceil(_REACH * math.sqrt(count)) + 1
+    mode, reach = (
+        min(count, math.floor((count + 1) * share)),
+        math.ceil(_REACH * math.sqrt(count)) + 1,
+    )
     low, high, odds = max(0, mode - reach), min(count, mode + reach), share / (1 - share)
     up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
-    masses = np.concatenate([np.cumprod(down / (count - down + 1) / odds)[::-1], [1.0], np.cumprod((count - up) / (up + 1) * odds)])
+    masses = np.concatenate(
+        [
+            np.cumprod(down / (count - down + 1) / odds)[::-1],
+            [1.0],
+            np.cumprod((count - up) / (up + 1) * odds),
+        ]
+    )
     masses /= masses.sum()
     return _Binomial(count, low, masses, np.append(np.cumsum(masses[::-1])[::-1], 0.0))
 
 
 @dataclass(frozen=True)
 class Bits:
-    """A report is 1 with probability `high` at one extreme value and `low` < `high` at the other; 0 < low, high < 1."""
+    """A report is 1 with probability `high` at one extreme value and `low` < `high` at the other; 0
+    < low, high < 1."""
 
     high: float
     low: float
@@ -101,19 +114,34 @@ class Others:
         return {}
 
     def _at(self, place: int) -> float:
-        low, high = max(self.first.low, place - self.second.high), min(self.first.high, place - self.second.low)
+        low, high = (
+            max(self.first.low, place - self.second.high),
+            min(self.first.high, place - self.second.low),
+        )
         if low > high:
             return 0.0
         start = place - high - self.second.low
-        return float((self.first.masses[low - self.first.low : high - self.first.low + 1] * self.second.masses[start : start + high - low + 1][::-1]).sum())
+        return float(
+            (
+                self.first.masses[low - self.first.low : high - self.first.low + 1]
+                * self.second.masses[start : start + high - low + 1][::-1]
+            ).sum()
+        )
 
     def tail(self, place: int) -> float:
         """Pr[S >= place]."""
-        from_second = np.clip(place - self.second.low - np.arange(self.first.low, self.first.high + 1), 0, len(self.second.masses))
-        return float((self.first.masses * self.second.tails[from_second]).sum())  # a dot product of this length would start threads
+        from_second = np.clip(
+            place - self.second.low - np.arange(self.first.low, self.first.high + 1),
+            0,
+            len(self.second.masses),
+        )
+        return float(
+            (self.first.masses * self.second.tails[from_second]).sum()
+        )  # a dot product of this length would start threads
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
-        """Bounds on the delta of one more client, whose bit is 1 with probability `high` against `low`, in this order."""
+        """Bounds on the delta of one more client, whose bit is 1 with probability `high` against
+        `low`, in this order."""
         growth, p, q = math.exp(epsilon), self.bits.high, self.bits.low
         rounding = 4 * _ULP * (1 + growth)
         gain, loss = p - growth * q, growth * (1 - q) - (1 - p)
@@ -121,31 +149,56 @@ class Others:
             return 0.0, 2 * rounding
         first, last, top = self._crossing(gain, loss)
         tests = [(self.at(place - 1), self.tail(place)) for place in range(first, last + 1)]
-        least = max((gain - rounding) * here * (1 - self.error) - (growth - 1 + rounding) * beyond * (1 + self.error) for here, beyond in tests)
-        most = max((gain + rounding) * here * (1 + self.error) - (growth - 1 - rounding) * beyond * (1 - self.error) for here, beyond in tests)
-        unseen = (gain + rounding) * self.tail(top - 1) * (1 + self.error) if last == top <= self.first.count + self.second.count else 0.0
+        least = max(
+            (gain - rounding) * here * (1 - self.error)
+            - (growth - 1 + rounding) * beyond * (1 + self.error)
+            for here, beyond in tests
+        )
+        most = max(
+            (gain + rounding) * here * (1 + self.error)
+            - (growth - 1 - rounding) * beyond * (1 - self.error)
+            for here, beyond in tests
+        )
+        unseen = (
+            (gain + rounding) * self.tail(top - 1) * (1 + self.error)
+            if last == top <= self.first.count + self.second.count
+            else 0.0
+        )
         return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + unseen + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
-        """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last place examined."""
+        """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last
+        place examined."""
         mean = round(self.bits.high * self.first.count + self.bits.low * self.second.count)
-        top = least_whole(mean - 1, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN)
+        top = least_whole(
+            mean - 1, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN
+        )
         margin = 2 * self.error + 16 * _ULP
-        last = least_whole(mean - 1, top, lambda place: gain * self.at(place - 1) > loss * self.at(place) * (1 + margin))
+        last = least_whole(
+            mean - 1,
+            top,
+            lambda place: gain * self.at(place - 1) > loss * self.at(place) * (1 + margin),
+        )
         first = last
-        while first > 0 and gain * self.at(first - 2) * (1 + margin) >= loss * self.at(first - 1) > 0.0:
+        while (
+            first > 0
+            and gain * self.at(first - 2) * (1 + margin) >= loss * self.at(first - 1) > 0.0
+        ):
             first -= 1
         return first, last, top
 
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
-        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
+        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(
+            lambda epsilon: self.deltas(epsilon)[1], delta, most
+        )[1]
 
 
 @dataclass(frozen=True)
 class Worst:
-    """The epsilon (nats) of the worst data set lies between `least` and `most`; there `ones` of the others have the value that sends more ones."""
+    """The epsilon (nats) of the worst data set lies between `least` and `most`; there `ones` of the
+    others have the value that sends more ones."""
 
     least: float
     most: float
@@ -153,7 +206,8 @@ class Worst:
 
 
 def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
-    """Over all data sets of the others, for a client with the value that sends more ones against the other value; ever more closely."""
+    """Over all data sets of the others, for a client with the value that sends more ones against
+    the other value; ever more closely."""
     others = clients - 1
     ends = (Worst(*bits.others(ones, others - ones).epsilon(delta), ones) for ones in (0, others))
     worst = max(ends, key=lambda end: end.least)
@@ -164,11 +218,15 @@ def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
     return Worst(worst.least, worst.most * (1 + close), worst.ones)
 
 
-def _searched(bits: Bits, clients: int, delta: float, worst: Worst, close: float) -> tuple[Worst, int]:
-    """The worst data set to within `close` of epsilon, if `worst` is one of the worst so far, and how many bounds that took.
+def _searched(
+    bits: Bits, clients: int, delta: float, worst: Worst, close: float
+) -> tuple[Worst, int]:
+    """The worst data set to within `close` of epsilon, if `worst` is one of the worst so far, and
+    how many bounds that took.
 
-    Leaving out reports of other clients weakens nothing: data sets with `low` to `high` ones have at most the delta of their common clients alone.
-    A block whose bound is small enough is finished; another one is halved.
+    Leaving out reports of other clients weakens nothing: data sets with `low` to `high` ones have
+    at most the delta of their common clients alone. A block whose bound is small enough is
+    finished; another one is halved.
     """
     others, blocks, bounds = clients - 1, [(0, clients - 1)], 0
     while blocks:

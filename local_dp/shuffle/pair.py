@@ -1,9 +1,11 @@
 """The two laws of one client's shuffled report, beside the reports of the others.
 
-The client reports w with probability first[w] or second[w]. Each of n - 1 others reports w with probability others[w]; the rest to 1 does not matter.
-With G(w) = (first[w] - e^eps second[w]) / others[w], W_1 .. W_n of the others' law, and G = 0 for the rest,
+The client reports w with probability first[w] or second[w]. Each of n - 1 others reports w with
+probability others[w]; the rest to 1 does not matter. With G(w) = (first[w] - e^eps second[w]) /
+others[w], W_1 .. W_n of the others' law, and G = 0 for the rest,
 
-    delta = E[(G(W_1) + ... + G(W_n))_+] / n + the sum of (first[w] - e^eps second[w])_+ over reports w that nobody else sends.
+    delta = E[(G(W_1) + ... + G(W_n))_+] / n + the sum of (first[w] - e^eps second[w])_+ over
+    reports w that nobody else sends.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Section 5, for their blanket. Proof: docs/shuffle.md.
 """
@@ -23,11 +25,16 @@ from local_dp.optimise import crossing
 _CLOSEST = 1e-9  # of an epsilon
 _LEAST = 1e-4  # nats: below, closeness is absolute
 _PARTS = 64  # of the interval: the first that is tried
-_ROUNDING = 1e-12  # of an epsilon, and nats: more than the rounding of exponentials and of probabilities that are fractions
+# of an epsilon, and nats: more than the rounding of exponentials and of probabilities that are
+# fractions
+_ROUNDING = 1e-12
 
 
-def bracket(delta_of: Callable[[float], float], delta: float, most: float, close: float = _CLOSEST) -> tuple[float, float]:
-    """Two epsilons (nats) close together: beside the first `delta_of` is above `delta` or it is 0; beside the second it is not, or that is `most`."""
+def bracket(
+    delta_of: Callable[[float], float], delta: float, most: float, close: float = _CLOSEST
+) -> tuple[float, float]:
+    """Two epsilons (nats) close together: beside the first `delta_of` is above `delta` or it is 0;
+    beside the second it is not, or that is `most`."""
     low, at_low, high = 0.0, _over(1.0, delta), most / _PARTS
     while (at_high := _over(delta_of(high), delta)) > 0 and high < most:
         low, at_low, high = high, at_high, min(most, 4 * high)
@@ -40,27 +47,39 @@ def bracket(delta_of: Callable[[float], float], delta: float, most: float, close
         turns += 1
         step = close * max(high, _LEAST) / 3
         secant = low + (high - low) * (at_low / (at_low - at_high) if turns % 3 else 0.5)
-        middle = min(max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step)
+        middle = min(
+            max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step
+        )
         at_middle = _over(delta_of(middle), delta)
-        low, at_low, high, at_high = (middle, at_middle, high, at_high) if at_middle > 0 else (low, at_low, middle, at_middle)
-    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(most, high * (1 + _ROUNDING) + _ROUNDING)
+        low, at_low, high, at_high = (
+            (middle, at_middle, high, at_high)
+            if at_middle > 0
+            else (low, at_low, middle, at_middle)
+        )
+    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(
+        most, high * (1 + _ROUNDING) + _ROUNDING
+    )
 
 
 def _over(value: float, delta: float) -> float:
-    """Positive if the value is above delta; nearly linear in epsilon, since delta falls as e^-(c eps^2)."""
+    """Positive if the value is above delta; nearly linear in epsilon, since delta falls as e^-(c
+    eps^2)."""
     if value <= delta:
         return math.sqrt(-math.log(delta)) - math.sqrt(-math.log(max(value, 1e-300)))
     return max(1e-12, math.sqrt(-math.log(delta)) - math.sqrt(-math.log(min(value, 1.0))))
 
 
-_APART = 7.75  # over the deviation: how far the exponents of Chernoff's inequality are from the tilt
+_APART = (
+    7.75  # over the deviation: how far the exponents of Chernoff's inequality are from the tilt
+)
 _OUTSIDE = 1e-12  # more than what lies outside of a window, of the tilted law
 _TURNS = 40
 
 
 @dataclass(frozen=True)
 class Tilted:
-    """The law of a sum of whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale - tilt (low + i)), a weight too large by `lost` at most."""
+    """The law of a sum of whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale -
+    tilt (low + i)), a weight too large by `lost` at most."""
 
     low: int
     weights: Floats
@@ -78,7 +97,9 @@ class Tilted:
             tilt = high / 2 if high > 1e-9 else 0.0
             tilt, _ = crossing(tilt, high, lambda each: _moments(parts, each)[0] < place, _TURNS)
         apart = _APART / max(_moments(parts, tilt)[1], 1e-3)
-        window = Window.of(parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)])
+        window = Window.of(
+            parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
+        )
         weights, lost = transformed(parts, tilt, window)
         return cls(window.low, weights, tilt, window.scale, lost)
 
@@ -109,7 +130,10 @@ def _moments(parts: Sequence[OnMesh], tilt: float) -> tuple[float, float]:
     for part in parts:
         _, masses = part.tilted(tilt)
         here = float(masses @ part.places)
-        mean, variance = mean + part.count * here, variance + part.count * float(masses @ (part.places - here) ** 2)
+        mean, variance = (
+            mean + part.count * here,
+            variance + part.count * float(masses @ (part.places - here) ** 2),
+        )
     return mean, math.sqrt(variance)
 
 
@@ -126,7 +150,8 @@ _CLOSE = 1e-5  # of an epsilon
 
 @dataclass(frozen=True)
 class Pair:
-    """Three laws on one alphabet, shape (reports,) each; that of the others may miss probability."""
+    """Three laws on one alphabet, shape (reports,) each; that of the others may miss
+    probability."""
 
     first: Floats
     second: Floats
@@ -139,16 +164,25 @@ class Pair:
     @property
     def kind(self) -> bytes:
         """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
-        return min(_sorted(self.first, self.second, self.others).tobytes(), _sorted(self.second, self.first, self.others).tobytes())
+        return min(
+            _sorted(self.first, self.second, self.others).tobytes(),
+            _sorted(self.second, self.first, self.others).tobytes(),
+        )
 
     @property
     def symmetric(self) -> bool:
         """Whether renaming the reports can swap the two laws and keep that of the others."""
-        return bool((_sorted(self.first, self.second, self.others) == _sorted(self.second, self.first, self.others)).all())
+        return bool(
+            (
+                _sorted(self.first, self.second, self.others)
+                == _sorted(self.second, self.first, self.others)
+            ).all()
+        )
 
     @property
     def apart(self) -> float:
-        """The chi-square of one report: how different the two laws are beside the reports of the others."""
+        """The chi-square of one report: how different the two laws are beside the reports of the
+        others."""
         sent = self.others > 0
         return float(((self.first - self.second)[sent] ** 2 / self.others[sent]).sum())
 
@@ -157,12 +191,22 @@ class Pair:
         return self.first - math.exp(epsilon) * self.second
 
     def epsilon_at_most(self, clients: int, delta: float, most: float) -> float:
-        """An upper bound on the least epsilon (nats) beside `delta`, in both directions; `most` is enough beside any."""
-        return max(bracket(partial(delta_at_most, way, clients), delta, most, _CLOSE)[1] for way in self._ways)
+        """An upper bound on the least epsilon (nats) beside `delta`, in both directions; `most` is
+        enough beside any."""
+        return max(
+            bracket(partial(delta_at_most, way, clients), delta, most, _CLOSE)[1]
+            for way in self._ways
+        )
 
-    def epsilon_at_least(self, groups: Sequence[tuple[Floats, int]], delta: float, most: float) -> float:
-        """A lower bound where the others are groups of clients, each with its law; `others` is their average."""
-        return max(bracket(partial(delta_at_least, way, groups), delta, most, _CLOSE)[0] for way in self._ways)
+    def epsilon_at_least(
+        self, groups: Sequence[tuple[Floats, int]], delta: float, most: float
+    ) -> float:
+        """A lower bound where the others are groups of clients, each with its law; `others` is
+        their average."""
+        return max(
+            bracket(partial(delta_at_least, way, groups), delta, most, _CLOSE)[0]
+            for way in self._ways
+        )
 
     @property
     def _ways(self) -> list["Pair"]:
@@ -170,7 +214,8 @@ class Pair:
 
 
 def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
-    """An upper bound on delta: each G is split between two points of a mesh so that its mean stays, and x_+ is convex."""
+    """An upper bound on delta: each G is split between two points of a mesh so that its mean stays,
+    and x_+ is convex."""
     over, sent = pair.over(epsilon), pair.others > 0
     unmatched, masses = float(np.maximum(over[~sent], 0.0).sum()), pair.others[sent]
     gains = over[sent] / masses
@@ -179,12 +224,17 @@ def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
     mesh = _mesh(gains, masses, clients)
     places = np.floor(gains / mesh).astype(np.int64)
     upper = masses * (gains / mesh - places)
-    part = _on_mesh(np.concatenate([places, places + 1, [0]]), np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]), clients)
+    part = _on_mesh(
+        np.concatenate([places, places + 1, [0]]),
+        np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]),
+        clients,
+    )
     return unmatched + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
 
 
 def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: float) -> float:
-    """A lower bound on delta: the difference of the two probabilities, the second times e^eps, of a large sum of rounded G."""
+    """A lower bound on delta: the difference of the two probabilities, the second times e^eps, of a
+    large sum of rounded G."""
     over, clients = pair.over(epsilon), 1 + sum(count for _, count in groups)
     gains = over / pair.others
     mesh = _mesh(gains, pair.others, clients)

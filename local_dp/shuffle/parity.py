@@ -1,4 +1,5 @@
-"""Parity from a noisy sum of labelled examples: what a shuffler with blanket messages, or an aggregator that adds noise, passes on."""
+"""Parity from a noisy sum of labelled examples: what a shuffler with blanket messages, or an
+aggregator that adds noise, passes on."""
 
 from functools import lru_cache
 
@@ -15,15 +16,20 @@ _FIRST = 1.2  # times the variance of normal noise: where the search for a blank
 
 
 def parity_of_cells(cells: Counts | Floats) -> Ints:
-    """The parity that most agrees with counts of the cells 2 x + 1(y = -1), shape (2^(d + 1), ...), the least of those that tie."""
+    """The parity that most agrees with counts of the cells 2 x + 1(y = -1), shape (2^(d + 1), ...),
+    the least of those that tie."""
     return np.asarray(np.argmax(walsh_hadamard(cells[0::2] - cells[1::2]), axis=0))
 
 
 @lru_cache
-def blanket_for_parity(d: int, epsilon: float, delta: float, beta: float, normal: float) -> tuple[int, BlanketHistogram]:
-    """How many clients find a parity of d bits except with probability beta, by the normal approximation, and the fewest blanket messages for so many.
+def blanket_for_parity(
+    d: int, epsilon: float, delta: float, beta: float, normal: float
+) -> tuple[int, BlanketHistogram]:
+    """How many clients find a parity of d bits except with probability beta, by the normal
+    approximation, and the fewest blanket messages for so many.
 
-    The blanket's variance on a cell hardly depends on the number of clients; `normal` is that of normal noise, where the search starts.
+    The blanket's variance on a cell hardly depends on the number of clients; `normal` is that of
+    normal noise, where the search starts.
     """
     check_dimension(d, MAX_DIMENSION)
     clients = parity_cells_clients(d, _FIRST * normal, beta)

@@ -1,4 +1,5 @@
-"""The population tier on the workers of a Dask scheduler: the same chunks, hence the same bits, elsewhere."""
+"""The population tier on the workers of a Dask scheduler: the same chunks, hence the same bits,
+elsewhere."""
 
 import asyncio
 import ctypes
@@ -31,39 +32,57 @@ R = TypeVar("R")
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 128  # steps in one task: of one-bit reports, a fifth of a second
-_LEAST = 16  # of the largest task, the smallest: what a scheduler spends on one is some milliseconds
+_LEAST = (
+    16  # of the largest task, the smallest: what a scheduler spends on one is some milliseconds
+)
 
 
 class Cluster:
-    """A connection to a Dask scheduler that has workers; close it by leaving its block. Raises InputError without the extra, BusError if nobody answers."""
+    """A connection to a Dask scheduler that has workers; close it by leaving its block. Raises
+    InputError without the extra, BusError if nobody answers."""
 
     def __init__(self, address: str) -> None:
         self._checked: dict[frozenset[str], Installation] = {}
         try:
             from distributed import Client
         except ImportError:
-            raise InputError("a cluster needs the packages dask and distributed: pip install 'local-dp[cluster]'") from None
-        for name in [name for name in root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
+            raise InputError(
+                "a cluster needs the packages dask and distributed: pip install 'local-dp[cluster]'"
+            ) from None
+        for name in [
+            name for name in root.manager.loggerDict if name.startswith(("distributed", "tornado"))
+        ]:
             getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of other versions: `checked` refuses them in one line
+                warnings.simplefilter(
+                    "ignore"
+                )  # of other versions: `checked` refuses them in one line
                 with ThreadPoolExecutor(1) as thread:  # here a loop may run, as in a notebook
                     thread.submit(asyncio.run, _reach(address)).result()
                 self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
         except ValueError as error:
-            raise InputError(f"cluster is {address!r}; give a scheduler's address, such as tcp://127.0.0.1:8786") from error
+            raise InputError(
+                f"cluster is {address!r}; give a scheduler's address, such as tcp://127.0.0.1:8786"
+            ) from error
         except (TypeError, RuntimeError) as error:
             raise InputError(
-                f"cluster is {address!r}, for which Dask has no TLS settings (distributed.comm.tls); set them, or give its tcp:// address"
+                f"cluster is {address!r}, for which Dask has no TLS settings "
+                "(distributed.comm.tls); set them, or give its tcp:// address"
             ) from error
         except OSError as error:  # of which a timeout is one
-            raise BusError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or correct the address") from error
+            raise BusError(
+                f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or "
+                "correct the address"
+            ) from error
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)
         except OSError as error:
             self.client.close()
-            raise BusError(f"the Dask scheduler at {address} has no workers; start some with `dask worker {address}`") from error
+            raise BusError(
+                f"the Dask scheduler at {address} has no workers; start some with `dask worker "
+                f"{address}`"
+            ) from error
 
     def __enter__(self) -> "Cluster":
         return self
@@ -73,7 +92,8 @@ class Cluster:
             self.client.close(timeout=PATIENCE / 3)
 
     def checked(self, plug_ins: frozenset[str]) -> Installation:
-        """This process's installation, with these packages. Raises InputError if that of a worker differs, BusError if the scheduler is gone."""
+        """This process's installation, with these packages. Raises InputError if that of a worker
+        differs, BusError if the scheduler is gone."""
         if plug_ins not in self._checked:
             here = Installation.here(plug_ins)
             with scheduled():
@@ -83,12 +103,15 @@ class Cluster:
 
     def forget(self, futures: list[Any]) -> None:
         """Nobody waits for these any more."""
-        with suppress(OSError, CancelledError, RuntimeError):  # where the scheduler is gone, nobody works on them
+        with suppress(
+            OSError, CancelledError, RuntimeError
+        ):  # where the scheduler is gone, nobody works on them
             self.client.cancel(futures)
 
 
 async def _reach(address: str) -> None:
-    """Connects once: a Client that cannot is left half made, and holds up the end of the process for half a minute."""
+    """Connects once: a Client that cannot is left half made, and holds up the end of the process
+    for half a minute."""
     from distributed import Security
     from distributed.comm import connect
 
@@ -107,31 +130,47 @@ def died_over_and_over(error: BaseException | None) -> bool:
 
 @contextmanager
 def scheduled() -> Iterator[None]:
-    """Raises BusError where the scheduler of a cluster goes away, or its workers die over and over."""
+    """Raises BusError where the scheduler of a cluster goes away, or its workers die over and
+    over."""
     from distributed import KilledWorker
 
     try:
         yield
     except KilledWorker as error:
-        raise BusError(f"the workers of the cluster died over and over: {error}; run the same command to go on") from None
+        raise BusError(
+            f"the workers of the cluster died over and over: {error}; run the same command to go on"
+        ) from None
     except (CancelledError, OSError) as error:
-        raise BusError("the cluster's scheduler went away; start it, and run the same command to go on") from error
+        raise BusError(
+            "the cluster's scheduler went away; start it, and run the same command to go on"
+        ) from error
 
 
-def each_of(work: Iterable[T], measure: Callable[[T], R], cluster: str = "", workers: int = 1) -> Iterator[tuple[T, R]]:
-    """Each piece of work with its result: one by one here, or as they are done, by several processes here or by the workers of a Dask scheduler.
+def each_of(
+    work: Iterable[T], measure: Callable[[T], R], cluster: str = "", workers: int = 1
+) -> Iterator[tuple[T, R]]:
+    """Each piece of work with its result: one by one here, or as they are done, by several
+    processes here or by the workers of a Dask scheduler.
 
     `cluster` is the scheduler's address. Raises BusError, and LocalDPError if a process is killed.
     """
     if not cluster:
-        yield from each_here(work, measure, workers) if workers > 1 else ((each, measure(each)) for each in work)
+        yield from (
+            each_here(work, measure, workers)
+            if workers > 1
+            else ((each, measure(each)) for each in work)
+        )
         return
     from distributed import as_completed
 
     with Cluster(cluster) as joined, scheduled():
-        here = joined.checked(plug_ins_of([measure, *(work := list(work))]) | {f"{OURS}.experiments"})
+        here = joined.checked(
+            plug_ins_of([measure, *(work := list(work))]) | {f"{OURS}.experiments"}
+        )
         how = joined.client.submit(_same, measure, pure=False)
-        asked = {joined.client.submit(_measured, how, each, here, pure=False): each for each in work}
+        asked = {
+            joined.client.submit(_measured, how, each, here, pure=False): each for each in work
+        }
         for future in as_completed(asked, loop=joined.client.loop):
             yield asked[future], future.result()
 
@@ -142,7 +181,8 @@ def _measured(measure: Callable[[T], R], work: T, here: Installation) -> R:
 
 
 class Rounds:
-    """A folder with the tally of each ask of a run, as a file, until the run is over. An ask is named by its number and all that decides its bits."""
+    """A folder with the tally of each ask of a run, as a file, until the run is over. An ask is
+    named by its number and all that decides its bits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -159,7 +199,9 @@ class Rounds:
         path = self._path(ask)
         self.folder.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".partial").open("wb") as file:
-            np.savez(file, counts=tally.counts, n=tally.n, digests=np.frombuffer(digests, dtype=np.uint8))
+            np.savez(
+                file, counts=tally.counts, n=tally.n, digests=np.frombuffer(digests, dtype=np.uint8)
+            )
         path.with_suffix(".partial").replace(path)
 
     def over(self) -> None:
@@ -171,36 +213,60 @@ class Rounds:
 
 
 class ClusterOracle(PopulationOracle):
-    """The population oracle whose chunks are answered by a cluster's workers. A worker that dies takes nothing with it: its chunks are answered again.
+    """The population oracle whose chunks are answered by a cluster's workers. A worker that dies
+    takes nothing with it: its chunks are answered again.
 
-    Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on its workers: for simulations alone.
-    `on_chunk` receives the tally of some chunks together. Each ask is `stored`: after a lost scheduler the same run goes on from there.
+    Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on
+    its workers: for simulations alone. `on_chunk` receives the tally of some chunks together. Each
+    ask is `stored`: after a lost scheduler the same run goes on from there.
     """
 
-    def __init__(self, cluster: Cluster, population: Population, seed: int, budget: float, on_chunk: OnChunk, stored: Rounds) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        population: Population,
+        seed: int,
+        budget: float,
+        on_chunk: OnChunk,
+        stored: Rounds,
+    ) -> None:
         super().__init__(population, KeyedNoise(seed), seed, budget, on_chunk)
         self.cluster, self.client, self.stored = cluster, cluster.client, stored
         self._asked = 0
 
     def gather(self, work: AskedOf) -> tuple[Tally, list[bytes]]:
-        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
+        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of
+        the clients has spoken."""
         from distributed import as_completed
 
         if work.query.session:
-            raise RefusedError("no-memory", f"the session {work.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
+            raise RefusedError(
+                "no-memory",
+                (
+                    f"the session {work.query.session!r}: a cluster's workers do not keep who has "
+                    "spoken; leave out --cluster"
+                ),
+            )
         self._asked += 1
         plug_ins = plug_ins_of(work)
-        ask = f"{self._asked}-{blake2b(repr((Installation.here(plug_ins), work.query)).encode(), digest_size=8).hexdigest()}"
+        content = repr((Installation.here(plug_ins), work.query)).encode()
+        ask = f"{self._asked}-{blake2b(content, digest_size=8).hexdigest()}"
         if (known := self.stored.get(ask)) is not None:
             self.on_chunk(work.which.ask, known[0])
             return known[0], [known[1]]
         here = self.cluster.checked(plug_ins)
         tally, digests, futures = work.query.randomizer.empty(), dict[str, bytes](), list[Any]()
-        shared_data = self.client.submit(_same, work, pure=False)  # a task: repeated if its worker dies, unlike scattered data
+        shared_data = self.client.submit(
+            _same, work, pure=False
+        )  # a task: repeated if its worker dies, unlike scattered data
         try:
             with scheduled():
-                spans = dealt(work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together)
-                futures += self.client.map(_answers, spans, asked=shared_data, here=here, pure=False)
+                spans = dealt(
+                    work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together
+                )
+                futures += self.client.map(
+                    _answers, spans, asked=shared_data, here=here, pure=False
+                )
                 for future in as_completed(futures, loop=self.client.loop):
                     part, digests[future.key] = future.result()
                     tally += part
@@ -212,7 +278,8 @@ class ClusterOracle(PopulationOracle):
 
 
 def dealt(work: range, workers: int, most: int) -> list[range]:
-    """The chunks in parts of at most `most`, smaller ones towards the end, so that no worker waits long for the last."""
+    """The chunks in parts of at most `most`, smaller ones towards the end, so that no worker waits
+    long for the last."""
     parts = []
     while work:
         each = min(most, max(1, most // _LEAST, len(work) // (2 * workers)))
@@ -222,12 +289,15 @@ def dealt(work: range, workers: int, most: int) -> list[range]:
 
 
 def _same_here(here: Installation, dask_worker: Any = None) -> None:
-    """On a worker, which Dask gives, except to a task. Raises InputError unless it computes the same bits as the process whose installation is `here`."""
+    """On a worker, which Dask gives, except to a task. Raises InputError unless it computes the
+    same bits as the process whose installation is `here`."""
     from distributed import get_worker
 
     own = Installation.here(name for name, _ in here.sources if name != OURS)
     if difference := here.difference(own):
-        raise InputError(f"the worker at {(dask_worker or get_worker()).address} {difference}; install the same")
+        raise InputError(
+            f"the worker at {(dask_worker or get_worker()).address} {difference}; install the same"
+        )
 
 
 def plug_ins_of(work: object) -> frozenset[str]:
@@ -237,7 +307,13 @@ def plug_ins_of(work: object) -> frozenset[str]:
         each = waiting.pop()
         package = type(each).__module__.partition(".")[0]
         if id(each) in seen or package in ("builtins", "numpy"):
-            waiting += each if isinstance(each, tuple | list) else each.values() if isinstance(each, dict) else ()
+            waiting += (
+                each
+                if isinstance(each, tuple | list)
+                else each.values()
+                if isinstance(each, dict)
+                else ()
+            )
             continue
         seen.add(id(each))
         packages.add(package)
@@ -250,7 +326,8 @@ def _same(data: T) -> T:
 
 
 def _answers(span: range, asked: AskedOf, here: Installation) -> tuple[Tally, bytes]:
-    """On a worker, which may have joined late: the tally of some chunks, and their digests as one: Dask sends each bytes of a list by itself."""
+    """On a worker, which may have joined late: the tally of some chunks, and their digests as one:
+    Dask sends each bytes of a list by itself."""
     _same_here(here)
     _keep_more()
     tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)

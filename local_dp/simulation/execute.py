@@ -1,4 +1,5 @@
-"""Runs a protocol in its tier: over a broker, or in memory, where a randomizer is verified as real clients verify it."""
+"""Runs a protocol in its tier: over a broker, or in memory, where a randomizer is verified as real
+clients verify it."""
 
 import asyncio
 import math
@@ -33,7 +34,8 @@ from local_dp.verification.audit import verify
 class Verified:
     """Verifies every randomizer before it is used, as a client does (`local_dp.clients.role`).
 
-    `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails is used all the same, and its failure is kept in `failures`.
+    `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails
+    is used all the same, and its failure is kept in `failures`.
     """
 
     def __init__(self, allowed: tuple[str, ...] | None, anyway: bool) -> None:
@@ -45,12 +47,20 @@ class Verified:
         for randomizer in {id(query.randomizer): query.randomizer for query in queries}.values():
             name = without_coin(randomizer).name
             if self.allowed is not None and name not in self.allowed:
-                raise RefusedError("not-allowed", f"randomizer {name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
+                raise RefusedError(
+                    "not-allowed",
+                    (
+                        f"randomizer {name!r} is not on the clients' list: "
+                        f"{', '.join(sorted(self.allowed))}"
+                    ),
+                )
             try:
                 verify(randomizer)
             except RefusedError as error:
                 if not self.anyway:
-                    raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None
+                    raise RefusedError(
+                        error.code, f"{error}; a simulation may use it all the same (unverified)"
+                    ) from None
                 if str(error) not in self.failures:
                     self.failures.append(str(error))
 
@@ -58,7 +68,9 @@ class Verified:
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; no process outlives it."""
     if settings.tier in ("processes", "hosts"):
-        from local_dp.simulation.over_bus import over_bus  # brokers and messages take a while to import
+        from local_dp.simulation.over_bus import (
+            over_bus,
+        )  # brokers and messages take a while to import
 
         work = over_bus(settings, on_progress)
         try:
@@ -86,7 +98,8 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
 
 
 def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """The outcome of a run beside this thread's event loop, as in a notebook: in a thread of its own, which an interrupt ends first."""
+    """The outcome of a run beside this thread's event loop, as in a notebook: in a thread of its
+    own, which an interrupt ends first."""
     cancels: list[Callable[[], object]] = []
 
     async def cancellable() -> Outcome:
@@ -105,18 +118,31 @@ def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 def _key_of(settings: Settings) -> str:
-    """Equal for two simulations that the same code computes bit for bit alike, and else different (up to a collision)."""
+    """Equal for two simulations that the same code computes bit for bit alike, and else different
+    (up to a collision)."""
     population = settings.population
     table = table_digest(population.whole) if isinstance(population, Rows | Resampled) else ""
     dealing = population.dealing if isinstance(population, Rows) else None
-    about = (settings.protocol, settings.epsilon, population.size, table, dealing, settings.randomness.seed, settings.behind, settings.played)
+    about = (
+        settings.protocol,
+        settings.epsilon,
+        population.size,
+        table,
+        dealing,
+        settings.randomness.seed,
+        settings.behind,
+        settings.played,
+    )
     return blake2b(repr(about).encode(), digest_size=16).hexdigest()
 
 
 class _Rounds:
-    """The oracle of a run in memory: verifies the randomizers of each round, shows its progress, and measures its time."""
+    """The oracle of a run in memory: verifies the randomizers of each round, shows its progress,
+    and measures its time."""
 
-    def __init__(self, settings: Settings, on_progress: OnProgress, cluster: Cluster | None) -> None:
+    def __init__(
+        self, settings: Settings, on_progress: OnProgress, cluster: Cluster | None
+    ) -> None:
         self.on_progress = on_progress
         self.verified = Verified(settings.allowed, settings.unverified)
         self.crowds = None if settings.behind is None else Crowds(settings.behind)
@@ -129,12 +155,22 @@ class _Rounds:
         if settings.tier == "aggregate":
             self.oracle = AggregateOracle(population, np.random.default_rng(chance.seed), budget)
         elif cluster is not None:
-            self.oracle = ClusterOracle(cluster, population, chance.seed, budget, self.answered, Rounds(rounds_folder() / _key_of(settings)))
+            self.oracle = ClusterOracle(
+                cluster,
+                population,
+                chance.seed,
+                budget,
+                self.answered,
+                Rounds(rounds_folder() / _key_of(settings)),
+            )
         else:
-            self.oracle = PopulationOracle(population, chance.noise(), chance.coin_seed, budget, self.answered)
+            self.oracle = PopulationOracle(
+                population, chance.noise(), chance.coin_seed, budget, self.answered
+            )
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        """One round. Raises RefusedError, and behind a shuffler QuorumError, before anybody answers."""
+        """One round. Raises RefusedError, and behind a shuffler QuorumError, before anybody
+        answers."""
         if self.crowds is not None:
             self.crowds.check(queries)
         self.verified.check(queries)
@@ -142,7 +178,11 @@ class _Rounds:
         self._tallies = [query.randomizer.empty() for query in queries]
         size = sum(len(query.cohort) for query in queries)
         interim = Interim(queries, lambda: tuple(self._tallies))
-        self._show(RoundProgress(self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim))
+        self._show(
+            RoundProgress(
+                self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim
+            )
+        )
         tallies = self.oracle.answer(queries)
         self.seconds.append(time.perf_counter() - began)
         self._tallies = list(tallies)

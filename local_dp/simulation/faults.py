@@ -1,4 +1,5 @@
-"""Faults on purpose in a run over a broker: messages are lost, repeated and late, members are killed, clients lie."""
+"""Faults on purpose in a run over a broker: messages are lost, repeated and late, members are
+killed, clients lie."""
 
 import asyncio
 import random
@@ -20,8 +21,9 @@ _LATEST = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Faults:
-    """The shares of messages that are lost and repeated, each way; the longest delay in seconds, which reorders them; the number of member processes
-    that are killed in the first round; the share of clients that send the most misleading report. Raises InputError for impossible values.
+    """The shares of messages that are lost and repeated, each way; the longest delay in seconds,
+    which reorders them; the number of member processes that are killed in the first round; the
+    share of clients that send the most misleading report. Raises InputError for impossible values.
     """
 
     drop: float = 0.0
@@ -31,9 +33,16 @@ class Faults:
     lie: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, most in (("drop", _MOST_LOST), ("duplicate", 1.0), ("delay", _LATEST), ("lie", 1.0)):
+        for name, most in (
+            ("drop", _MOST_LOST),
+            ("duplicate", 1.0),
+            ("delay", _LATEST),
+            ("lie", 1.0),
+        ):
             if not 0 <= getattr(self, name) <= most:
-                raise InputError(f"--fault {name} is {getattr(self, name)}; give a number from 0 to {most:g}")
+                raise InputError(
+                    f"--fault {name} is {getattr(self, name)}; give a number from 0 to {most:g}"
+                )
         check_whole("--fault kill", self.kill, 0, 10**6)
 
     @classmethod
@@ -44,18 +53,30 @@ class Faults:
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
             if name not in names or name in values:
-                raise InputError(f"--fault takes {', '.join(names)}, each once, as in {EXAMPLE}; not {part.strip()!r}")
-            values[name] = whole_number("--fault kill", value) if name == "kill" else real_number(f"--fault {name}", value)
+                raise InputError(
+                    f"--fault takes {', '.join(names)}, each once, as in {EXAMPLE}; not "
+                    f"{part.strip()!r}"
+                )
+            values[name] = (
+                whole_number("--fault kill", value)
+                if name == "kill"
+                else real_number(f"--fault {name}", value)
+            )
         return cls(**values)
 
     def liars(self, clients: int, seed: int) -> tuple[int, ...]:
         """The clients that lie, ascending."""
-        return tuple(sorted(_chance(seed, "liars").sample(range(clients), round(self.lie * clients)))) if self.lie else ()
+        return (
+            tuple(sorted(_chance(seed, "liars").sample(range(clients), round(self.lie * clients))))
+            if self.lie
+            else ()
+        )
 
 
 @dataclass(frozen=True)
 class Faulted:
-    """The intended faults, and the counts of actual ones: lost, repeated and delayed messages, killed members, lying clients."""
+    """The intended faults, and the counts of actual ones: lost, repeated and delayed messages,
+    killed members, lying clients."""
 
     asked: Faults
     lost: int
@@ -66,12 +87,19 @@ class Faulted:
 
 
 class Trouble:
-    """Makes the faults of one run, from a seed: the fate of a message depends on its sender, way and number, not on the time.
+    """Makes the faults of one run, from a seed: the fate of a message depends on its sender, way
+    and number, not on the time.
 
     `members` is their number, and `kill` kills one of them, if it is alive.
     """
 
-    def __init__(self, faults: Faults, seed: int, members: int, kill: Callable[[int], bool] = lambda member: False) -> None:
+    def __init__(
+        self,
+        faults: Faults,
+        seed: int,
+        members: int,
+        kill: Callable[[int], bool] = lambda member: False,
+    ) -> None:
         self.faults = faults
         self.kill = kill
         self.counts = Counter[str]()
@@ -81,11 +109,21 @@ class Trouble:
         self._heard = 0
         chance, most = _chance(seed, "killed"), min(faults.kill, members)
         victims = chance.sample(range(members), most)
-        self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
+        self._doomed = sorted(
+            zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True),
+            reverse=True,
+        )
 
     def result(self, lied: int) -> Faulted:
         counts = self.counts
-        return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
+        return Faulted(
+            self.faults,
+            counts["lost"],
+            counts["repeated"],
+            counts["delayed"],
+            counts["killed"],
+            lied,
+        )
 
     def fate(self, way: str, topic: str) -> list[float]:
         """The delay in seconds of each copy of a message."""
@@ -148,7 +186,9 @@ class FaultyBus:
                 task.cancel()
             await asyncio.gather(reading, *self._sending, return_exceptions=True)
 
-    async def _read(self, patience: float, queue: "asyncio.Queue[Delivery | Connected | Exception]") -> None:
+    async def _read(
+        self, patience: float, queue: "asyncio.Queue[Delivery | Connected | Exception]"
+    ) -> None:
         loop = asyncio.get_running_loop()
         try:
             async with aclosing(self.bus.messages(patience)) as events:

@@ -1,4 +1,5 @@
-"""This installation: its version, what decides the bits of a simulation on it, and the default folders of files that outlive a process."""
+"""This installation: its version, what decides the bits of a simulation on it, and the default
+folders of files that outlive a process."""
 
 import os
 import platform
@@ -16,7 +17,15 @@ from typing import Any, Self
 
 from local_dp.verification.sources import OURS, source_digest
 
-_APART = ("api", "cli", "clients", "experiments", "server", "simulation", "text")  # of ours: what a simulated client does not run
+_APART = (
+    "api",
+    "cli",
+    "clients",
+    "experiments",
+    "server",
+    "simulation",
+    "text",
+)  # of ours: what a simulated client does not run
 
 
 @cache  # it reads a file, for every run
@@ -30,7 +39,8 @@ def installed_version() -> str:
 
 @dataclass(frozen=True)
 class Installation:
-    """What decides the bits of a simulation beside its seed: machines where it is equal compute equal bits. `sources` are digests of packages, by name."""
+    """What decides the bits of a simulation beside its seed: machines where it is equal compute
+    equal bits. `sources` are digests of packages, by name."""
 
     python: str
     numpy: str
@@ -38,9 +48,14 @@ class Installation:
 
     @classmethod
     def here(cls, plug_ins: Iterable[str] = ()) -> Self:
-        """That of this process, for work that needs ours and these packages. A package that is not there has an empty digest."""
+        """That of this process, for work that needs ours and these packages. A package that is not
+        there has an empty digest."""
         python = ".".join(platform.python_version_tuple()[:2])
-        return cls(python, version("numpy"), tuple((name, _digest(name)) for name in (OURS, *sorted(set(plug_ins)))))
+        return cls(
+            python,
+            version("numpy"),
+            tuple((name, _digest(name)) for name in (OURS, *sorted(set(plug_ins)))),
+        )
 
     def difference(self, other: Self) -> str:
         """The first difference of the other one, in words; empty if there is none."""
@@ -50,12 +65,17 @@ class Installation:
                 return f"has {name} {its}, and the run has {name} {own}"
         for (name, own), (_, its) in zip(self.sources, other.sources, strict=True):
             if own != its:
-                return f"has other code of {name} than the run" if its else f"does not have the package {name}"
+                return (
+                    f"has other code of {name} than the run"
+                    if its
+                    else f"does not have the package {name}"
+                )
         return ""
 
 
 def _digest(package: str) -> str:
-    """The digest of a package's source; of ours, of what a simulated client or a worker of a cluster runs. Empty for a package that is not there."""
+    """The digest of a package's source; of ours, of what a simulated client or a worker of a
+    cluster runs. Empty for a package that is not there."""
     cluster = Path(__file__).with_name("cluster.py").read_bytes() if package == OURS else b""
     digest = source_digest(package, _APART if package == OURS else ())
     return blake2b(digest + cluster, digest_size=8).hexdigest() if digest else ""
@@ -67,7 +87,8 @@ def stamp_of(plug_ins: Iterable[str] = ()) -> str:
 
 
 def provenance(seed: Any, code: str) -> dict[str, Any]:
-    """How the result of this process came about: command, versions, machine, seed (None: private), stamp of the code. Without the password of an address."""
+    """How the result of this process came about: command, versions, machine, seed (None: private),
+    stamp of the code. Without the password of an address."""
     program = Path(sys.argv[0])
     words = ["local-dp" if program.stem == "__main__" else program.name, *sys.argv[1:]]
     return {
@@ -85,7 +106,9 @@ def provenance(seed: Any, code: str) -> dict[str, Any]:
 
 def _processor() -> str:
     with suppress(OSError):  # Linux alone names it in a file
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in (
+            Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        ):
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()

@@ -25,15 +25,19 @@ if TYPE_CHECKING:  # what is on the wire takes a while to import
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"
 
-Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
+Shown: TypeAlias = tuple[
+    str, float | None, float | None, tuple[float | None, float | None]
+]  # label, estimate, standard error, interval
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusRecord:
-    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced` the silences of each flooding member, and of strangers ("").
+    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced`
+    the silences of each flooding member, and of strangers ("").
 
-    `irregularities` are p-values of each round's reports, where honest ones have a known law. `attested`: every member states that it answers in private.
-    `losses` are those that chance does not explain.
+    `irregularities` are p-values of each round's reports, where honest ones have a known law.
+    `attested`: every member states that it answers in private. `losses` are those that chance does
+    not explain.
     """
 
     rejections: dict[str, int] = field(default_factory=dict)
@@ -50,7 +54,8 @@ class BusRecord:
 class Outcome:
     """The result of a run and how it came about.
 
-    `unverified`: why a randomizer loses more than it declares, where it was used all the same. `degraded`: the signs that reports were lost by choice.
+    `unverified`: why a randomizer loses more than it declares, where it was used all the same.
+    `degraded`: the signs that reports were lost by choice.
     """
 
     result: Any
@@ -77,27 +82,45 @@ IMPOSSIBLE = 1e-6  # the chance that honest reports look impossible
 
 
 def judged(settings: Settings, outcome: Outcome) -> Outcome:
-    """The same outcome; or a degraded one, with the worst case in place of an estimate where the influence of a report is known."""
+    """The same outcome; or a degraded one, with the worst case in place of an estimate where the
+    influence of a report is known."""
     if outcome.degraded:
         return outcome
-    accounts, losses = (None, ()) if outcome.bus is None else (outcome.bus.reconciliation, outcome.bus.losses)
-    uncharged, influence, estimate = 0 if accounts is None else accounts.accepted_not_charged, settings.influence, outcome.result
-    signs = [*map(str, losses), *([f"{uncharged} accepted reports were not charged by their members"] if uncharged else [])]
+    accounts, losses = (
+        (None, ()) if outcome.bus is None else (outcome.bus.reconciliation, outcome.bus.losses)
+    )
+    uncharged, influence, estimate = (
+        0 if accounts is None else accounts.accepted_not_charged,
+        settings.influence,
+        outcome.result,
+    )
+    signs = [
+        *map(str, losses),
+        *([f"{uncharged} accepted reports were not charged by their members"] if uncharged else []),
+    ]
     if influence is not None and (found := influence.chance(estimate))[1] <= IMPOSSIBLE:
-        signs.append(f"the estimate lies {found[0]:.1f} standard errors beyond any possible value, by chance with probability {found[1]:.1g} at most")
+        signs.append(
+            f"the estimate lies {found[0]:.1f} standard errors beyond any possible value, by "
+            f"chance with probability {found[1]:.1g} at most"
+        )
     if not signs:
         return outcome
     if influence is not None:
-        missing, lying = outcome.counts.asked - outcome.counts.answered, uncharged / max(1, outcome.counts.answered)
-        estimate = influence.worst_case(estimate, missing, min(0.99, max(lying, settings.worst_case or 0.0)))
+        missing, lying = (
+            outcome.counts.asked - outcome.counts.answered,
+            uncharged / max(1, outcome.counts.answered),
+        )
+        estimate = influence.worst_case(
+            estimate, missing, min(0.99, max(lying, settings.worst_case or 0.0))
+        )
     return replace(outcome, result=estimate, degraded=tuple(signs))
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
     """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
 
-    `truth_known`: the clients were drawn from the population of the settings. A private run computes neither the truth nor a digest of its table, since
-    these would reveal the exact answer.
+    `truth_known`: the clients were drawn from the population of the settings. A private run
+    computes neither the truth nor a digest of its table, since these would reveal the exact answer.
     """
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
@@ -123,14 +146,23 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
                 "epsilon": summary.epsilon,
                 "bits_per_client": summary.bits_per_client,
                 "randomizers": [
-                    {"name": each.name, **{key: value for key, value in each.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
+                    {
+                        "name": each.name,
+                        **{
+                            key: value
+                            for key, value in each.params().items()
+                            if not isinstance(value, tuple) and key != "word_bits"
+                        },
+                    }
                     for each in summary.randomizers
                 ],
                 "seconds": seconds,
                 "digest": summary.digest,
                 **({} if irregular is None else {"irregularity": irregular}),
             }
-            for summary, seconds, irregular in zip(outcome.rounds, outcome.seconds, irregularities, strict=True)
+            for summary, seconds, irregular in zip(
+                outcome.rounds, outcome.seconds, irregularities, strict=True
+            )
         ],
         "table": _table(settings.population) if open_truth else None,
         "result": {
@@ -155,7 +187,11 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     if not private:
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
-        data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
+        data["shuffled"] = {
+            **vars(outcome.central),
+            "exact": outcome.central.exact,
+            "crowd": settings.behind.crowd,
+        }
     optional = {
         "influence": influence,
         **({} if bus is None else _record(bus)),
@@ -170,7 +206,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
 
 
 def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
-    """How far missing or lying clients can have moved the estimate; None if it is no average over one report of each client."""
+    """How far missing or lying clients can have moved the estimate; None if it is no average over
+    one report of each client."""
     influence = settings.influence
     if influence is None:
         return None
@@ -178,7 +215,10 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
     missing = outcome.counts.asked - outcome.counts.answered
     ends = influence.had_all_answered(estimate.value, estimate.n, missing)
     if judged(settings, outcome).degraded:
-        ends = np.clip(ends[0], influence.least, influence.most), np.clip(ends[1], influence.least, influence.most)
+        ends = (
+            np.clip(ends[0], influence.least, influence.most),
+            np.clip(ends[1], influence.least, influence.most),
+        )
     data = {
         "missing": missing,
         "had_all_answered": plain(np.stack(ends, axis=-1)),
@@ -191,15 +231,27 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
 
 
 def _record(bus: BusRecord) -> dict[str, Any]:
-    """The accepted reports beside the members' own accounts, round by round; the rejected messages; the silenced members."""
+    """The accepted reports beside the members' own accounts, round by round; the rejected messages;
+    the silenced members."""
     accounts, silenced = bus.reconciliation, sorted(bus.silenced)
     data: dict[str, Any] = {}
     if accounts is not None:
-        totals = {name: getattr(accounts, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
-        data["reconciliation"] = {**totals, "rounds": [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in accounts.rounds]}
+        totals = {
+            name: getattr(accounts, name)
+            for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")
+        }
+        data["reconciliation"] = {
+            **totals,
+            "rounds": [
+                {**vars(each), "checksum": f"{each.checksum:016x}"} for each in accounts.rounds
+            ],
+        }
     data["rejections"] = dict(sorted(bus.rejections.items()))
     if silenced:
-        data["silenced"] = {"members": [name for name in silenced if name], "strangers": "" in silenced}
+        data["silenced"] = {
+            "members": [name for name in silenced if name],
+            "strangers": "" in silenced,
+        }
     return data
 
 
@@ -207,7 +259,8 @@ def stamp_of(data: dict[str, Any]) -> str:
     """Whether a run was private, in words."""
     stamp = "private: operating-system entropy" if data["private"] else data["stamp"]
     seeded = "" if data["seed"] is None else f", seed {data['seed']}"
-    return f"{stamp}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
+    unsigned = ", unsigned: anybody on the broker may have answered"
+    return stamp + seeded + ("" if data.get("signed", True) else unsigned)
 
 
 def _truth(protocol: LocalProtocol[Any], result: Any, population: Population) -> Any:
@@ -222,11 +275,16 @@ def _table(population: Population) -> dict[str, Any] | None:
     """How large the table is that the clients were drawn from, and its digest."""
     if not isinstance(population, Rows | Resampled):
         return None
-    return {"rows": len(population.whole), "columns": list(population.whole.columns), "digest": table_digest(population.whole)}
+    return {
+        "rows": len(population.whole),
+        "columns": list(population.whole.columns),
+        "digest": table_digest(population.whole),
+    }
 
 
 def table_digest(records: Records) -> str:
-    """A digest of a table: equal for two if and only if their columns are, names, kinds and values (up to a collision), in whatever files they are."""
+    """A digest of a table: equal for two if and only if their columns are, names, kinds and values
+    (up to a collision), in whatever files they are."""
     digest = blake2b(repr((list(records.columns), len(records))).encode(), digest_size=16)
     with ThreadPoolExecutor() as pool:
         for part in pool.map(lambda part: part.marks(), records.parts()):
@@ -235,26 +293,50 @@ def table_digest(records: Records) -> str:
 
 
 def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
-    """The result as plain data; `uninformative`: the labels of estimates that are no better than a constant guess, if there are any.
+    """The result as plain data; `uninformative`: the labels of estimates that are no better than a
+    constant guess, if there are any.
 
-    Such an estimate has as much noise as the guess has error, and an interval with the guess; or one with every possible value.
+    Such an estimate has as much noise as the guess has error, and an interval with the guess; or
+    one with every possible value.
     """
     data = protocol.describe(result)
     if "estimate" not in data:
         return data
     shown, (least, most), (guess, noise) = estimates(data), protocol.possible, protocol.guess
-    if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):  # a range that the run has found, or the grid of quantiles
+    if np.any(np.isinf(noise)) and isinstance(
+        data.get("high"), float
+    ):  # a range that the run has found, or the grid of quantiles
         least, most = data["low"], data["high"]
         guess, noise = (least + most) / 2, (most - least) / 12**0.5
-    known = zip(*(np.broadcast_to(each, len(shown)).tolist() for each in (least, most, guess, noise)), strict=True)
-    labels = [label for (label, _, error, interval), each in zip(shown, known, strict=True) if _empty(interval, error, *each)]
+    known = zip(
+        *(np.broadcast_to(each, len(shown)).tolist() for each in (least, most, guess, noise)),
+        strict=True,
+    )
+    labels = [
+        label
+        for (label, _, error, interval), each in zip(shown, known, strict=True)
+        if _empty(interval, error, *each)
+    ]
     return {**data, "uninformative": labels} if labels else data
 
 
-def _empty(interval: tuple[float | None, float | None], error: float | None, least: float, most: float, guess: float, noise: float) -> bool:
-    """Whether an interval has every possible value; or the guess, and the estimate is no nearer to the truth."""
-    low, high = (-np.inf if interval[0] is None else interval[0]), (np.inf if interval[1] is None else interval[1])
-    return (low <= least and high >= most) or (error is not None and error >= noise and low <= guess <= high)
+def _empty(
+    interval: tuple[float | None, float | None],
+    error: float | None,
+    least: float,
+    most: float,
+    guess: float,
+    noise: float,
+) -> bool:
+    """Whether an interval has every possible value; or the guess, and the estimate is no nearer to
+    the truth."""
+    low, high = (
+        (-np.inf if interval[0] is None else interval[0]),
+        (np.inf if interval[1] is None else interval[1]),
+    )
+    return (low <= least and high >= most) or (
+        error is not None and error >= noise and low <= guess <= high
+    )
 
 
 def estimates(result: dict[str, Any]) -> list[Shown]:
@@ -262,5 +344,15 @@ def estimates(result: dict[str, Any]) -> list[Shown]:
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
-    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))
+    errors = result.get(
+        "standard_error", [None] * len(result["labels"])
+    )  # a quantile has an interval and no standard error
+    return list(
+        zip(
+            result["labels"],
+            result["estimate"],
+            errors,
+            map(tuple, result["interval"]),
+            strict=True,
+        )
+    )

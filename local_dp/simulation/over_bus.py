@@ -38,7 +38,8 @@ _JOINING = PATIENCE + 5  # seconds to wait for members, and as much again for ea
 
 @dataclass(frozen=True)
 class Identities:
-    """Keys made for one run: the members' places and private keys, and the keys of the server, or of a shuffler, which is then the server's only member.
+    """Keys made for one run: the members' places and private keys, and the keys of the server, or
+    of a shuffler, which is then the server's only member.
 
     `asker` is the public key of the server, or of the shuffler, that asks the members.
     """
@@ -53,39 +54,64 @@ class Identities:
     def of(cls, settings: Settings, spans: Sequence[Span]) -> "Identities":
         places, own = list[Place](), [new_key() for _ in spans]
         for index, (span, key) in enumerate(zip(spans, own, strict=True)):
-            name, group = (f"host-{index}", HOSTS) if settings.tier == "hosts" else (f"client-{index}", client_group(index))
+            name, group = (
+                (f"host-{index}", HOSTS)
+                if settings.tier == "hosts"
+                else (f"client-{index}", client_group(index))
+            )
             places.append(Place(name, group, *span, public(key)))
         asking = Keys(new_key(), Roster(places))
         asker = public(asking.own)
         if settings.behind is None:
             return cls(places, own, asker, asking, None)
-        return cls(places, own, asker, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.population.size, asker)])), asking)
+        return cls(
+            places,
+            own,
+            asker,
+            Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.population.size, asker)])),
+            asking,
+        )
 
 
 async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
-    """A run whose members, and broker and shuffler if there are any, are processes of this machine; none outlives it."""
+    """A run whose members, and broker and shuffler if there are any, are processes of this machine;
+    none outlives it."""
     name = f"run-{secrets.token_hex(4)}"
     prepared = asyncio.Event()
     if settings.broker != EMBEDDED:
         Address.parse(settings.broker)  # refused before anybody is started
-    spans, seed = _spans(settings), None if settings.randomness.private else settings.randomness.seed
+    spans, seed = (
+        _spans(settings),
+        None if settings.randomness.private else settings.randomness.seed,
+    )
     shared = Shared.of(settings.population) if settings.tier == "hosts" else None
-    liars = settings.faults.liars(settings.population.size, settings.randomness.seed) if settings.faults else ()
+    liars = (
+        settings.faults.liars(settings.population.size, settings.randomness.seed)
+        if settings.faults
+        else ()
+    )
 
     async def config_of(index: int) -> MemberConfig:
         await prepared.wait()
         place, (start, stop) = identities.places[index], spans[index]
+        kind = "host" if settings.tier == "hosts" else "client"
         return MemberConfig(
-            run=RunConfig(run=name, broker=url, budget=settings.epsilon, seed=seed, allowed=settings.allowed),
+            run=RunConfig(
+                run=name, broker=url, budget=settings.epsilon, seed=seed, allowed=settings.allowed
+            ),
             member=place.member,
             group=place.group,
             start=start,
-            columns={} if shared else pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
+            columns={}
+            if shared
+            else pack_columns(
+                settings.population.batch(*part) for part in chunks(start, stop, CHUNK)
+            ),
             shared=(shared, stop) if shared else None,
             lengths=settings.population.batch(start, start + 1).lengths,
             liars=tuple(client for client in liars if start <= client < stop),
             keys=(identities.own[index], identities.asker),
-            store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",
+            store=f"{settings.stores}/{kind}-{start}.store" if settings.stores else "",
             person=settings.person,
         )
 
@@ -96,12 +122,17 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     first = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = Fleet(len(spans), config_of, packed(query.randomizer for query in first)), None
+    fleet, shuffler = (
+        Fleet(len(spans), config_of, packed(query.randomizer for query in first)),
+        None,
+    )
     broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
-        identities = Identities.of(settings, spans)  # this takes a while, as the helper imports what members need
+        identities = Identities.of(
+            settings, spans
+        )  # this takes a while, as the helper imports what members need
         watches = [fleet.watch]
         if broker is not None:
             await broker.start()
@@ -109,12 +140,28 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         url = settings.broker if broker is None else broker.url
         prepared.set()
         if settings.behind is not None:
-            shuffler = shuffler_process(_shuffler(settings, settings.behind, identities, name, url, joining))
+            shuffler = shuffler_process(
+                _shuffler(settings, settings.behind, identities, name, url, joining)
+            )
             await shuffler.start()
             watches.append(shuffler.watch)
-        trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
+        trouble = (
+            None
+            if settings.faults is None
+            else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
+        )
         looks = [watch() for watch in watches]
-        outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server, ended=ended)
+        outcome = await serve_run(
+            settings,
+            name,
+            Address.parse(url),
+            joining,
+            on_progress,
+            *looks,
+            trouble=trouble,
+            keys=identities.server,
+            ended=ended,
+        )
         outcome = replace(outcome, broker="" if broker is None else broker.name)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
@@ -129,10 +176,19 @@ def _spans(settings: Settings) -> list[Span]:
     """The clients of each member: one each, or an equal share each."""
     clients = settings.population.size
     members = clients if settings.tier == "processes" else min(settings.hosts, clients)
-    return [(clients * index // members, clients * (index + 1) // members) for index in range(members)]
+    return [
+        (clients * index // members, clients * (index + 1) // members) for index in range(members)
+    ]
 
 
-def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
+def _shuffler(
+    settings: Settings,
+    crowd: Behind,
+    identities: Identities,
+    name: str,
+    broker: str,
+    joining: float,
+) -> ShufflerConfig:
     """The shuffler of a run on one broker: it waits less long than the server does for it."""
     assert identities.shuffler is not None
     return ShufflerConfig(
@@ -162,21 +218,39 @@ async def serve_run(
     keys: Keys | None = None,
     ended: Callable[[str], str] = lambda name: "",
 ) -> Outcome:
-    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising;
-    `trouble` makes it faulty. `ended` states how a member's process ended, where that is known.
+    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the
+    rounds, says the end. `watches` end the run by raising; `trouble` makes it faulty. `ended`
+    states how a member's process ended, where that is known.
 
-    Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends, and where a
-    quorum is missed no end is sent without a shuffler: the members wait for a server that resumes.
-    Without `keys` nothing is signed.
+    Behind a shuffler it reads the run only under the shuffler's name for it, and no member's
+    account. With a journal it resumes where that ends, and where a quorum is missed no end is sent
+    without a shuffler: the members wait for a server that resumes. Without `keys` nothing is
+    signed.
     """
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
-    envelopes: Envelopes = UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
+    envelopes: Envelopes = (
+        UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
+    )
     roster = None if keys is None else keys.roster
-    coordinator = Coordinator(name, settings.population.size, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
+    coordinator = Coordinator(
+        name,
+        settings.population.size,
+        settings.randomness.coin_seed,
+        settings.epsilon,
+        settings.terms,
+        roster,
+        crowds,
+    )
     coordinator.ended = ended
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
-    oracle = RemoteOracle(broker if trouble is None else FaultyBus(broker, trouble), coordinator, on_progress, journal, envelopes)
+    oracle = RemoteOracle(
+        broker if trouble is None else FaultyBus(broker, trouble),
+        coordinator,
+        on_progress,
+        journal,
+        envelopes,
+    )
 
     async def play() -> Outcome:
         await oracle.ready(joining)
@@ -193,7 +267,10 @@ async def serve_run(
         return outcome_of(result, oracle)
 
     playing = asyncio.create_task(play())
-    tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}
+    tasks = {
+        playing,
+        *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches)),
+    }
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done - {playing}:
@@ -230,7 +307,8 @@ def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
 
 
 async def end(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Ends the tasks; asks again if one goes on, for a connection that is just being made may swallow a cancellation (before Python 3.12)."""
+    """Ends the tasks; asks again if one goes on, for a connection that is just being made may
+    swallow a cancellation (before Python 3.12)."""
     pending = set(tasks)
     while pending:
         for task in pending:

@@ -1,4 +1,5 @@
-"""Worker processes of this machine: they compute alike, and end with the process that started them."""
+"""Worker processes of this machine: they compute alike, and end with the process that started
+them."""
 
 import multiprocessing
 import os
@@ -16,13 +17,21 @@ from local_dp.errors import LocalDPError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
-ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+# The cores are shared already, sums must not depend on the number of threads, nor anything on the
+# order of a set.
+ENVIRONMENT = {
+    "PYTHONSAFEPATH": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
 _MEASURES: list[Callable[[Any], Any]] = []  # of a worker process
 
 
 def _start(*measures: Callable[[Any], Any]) -> None:
-    """A worker process leaves the interrupt key to its parent, and ends when its parent does, however that came about."""
+    """A worker process leaves the interrupt key to its parent, and ends when its parent does,
+    however that came about."""
     _MEASURES.extend(measures)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -37,7 +46,8 @@ def _start(*measures: Callable[[Any], Any]) -> None:
 
 @contextmanager
 def _worker_environment() -> Iterator[None]:
-    """Processes started meanwhile do linear algebra on one thread, hash alike, and do not import from the folder where the user stands."""
+    """Processes started meanwhile do linear algebra on one thread, hash alike, and do not import
+    from the folder where the user stands."""
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update(ENVIRONMENT)
     try:
@@ -52,10 +62,16 @@ def _worker_environment() -> Iterator[None]:
 
 @contextmanager
 def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that are gone when the block ends, at once if it ends by an exception or the interrupt key."""
+    """Worker processes that are gone when the block ends, at once if it ends by an exception or the
+    interrupt key."""
     before: set[BaseProcess] = set(multiprocessing.active_children())
     with _worker_environment():
-        started = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=measures)
+        started = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start,
+            initargs=measures,
+        )
         try:
             yield started
         except BaseException:
@@ -67,14 +83,17 @@ def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolE
 
 
 def each_here(work: Iterable[T], measure: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
-    """Each piece of work with its result, as they are done by so many processes, which get `measure` once. Raises LocalDPError if one is killed."""
+    """Each piece of work with its result, as they are done by so many processes, which get
+    `measure` once. Raises LocalDPError if one is killed."""
     with pool(workers, measure) as started:
         asked = {started.submit(_measured, each): each for each in work}
         try:
             for future in as_completed(asked):
                 yield asked[future], future.result()
         except BrokenProcessPool:
-            raise LocalDPError("a worker process was killed (out of memory?); run the same command to go on") from None
+            raise LocalDPError(
+                "a worker process was killed (out of memory?); run the same command to go on"
+            ) from None
 
 
 def _measured(work: Any) -> Any:

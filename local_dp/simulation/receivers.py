@@ -1,4 +1,5 @@
-"""A server with receivers: processes that each take a share of the clients, beside one coordinator."""
+"""A server with receivers: processes that each take a share of the clients, beside one
+coordinator."""
 
 import asyncio
 import math
@@ -30,30 +31,62 @@ from local_dp.simulation.settings import OnProgress, Settings
 from local_dp.wire import Span, behind
 
 FOLDER = ".receivers"  # the name of the folder of a run's receivers, after that of the run
-_LATER = 4  # times the deadline of a round, after which the server stops waiting for its receivers: one may be started again
-_NEARLY, _ENDING = 2.0, 60.0  # seconds that a receiver may take to end, beside its wait for accounts: one that heard the end, and one that is started again
+# times the deadline of a round, after which the server stops waiting for its receivers: one may be
+# started again
+_LATER = 4
+_NEARLY, _ENDING = (
+    2.0,
+    60.0,
+    # seconds that a receiver may take to end, beside its wait for accounts: one that heard the end,
+    # and one that is started again
+)
 
 
 def shares(clients: int, receivers: int) -> list[Span]:
     """Equal numbers of whole groups for each. Raises InputError for more receivers than groups."""
     groups = -(-clients // GROUP_SIZE)
     if receivers > groups:
-        raise InputError(f"receivers is {receivers}; give at most {groups}, one for each {GROUP_SIZE} clients")
+        raise InputError(
+            f"receivers is {receivers}; give at most {groups}, one for each {GROUP_SIZE} clients"
+        )
     check_whole("receivers", receivers, 1, groups)
-    return [(GROUP_SIZE * (groups * at // receivers), min(clients, GROUP_SIZE * (groups * (at + 1) // receivers))) for at in range(receivers)]
+    return [
+        (
+            GROUP_SIZE * (groups * at // receivers),
+            min(clients, GROUP_SIZE * (groups * (at + 1) // receivers)),
+        )
+        for at in range(receivers)
+    ]
 
 
 async def serve_by_receivers(
-    settings: Settings, run: str, url: str, joining: float, on_progress: OnProgress, journal: Journal, folder: Path, receivers: int, keys: Keys | None
+    settings: Settings,
+    run: str,
+    url: str,
+    joining: float,
+    on_progress: OnProgress,
+    journal: Journal,
+    folder: Path,
+    receivers: int,
+    keys: Keys | None,
 ) -> Outcome:
-    """As `serve_run`, of client processes, whose broker is at `url`. The receivers reach the server over a broker of its own, which nobody else can join.
+    """As `serve_run`, of client processes, whose broker is at `url`. The receivers reach the server
+    over a broker of its own, which nobody else can join.
 
-    Raises also BusError where a receiver cannot be kept alive, and InputError where one has no certificate for the clients' broker.
+    Raises also BusError where a receiver cannot be kept alive, and InputError where one has no
+    certificate for the clients' broker.
     """
-    spans, given, home = shares(settings.population.size, receivers), settings.terms, folder / (run + FOLDER)
+    spans, given, home = (
+        shares(settings.population.size, receivers),
+        settings.terms,
+        folder / (run + FOLDER),
+    )
     own, names = [new_key() for _ in spans], [f"receiver-{at}" for at in range(receivers)]
     urls = [_joined_by(name, url) for name in names]
-    places = [Place(name, GROUP, *span, public(key)) for name, key, span in zip(names, own, spans, strict=True)]
+    places = [
+        Place(name, GROUP, *span, public(key))
+        for name, key, span in zip(names, own, spans, strict=True)
+    ]
     with Folder() as private:
         broker = EmbeddedBroker(Path(private))
         processes = [
@@ -65,7 +98,10 @@ async def serve_by_receivers(
                     name=place.member,
                     start=place.start,
                     stop=place.stop,
-                    groups=[client_group(client) for client in range(place.start, place.stop, GROUP_SIZE)],
+                    groups=[
+                        client_group(client)
+                        for client in range(place.start, place.stop, GROUP_SIZE)
+                    ],
                     coin_seed=settings.randomness.coin_seed,
                     deadline=given.deadline,
                     grace=None if math.isinf(given.grace) else given.grace,
@@ -78,8 +114,12 @@ async def serve_by_receivers(
             )
             for theirs, key, place in zip(urls, own, places, strict=True)
         ]
-        longest = min(86_400.0, _LATER * (given.deadline or Pace().deadline(settings.population.size)))
-        played = replace(settings, terms=Terms(longest, given.quorum, grace=longest))  # one that died before a round is waited for, too
+        longest = min(
+            86_400.0, _LATER * (given.deadline or Pace().deadline(settings.population.size))
+        )
+        played = replace(
+            settings, terms=Terms(longest, given.quorum, grace=longest)
+        )  # one that died before a round is waited for, too
         kept: list[asyncio.Task[dict[str, Any]]] = []
         try:
             await broker.start()
@@ -88,12 +128,25 @@ async def serve_by_receivers(
             kept = [asyncio.create_task(process.record()) for process in processes]
             address, wait = Address.parse(broker.url), 2 * joining + _ENDING
             behind_keys = None if keys is None else Keys(keys.own, Roster(places))
-            outcome = await serve_run(played, behind(run), address, wait, on_progress, broker.watch(), _lost(kept), journal=journal, keys=behind_keys)
+            outcome = await serve_run(
+                played,
+                behind(run),
+                address,
+                wait,
+                on_progress,
+                broker.watch(),
+                _lost(kept),
+                journal=journal,
+                keys=behind_keys,
+            )
             for process in processes:
                 process.over = True
-            await asyncio.wait(kept, timeout=_NEARLY + max(parting(stop - start) for start, stop in spans))
+            await asyncio.wait(
+                kept, timeout=_NEARLY + max(parting(stop - start) for start, stop in spans)
+            )
             for process, task in zip(processes, kept, strict=True):
-                if not task.done():  # it was being started as the run ended, and did not hear that: the next one knows
+                # it was being started as the run ended, and did not hear that: the next one knows
+                if not task.done():
                     await process.stop()
             done, _ = await asyncio.wait(kept, timeout=_ENDING)
         finally:
@@ -106,13 +159,17 @@ async def serve_by_receivers(
 
 
 def _joined_by(name: str, url: str) -> str:
-    """The address of the clients' broker for a receiver: where the server has a certificate, with its own from the same folder."""
+    """The address of the clients' broker for a receiver: where the server has a certificate, with
+    its own from the same folder."""
     address = Address.parse(url)
     if address.cert is None:
         return url
     own = Path(address.cert).with_name(f"{name}.pem")
     if not own.is_file():
-        raise InputError(f"there is no certificate {str(own)!r}; make one of the name {name}, as docs/deployment.md shows")
+        raise InputError(
+            f"there is no certificate {str(own)!r}; make one of the name {name}, as "
+            "docs/deployment.md shows"
+        )
     return f"{url.partition('?')[0]}?{'' if address.ca is None else f'ca={address.ca}&'}cert={own}"
 
 
@@ -131,11 +188,20 @@ def with_records(outcome: Outcome, records: Sequence[Mapping[str, Any]]) -> Outc
     """The outcome of the coordinator with what the receivers know of their members."""
     assert outcome.bus is not None
     seen = sum((Turnout(**record["counts"]) for record in records), Turnout())
-    counts = replace(outcome.counts, late=seen.late, duplicate=seen.duplicate, conflicting=seen.conflicting)
-    rejections, silenced = (
-        dict(sum((Counter(record[name]) for record in records), Counter(getattr(outcome.bus, name)))) for name in ("rejections", "silenced")
+    counts = replace(
+        outcome.counts, late=seen.late, duplicate=seen.duplicate, conflicting=seen.conflicting
     )
-    losses = tuple(Loss(**{**loss, "lost": tuple(loss["lost"])}) for record in records for loss in record["losses"])
+    rejections, silenced = (
+        dict(
+            sum((Counter(record[name]) for record in records), Counter(getattr(outcome.bus, name)))
+        )
+        for name in ("rejections", "silenced")
+    )
+    losses = tuple(
+        Loss(**{**loss, "lost": tuple(loss["lost"])})
+        for record in records
+        for loss in record["losses"]
+    )
     bus = replace(
         outcome.bus,
         rejections=rejections,

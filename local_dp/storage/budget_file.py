@@ -1,4 +1,5 @@
-"""A curator's budget in a file: the total loss allowed to all releases of one table, by any number of processes."""
+"""A curator's budget in a file: the total loss allowed to all releases of one table, by any number
+of processes."""
 
 import json
 import os
@@ -51,10 +52,17 @@ class Standing:
         return _loss(self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto)
 
     def check(self, loss: Loss, neighbours: Neighbours) -> None:
-        """Raises RefusedError("budget") for more than is left, ("neighbours") for losses that do not add up with those before."""
+        """Raises RefusedError("budget") for more than is left, ("neighbours") for losses that do
+        not add up with those before."""
         if any(charged.neighbours != neighbours for charged in self.charges):
             before = self.charges[0].neighbours
-            raise RefusedError("neighbours", f"this budget was spent on {before!r} neighbours, and this release protects {neighbours!r}: keep another for it")
+            raise RefusedError(
+                "neighbours",
+                (
+                    f"this budget was spent on {before!r} neighbours, and this release protects "
+                    f"{neighbours!r}: keep another for it"
+                ),
+            )
         account = Account(self.budget, neighbours)
         account.spent = self.spent
         account.charge(loss)
@@ -62,21 +70,26 @@ class Standing:
 
 @dataclass(frozen=True)
 class KeptBudget:
-    """A budget in a file: losses add up and never exceed it, under concurrent processes and crashes.
+    """A budget in a file: losses add up and never exceed it, under concurrent processes and
+    crashes.
 
-    The file is a log (`storage.log`) with a mark beside it (`storage.mark`): a damaged, deleted, older or copied file is refused, and never has more budget.
-    A charge is on the disk before `charge` returns; what comes after it is never refunded.
+    The file is a log (`storage.log`) with a mark beside it (`storage.mark`): a damaged, deleted,
+    older or copied file is refused, and never has more budget. A charge is on the disk before
+    `charge` returns; what comes after it is never refunded.
     """
 
     path: Path
 
     @classmethod
     def create(cls, path: Path, budget: Loss) -> Self:
-        """A new file, nothing spent. Raises InputError where there is or was a file: a budget that is begun again protects nobody."""
+        """A new file, nothing spent. Raises InputError where there is or was a file: a budget that
+        is begun again protects nobody."""
         kept = cls(path)
         for file in (kept._mark.file, path):
             if file.exists():
-                raise InputError(f"{str(file)!r} exists; a budget is never begun again: name another file")
+                raise InputError(
+                    f"{str(file)!r} exists; a budget is never begun again: name another file"
+                )
         if not path.absolute().parent.is_dir():
             raise InputError(f"cannot write {str(path)!r}: there is no such folder")
         first = _entry(0, (budget.nano, budget.atto, isinstance(budget, Pure)))
@@ -89,7 +102,8 @@ class KeptBudget:
             return _read(log)
 
     def charge(self, loss: Loss, neighbours: Neighbours, what: str) -> Standing:
-        """Commits a loss before anything is drawn; the standing after it. Raises RefusedError as `Standing.check` does, and commits nothing."""
+        """Commits a loss before anything is drawn; the standing after it. Raises RefusedError as
+        `Standing.check` does, and commits nothing."""
         with self._open() as log:  # one process at a time, from reading on
             _read(log).check(loss, neighbours)
             at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -120,17 +134,27 @@ class KeptBudget:
                 kind = int.from_bytes(file.read(72)[68:])
         except FileNotFoundError:
             if marked:
-                raise InputError(f"the budget {name!r} is gone, and a budget is never begun again: put the file back") from None
-            raise InputError(f"there is no budget {name!r}; {_MAKE.replace('FILE', name)}") from None
+                raise InputError(
+                    f"the budget {name!r} is gone, and a budget is never begun again: put the "
+                    "file back"
+                ) from None
+            raise InputError(
+                f"there is no budget {name!r}; {_MAKE.replace('FILE', name)}"
+            ) from None
         except OSError as error:
             raise InputError(f"cannot read {name!r}: {error.strerror}") from None
         if kind == _UNGUARDED:
             raise InputError(
-                f"{name!r} is a budget of an older version, which nothing guards; see what is left of it with that version, and make a new one of at most "
+                f"{name!r} is a budget of an older version, which nothing guards; see what is "
+                "left of it with that version, and make a new one of at most "
                 "that: local-dp budget NEWFILE --epsilon E --delta D"
             )
         if kind != KIND:
-            raise InputError(f"the budget {name!r} is damaged; put the latest file back" if marked else f"{name!r} is no budget; {_MAKE}")
+            raise InputError(
+                f"the budget {name!r} is damaged; put the latest file back"
+                if marked
+                else f"{name!r} is no budget; {_MAKE}"
+            )
 
     def _held(self) -> Log:
         """The open log, once no other process has it."""
@@ -151,7 +175,13 @@ def _entry(place: int, data: tuple[int | str, ...]) -> Entry:
 def _read(log: Log) -> Standing:
     (nano, atto, pure), *charges = (json.loads(entry.data) for entry in log.entries())
     budget = Pure(nano) if pure else Approximate(nano, atto)
-    return Standing(budget, tuple(Charged(at, what, neighbours, _loss(nano, atto)) for at, what, neighbours, nano, atto in charges))
+    return Standing(
+        budget,
+        tuple(
+            Charged(at, what, neighbours, _loss(nano, atto))
+            for at, what, neighbours, nano, atto in charges
+        ),
+    )
 
 
 def _loss(nano: int, atto: int) -> Loss:

@@ -1,4 +1,5 @@
-"""A file that only grows: uniquely named entries, on the disk before `append` returns. Clients' stores and servers' journals are folds over one.
+"""A file that only grows: uniquely named entries, on the disk before `append` returns. Clients'
+stores and servers' journals are folds over one.
 
 Only SQLite writes the file, for one process at a time.
 """
@@ -16,13 +17,19 @@ from typing import Self
 from local_dp.errors import InputError
 
 _SET_UP = (
-    "CREATE TABLE entry (place INTEGER PRIMARY KEY, run TEXT NOT NULL, round INTEGER NOT NULL, part TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL,"
+    "CREATE TABLE entry (place INTEGER PRIMARY KEY, run TEXT NOT NULL, round INTEGER NOT NULL, "
+    "part TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL,"
     " UNIQUE (run, round, part))",
     "CREATE TABLE head (count INTEGER NOT NULL, digest BLOB NOT NULL)",
 )
 _READ = "SELECT run, round, part, data, digest FROM entry"
 _WRITE = "INSERT INTO entry (run, round, part, data, digest) VALUES (?, ?, ?, ?, ?)"
-_HOLD = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF", "PRAGMA wal_autocheckpoint = 0")
+_HOLD = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = OFF",
+    "PRAGMA wal_autocheckpoint = 0",
+)
 
 
 class BusyError(InputError):
@@ -40,14 +47,18 @@ class Entry:
 
     def digest(self) -> bytes:
         """A digest that changes with every bit of it."""
-        return blake2b(repr((self.run, self.round, self.part)).encode() + self.data, digest_size=16).digest()
+        return blake2b(
+            repr((self.run, self.round, self.part)).encode() + self.data, digest_size=16
+        ).digest()
 
 
 class Log:
-    """The entries of a file of one `kind`, in their order. Every method raises InputError, and once one has, all do: fail closed.
+    """The entries of a file of one `kind`, in their order. Every method raises InputError, and once
+    one has, all do: fail closed.
 
-    An append is one transaction, synced in SQLite's write-ahead log and again in the file, so that the file alone is the whole state. We sync twice, where
-    SQLite would sync four times. Opening checks a chain of digests over all entries; each use checks that nobody else changed the file.
+    An append is one transaction, synced in SQLite's write-ahead log and again in the file, so that
+    the file alone is the whole state. We sync twice, where SQLite would sync four times. Opening
+    checks a chain of digests over all entries; each use checks that nobody else changed the file.
     """
 
     def __init__(self, path: Path, kind: int) -> None:
@@ -57,12 +68,19 @@ class Log:
         with self._whole():
             if not path.is_file():
                 raise InputError(f"there is no file {str(path)!r}")
-            self._held = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True)
+            self._held = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True
+            )
             try:
-                for statement in (*_HOLD, "BEGIN IMMEDIATE"):  # which fails where the file is open elsewhere, or not to be written
+                for statement in (
+                    *_HOLD,
+                    "BEGIN IMMEDIATE",
+                ):  # which fails where the file is open elsewhere, or not to be written
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._files = [os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)]  # last, since closing a file releases SQLite's lock on it
+                self._files = [
+                    os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)
+                ]  # last, since closing a file releases SQLite's lock on it
                 self._end()
                 sync(path.parent)  # the names of both
             except BaseException:
@@ -71,7 +89,8 @@ class Log:
 
     @classmethod
     def create(cls, path: Path, kind: int, first: Entry) -> Self:
-        """A new file with its first entry; there is all of it under its name, or nothing. Raises InputError where there is one already."""
+        """A new file with its first entry; there is all of it under its name, or nothing. Raises
+        InputError where there is one already."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,7 +98,13 @@ class Log:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             connection = sqlite3.connect(temporary, isolation_level=None)
             digest = chained(bytes(16), first.digest())
-            for statement in ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = WAL", "BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
+            for statement in (
+                "PRAGMA synchronous = OFF",
+                "PRAGMA journal_mode = WAL",
+                "BEGIN",
+                *_SET_UP,
+                f"PRAGMA application_id = {kind}",
+            ):
                 connection.execute(statement)
             connection.execute(_WRITE, _row(first))
             connection.execute("INSERT INTO head VALUES (1, ?)", (digest,))
@@ -105,7 +130,9 @@ class Log:
                 digest = chained(digest, row[-1])
             self._held.execute("BEGIN IMMEDIATE")
             self._held.executemany(_WRITE, rows)
-            self._held.execute("UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest))
+            self._held.execute(
+                "UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest)
+            )
             self._end()
             self._count, self._digest = self._count + len(entries), digest
 
@@ -113,15 +140,22 @@ class Log:
         """The data under a name, or None."""
         with self._whole():
             self._as_it_was_left()
-            row = self._held.execute(f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)).fetchone()
+            row = self._held.execute(
+                f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)
+            ).fetchone()
             return None if row is None else _entry(row).data
 
     def entries(self, run: str | None = None, round: int = 0) -> list[Entry]:
-        """All of them, or those of one round of a run, in their order. A round is found by the index, however many there are."""
+        """All of them, or those of one round of a run, in their order. A round is found by the
+        index, however many there are."""
         with self._whole():
             self._as_it_was_left()
-            condition, names = ("", ()) if run is None else (" WHERE run = ? AND round = ?", (run, round))
-            return list(map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place", names)))
+            condition, names = (
+                ("", ()) if run is None else (" WHERE run = ? AND round = ?", (run, round))
+            )
+            return list(
+                map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place", names))
+            )
 
     def close(self) -> None:
         self._why = "closed"
@@ -147,7 +181,8 @@ class Log:
         return count, digest
 
     def _end(self) -> None:
-        """Commits, and moves what was committed into the file; each is on the disk before the next step."""
+        """Commits, and moves what was committed into the file; each is on the disk before the next
+        step."""
         ahead, file = self._files
         self._held.execute("COMMIT")
         if os.fstat(ahead).st_size == 0:
@@ -176,10 +211,16 @@ class Log:
         self._why = "it was interrupted"
         try:
             yield
-        except (sqlite3.Error, OSError, ValueError) as error:  # the last of a text that is not in Unicode, a name or SQLite's own message
+        except (
+            sqlite3.Error,
+            OSError,
+            ValueError,
+        ) as error:  # the last of a text that is not in Unicode, a name or SQLite's own message
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             self._why = "another process has it open" if busy else str(error)
-            raise (BusyError if busy else InputError)(f"{str(self.path)!r} cannot be used: {self._why}") from None
+            raise (BusyError if busy else InputError)(
+                f"{str(self.path)!r} cannot be used: {self._why}"
+            ) from None
         self._why = ""
 
 

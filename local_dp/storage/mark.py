@@ -1,4 +1,5 @@
-"""The mark of a log: a small file beside it with its length, digest and inode, so that an older, copied or missing log is noticed."""
+"""The mark of a log: a small file beside it with its length, digest and inode, so that an older,
+copied or missing log is noticed."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ _DIGEST = 16  # bytes
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of the log at `path`. It is written after each append, so a kill leaves it behind the log and never ahead of it.
+    """The mark of the log at `path`. It is written after each append, so a kill leaves it behind
+    the log and never ahead of it.
 
     A copy of both files over both is not noticed.
     """
@@ -42,18 +44,33 @@ class Mark:
             raise InputError(f"cannot write {str(self.file)!r}: {error.strerror}") from None
 
     def check(self, entries: Sequence[Entry]) -> None:
-        """Raises InputError for a log that is older than its mark or another file, and for a mark that is missing or damaged."""
+        """Raises InputError for a log that is older than its mark or another file, and for a mark
+        that is missing or damaged."""
         try:
             content = self.file.read_bytes()
         except OSError:
-            raise InputError(f"{str(self.path)!r} is a copy, or its mark {self.file.name!r} was removed; use the original with its mark beside it") from None
+            raise InputError(
+                f"{str(self.path)!r} is a copy, or its mark {self.file.name!r} was removed; "
+                "use "
+                "the original with its mark beside it"
+            ) from None
         body, count = content[:-_DIGEST], int.from_bytes(content[:8])
         if content != _signed(body):
-            raise InputError(f"{str(self.file)!r} is damaged, so nobody knows whether {self.path.name!r} is the latest; put both files back from before")
+            raise InputError(
+                f"{str(self.file)!r} is damaged, so nobody knows whether {self.path.name!r} is "
+                "the latest; put both files back from before"
+            )
         if body[8:16] != self._body([])[8:16]:
-            raise InputError(f"{str(self.path)!r} is a copy; use the original: two copies of a budget would be spent twice")
+            raise InputError(
+                f"{str(self.path)!r} is a copy; use the original: two copies of a budget "
+                "would be "
+                "spent twice"
+            )
         if len(entries) < count or body != self._body(entries[:count]):
-            raise InputError(f"{str(self.path)!r} is older than its mark {self.file.name!r}: entries are missing; put the latest file back")
+            raise InputError(
+                f"{str(self.path)!r} is older than its mark {self.file.name!r}: entries are "
+                "missing; put the latest file back"
+            )
         if len(entries) > count:
             self.set(entries)  # for a process that was killed before it could
 

@@ -1,4 +1,5 @@
-"""A table in Parquet files that is read as it is used, a range of rows of a column at a time: memory does not grow with the rows."""
+"""A table in Parquet files that is read as it is used, a range of rows of a column at a time:
+memory does not grow with the rows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,8 @@ _ADVICE = "give a Parquet file"
 
 @dataclass(frozen=True)
 class File:
-    """A Parquet file of so many rows. Its digest is of its size and its footer, which has the place, size and extremes of every part of each column."""
+    """A Parquet file of so many rows. Its digest is of its size and its footer, which has the
+    place, size and extremes of every part of each column."""
 
     path: str
     rows: int
@@ -31,11 +33,16 @@ class File:
 
     @classmethod
     def of(cls, path: Path, cause: str = "") -> "File":
-        """Raises InputError for a file that cannot be read, with this cause, or with the parser's own."""
+        """Raises InputError for a file that cannot be read, with this cause, or with the parser's
+        own."""
         import polars  # it takes a third of a second
 
         with reading(path, _ADVICE, cause):
-            return cls(str(path.absolute()), int(polars.scan_parquet(path, glob=False).select(polars.len()).collect().item()), _digest(path))
+            return cls(
+                str(path.absolute()),
+                int(polars.scan_parquet(path, glob=False).select(polars.len()).collect().item()),
+                _digest(path),
+            )
 
 
 def _digest(path: Path) -> bytes:
@@ -49,18 +56,24 @@ def _digest(path: Path) -> bytes:
 
 @cache
 def _checked(file: File) -> str:
-    """The path of a file, once it is the one that was opened at first. Raises InputError for another, as on a machine that does not share it."""
+    """The path of a file, once it is the one that was opened at first. Raises InputError for
+    another, as on a machine that does not share it."""
     with reading(Path(file.path), "share the file, at the same path on all machines"):
         if _digest(Path(file.path)) != file.digest:
-            raise InputError(f"{file.path!r} is another file than the one that the run began with; run it again, on one file")
+            raise InputError(
+                f"{file.path!r} is another file than the one that the run began with; run it "
+                "again, on one file"
+            )
     return file.path
 
 
 @dataclass(frozen=True)
 class Columns(Mapping[str, Column]):
-    """The columns of the rows start..stop. Each is read when it is first asked for, and then kept. `types` has the type of each; of texts, any length.
+    """The columns of the rows start..stop. Each is read when it is first asked for, and then kept.
+    `types` has the type of each; of texts, any length.
 
-    `kinds` are the declared kinds (`declared_column`), if they are declared. Pickled, it travels without what it has read.
+    `kinds` are the declared kinds (`declared_column`), if they are declared. Pickled, it travels
+    without what it has read.
     """
 
     files: tuple[File, ...]
@@ -68,10 +81,14 @@ class Columns(Mapping[str, Column]):
     kinds: Mapping[str, str]
     start: int
     stop: int
-    marks: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False)  # of all rows
+    marks: dict[tuple[str, int, int], bytes] = field(
+        default_factory=dict, compare=False
+    )  # of all rows
     kept: dict[str, Column] = field(default_factory=dict, compare=False)
     lock: Any = field(default_factory=Lock, compare=False)
-    home: object = field(default=None, compare=False)  # of files that are removed as soon as nobody has it
+    home: object = field(
+        default=None, compare=False
+    )  # of files that are removed as soon as nobody has it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Columns, (self.files, dict(self.types), dict(self.kinds), self.start, self.stop)
@@ -93,7 +110,8 @@ class Columns(Mapping[str, Column]):
             return self.kept[name]
 
     def mark(self, name: str) -> bytes:
-        """The digest of a column of these rows (`records.mark`); their numbers name it, and it is made once."""
+        """The digest of a column of these rows (`records.mark`); their numbers name it, and it is
+        made once."""
         place = name, self.start, self.stop
         if place not in self.marks:
             self.marks[place] = mark(self[name])
@@ -105,8 +123,19 @@ class Columns(Mapping[str, Column]):
 
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
-        kept = {name: values[first:last] for name, values in dict(self.kept).items()}  # another thread may read meanwhile
-        return Columns(self.files, self.types, self.kinds, self.start + first, self.start + last, self.marks, kept, home=self.home)
+        kept = {
+            name: values[first:last] for name, values in dict(self.kept).items()
+        }  # another thread may read meanwhile
+        return Columns(
+            self.files,
+            self.types,
+            self.kinds,
+            self.start + first,
+            self.start + last,
+            self.marks,
+            kept,
+            home=self.home,
+        )
 
     def _read(self, name: str, of_type: np.dtype[Any]) -> Column:
         import polars
@@ -115,7 +144,9 @@ class Columns(Mapping[str, Column]):
         for file, end in zip(self.files, ends, strict=True):
             low, high = max(self.start, end - file.rows), min(self.stop, end)
             if low < high:
-                with reading(Path(file.path), _ADVICE, "it is damaged"):  # a parser's words may show a cell
+                with reading(
+                    Path(file.path), _ADVICE, "it is damaged"
+                ):  # a parser's words may show a cell
                     scan = polars.scan_parquet(_checked(file), glob=False).select(exactly(name))
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:
@@ -129,7 +160,8 @@ class Columns(Mapping[str, Column]):
 
 
 class Scanned(Records):
-    """Records whose columns are read from Parquet files as they are asked for: `take` of a slice reads nothing yet. Pickled, it is paths and digests."""
+    """Records whose columns are read from Parquet files as they are asked for: `take` of a slice
+    reads nothing yet. Pickled, it is paths and digests."""
 
     columns: Columns  # type: ignore[assignment]
 
@@ -144,7 +176,10 @@ class Scanned(Records):
         return Scanned, (self.columns, self.lengths, self.known)
 
     def schema(self) -> Records:
-        empty = {name: np.zeros(0, dtype="U1" if of_type.kind == "U" else of_type) for name, of_type in self.columns.types.items()}
+        empty = {
+            name: np.zeros(0, dtype="U1" if of_type.kind == "U" else of_type)
+            for name, of_type in self.columns.types.items()
+        }
         return Records(empty, {}, {}, self.known)
 
     def marks(self) -> bytes:

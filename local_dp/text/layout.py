@@ -1,4 +1,5 @@
-"""Text for a person: numbers, notation, errors in the reader's dialect, and the layout on a screen of limited width, where no word is broken."""
+"""Text for a person: numbers, notation, errors in the reader's dialect, and the layout on a screen
+of limited width, where no word is broken."""
 
 import csv
 import io
@@ -19,9 +20,11 @@ _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
 
 
 def number(value: float | None, error: float | None = None) -> str:
-    """`value` to its point and to four significant digits; beside its standard error, to that error's second digit, and all digits if that is 0.
+    """`value` to its point and to four significant digits; beside its standard error, to that
+    error's second digit, and all digits if that is 0.
 
-    None is "unknown". A nonzero value is never shown as zero: 0.00004 is 0.00004. A standard error, beside itself, has two digits. A whole number has all.
+    None is "unknown". A nonzero value is never shown as zero: 0.00004 is 0.00004. A standard error,
+    beside itself, has two digits. A whole number has all.
     """
     if value is None:
         return "unknown"
@@ -40,28 +43,52 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def grain(error: float | None, ends: Sequence[float | None], value: Any = None) -> float | None:
-    """How fine an estimate is shown: its standard error, or the width of its interval if that is less, to the estimate where an end is open. None where
-    neither is known.
+    """How fine an estimate is shown: its standard error, or the width of its interval if that is
+    less, to the estimate where an end is open. None where neither is known.
 
     0, which shows all digits, where these are all one, or without a standard error whole numbers.
     """
-    known = [each for each in (*ends, value) if isinstance(each, int | float) and math.isfinite(each)]
+    known = [
+        each for each in (*ends, value) if isinstance(each, int | float) and math.isfinite(each)
+    ]
     if len(known) < 2:
         return error
     width = max(known) - min(known)
-    return min(error, width) if error else 0.0 if all(float(each).is_integer() for each in known) else width
+    return (
+        min(error, width)
+        if error
+        else 0.0
+        if all(float(each).is_integer() for each in known)
+        else width
+    )
 
 
 def bound(value: float, up: bool, digits: int = 5) -> str:
-    """A bound to so many significant digits, rounded up or down unless it is right to a millionth of the last one."""
+    """A bound to so many significant digits, rounded up or down unless it is right to a millionth
+    of the last one."""
     if value <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
-    return f"{unit * (math.ceil(value / unit - 1e-6) if up else math.floor(value / unit + 1e-6)):.{digits}g}"
+    units = math.ceil(value / unit - 1e-6) if up else math.floor(value / unit + 1e-6)
+    return f"{unit * units:.{digits}g}"
 
 
-_GREEK = {"epsilon": "ε", "eps": "ε", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "mu": "μ", "pi": "π", "rho": "ρ", "tau": "τ"}
-_LETTERS = re.compile(rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)")  # a word, not a part of a name or of an option
+_GREEK = {
+    "epsilon": "ε",
+    "eps": "ε",
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "lambda": "λ",
+    "mu": "μ",
+    "pi": "π",
+    "rho": "ρ",
+    "tau": "τ",
+}
+_LETTERS = re.compile(
+    rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)"
+)  # a word, not a part of a name or of an option
 _RULES = tuple(
     (re.compile(pattern), sign)
     for pattern, sign in (
@@ -83,19 +110,26 @@ _RULES = tuple(
     )
 )
 _RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
-_LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"  # of one letter: with more it is a name in code
+# of one letter: with more it is a name in code
+_LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"
 EXPONENT = re.compile(_RAISED)
 _CODE = re.compile(r"`([^`]+)`")
-_QUOTED = re.compile(r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")""")  # a reader may copy it
+_QUOTED = re.compile(
+    r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")"""
+)  # a reader may copy it
 _MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 
 def typeset(text: str) -> str:
-    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as --epsilon, names in code and questions in quotes stay.
+    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as
+    --epsilon, names in code and questions in quotes stay.
 
-    Exponents stay as 2^d: `EXPONENT` finds them, and they are raised in the manner of the place where the text is shown.
+    Exponents stay as 2^d: `EXPONENT` finds them, and they are raised in the manner of the place
+    where the text is shown.
     """
-    return "".join(part if place % 2 else _typeset(part) for place, part in enumerate(_QUOTED.split(text)))
+    return "".join(
+        part if place % 2 else _typeset(part) for place, part in enumerate(_QUOTED.split(text))
+    )
 
 
 def _typeset(text: str) -> str:
@@ -106,7 +140,8 @@ def _typeset(text: str) -> str:
 
 
 def marked(text: str) -> Iterator[tuple[str, str]]:
-    """The parts of a text, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index; all typeset but "code", from backticks."""
+    """The parts of a text, each with how it stands: "" in the line, "sup" as an exponent, "sub" as
+    an index; all typeset but "code", from backticks."""
     for place, part in enumerate(_CODE.split(text)):
         yield from (("code", part),) if place % 2 else _typeset_parts(part)
 
@@ -116,7 +151,11 @@ def _typeset_parts(text: str) -> Iterator[tuple[str, str]]:
     for found in _MARK.finditer(text):
         raised, lowered = found[1] or found[2], found[3] or found[4]
         yield "", text[place : found.start()]
-        yield ("sup", raised.replace("-", "−")) if raised else ("sub", _GREEK.get(lowered, typeset(lowered)))
+        yield (
+            ("sup", raised.replace("-", "−"))
+            if raised
+            else ("sub", _GREEK.get(lowered, typeset(lowered)))
+        )
         place = found.end()
     yield "", text[place:]
 
@@ -138,7 +177,13 @@ def held(text: str) -> str:
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """The lines of one paragraph; a word wider than the screen has a line of its own."""
-    lines = wrap(shown(text, "block"), max(width, 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = wrap(
+        shown(text, "block"),
+        max(width, 1),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return [line.replace(_HELD, " ") for line in lines] or [""]
 
 
@@ -152,9 +197,19 @@ def shortened(claim: str, width: int) -> str:
     whole = claim.rstrip(".")
     if len(whole) <= width:
         return whole
-    clauses = [whole[: match.start()] for match in re.finditer(r"[,;:](?= )| \(", whole[: width + 1])]
-    clauses = [clause for clause in clauses if all(clause.count(left) == clause.count(right) for left, right in ("()", "[]", "{}"))]
-    return clauses[-1] if clauses and len(clauses[-1]) > width / 2 else shorten(whole, max(width, 1), placeholder=" …")
+    clauses = [
+        whole[: match.start()] for match in re.finditer(r"[,;:](?= )| \(", whole[: width + 1])
+    ]
+    clauses = [
+        clause
+        for clause in clauses
+        if all(clause.count(left) == clause.count(right) for left, right in ("()", "[]", "{}"))
+    ]
+    return (
+        clauses[-1]
+        if clauses and len(clauses[-1]) > width / 2
+        else shorten(whole, max(width, 1), placeholder=" …")
+    )
 
 
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
@@ -164,17 +219,30 @@ def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
     for term, meaning in ((shown(term), meaning) for term, meaning in entries):
         lines = wrapped(meaning, width - column - 4)
         first = [f"  {term:<{column}}  {lines.pop(0)}"] if len(term) <= column else [f"  {term}"]
-        printed += [line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))]
+        printed += [
+            line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))
+        ]
     return "\n".join(printed)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
-    """A table, its first column left-aligned, the others right-aligned. If the screen is too narrow, row by row, with a line for each heading."""
+    """A table, its first column left-aligned, the others right-aligned. If the screen is too
+    narrow, row by row, with a line for each heading."""
     cells = [tuple(shown(" ".join(cell.split("\n"))) for cell in row) for row in (headings, *rows)]
     columns = list(zip(*cells, strict=True))
-    widths = _fitting([max(map(len, column)) for column in columns], [max(map(_longest, column)) for column in columns], width)
+    widths = _fitting(
+        [max(map(len, column)) for column in columns],
+        [max(map(_longest, column)) for column in columns],
+        width,
+    )
     if widths is None:
-        return "\n\n".join(definitions([(heading, cell) for heading, cell in zip(headings, row, strict=True) if cell], width) for row in rows)
+        return "\n\n".join(
+            definitions(
+                [(heading, cell) for heading, cell in zip(headings, row, strict=True) if cell],
+                width,
+            )
+            for row in rows
+        )
     rule = _GAP.join("─" * each for each in widths)
     top, *body = ["\n".join(_lines(row, widths)) for row in cells]
     return "\n".join((top, rule, *body))
@@ -185,7 +253,8 @@ def _longest(text: str) -> int:
 
 
 def _fitting(natural: list[int], least: list[int], width: int) -> list[int] | None:
-    """The widths of the columns: the widest shrink until all fit, but not below their longest words; None if that is impossible."""
+    """The widths of the columns: the widest shrink until all fit, but not below their longest
+    words; None if that is impossible."""
     widths = list(natural)
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         spare = [place for place, each in enumerate(widths) if each > least[place]]
@@ -201,7 +270,10 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     high = max(map(len, parts))
     padded = [part + [""] * (high - len(part)) for part in parts]
     drawn = (
-        _GAP.join(f"{text:<{each}}" if place == 0 else f"{text:>{each}}" for place, (text, each) in enumerate(zip(line, widths, strict=True)))
+        _GAP.join(
+            f"{text:<{each}}" if place == 0 else f"{text:>{each}}"
+            for place, (text, each) in enumerate(zip(line, widths, strict=True))
+        )
         for line in zip(*padded, strict=True)
     )
     return [line.rstrip() for line in drawn]
@@ -214,7 +286,9 @@ _NAMES = (
     "|schema|csv|bounds|low|high"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
-_OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
+_OPTION = re.compile(
+    rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?"
+)
 _BARE = re.compile(r"\blabels_from_data\b(?!=)")
 _COMMAND = re.compile(r"\blocal-dp .*", re.DOTALL)  # a command to type stays a command
 
@@ -245,24 +319,41 @@ def in_shell(text: str) -> str:
         name, value = f"--{match[1].replace('_', '-')}", match[2].strip("\"'")
         return name if re.fullmatch(_FLAGS, match[1]) else f"{name} {shlex.quote(value)}"
 
-    return _BARE.sub("--labels-from-data", _PAIR.sub(option, text.replace(ENDS, "--low and --high")))
+    return _BARE.sub(
+        "--labels-from-data", _PAIR.sub(option, text.replace(ENDS, "--low and --high"))
+    )
 
 
 def in_python(text: str) -> str:
     """The text with every `--name value` and every `name=value` as a keyword of a function."""
     command = _COMMAND.search(text)
     end = command.start() if command else len(text)
-    prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
-    prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
+    prose = _OPTION.sub(
+        lambda match: (
+            f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_")
+        ),
+        text[:end],
+    )
+    prose = _PAIR.sub(
+        lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table")
+    )
     prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 
 
 def _literal(value: str) -> str:
-    """A value as Python writes it: labels that a shell separates by semicolons are a list, and bounds of columns a mapping."""
+    """A value as Python writes it: labels that a shell separates by semicolons are a list, and
+    bounds of columns a mapping."""
     text = value.strip("\"'")
     if "=LOW..HIGH" in text:
-        return "{" + ", ".join(f'"{each}": (low, high)' if each else "..." for each in re.split("=LOW..HIGH;?", text)[:-1]) + "}"
+        return (
+            "{"
+            + ", ".join(
+                f'"{each}": (low, high)' if each else "..."
+                for each in re.split("=LOW..HIGH;?", text)[:-1]
+            )
+            + "}"
+        )
     if re.fullmatch(r"\d[\d.e]*|True|False|None|\.{3}", text):
         return text
     if "|" in text:
@@ -276,6 +367,9 @@ def _literal(value: str) -> str:
 def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]], end: str = "\n") -> str:
     """A table whose texts are no formulas for a spreadsheet."""
     text = io.StringIO()
-    cells = ([shown(cell, "cell") if isinstance(cell, str) else cell for cell in row] for row in (columns, *rows))
+    cells = (
+        [shown(cell, "cell") if isinstance(cell, str) else cell for cell in row]
+        for row in (columns, *rows)
+    )
     csv.writer(text, lineterminator=end).writerows(cells)
     return text.getvalue()

@@ -1,6 +1,8 @@
-"""The screen of a command: results on standard output; on standard error, if that is a terminal, a line with the current work.
+"""The screen of a command: results on standard output; on standard error, if that is a terminal, a
+line with the current work.
 
-A thread draws the line, also while modules are imported and numbers computed. It is cleared before anything else is printed.
+A thread draws the line, also while modules are imported and numbers computed. It is cleared before
+anything else is printed.
 """
 
 import errno
@@ -49,7 +51,12 @@ class Screen:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -62,12 +69,17 @@ class Screen:
         self._text = f"{text}{'' if done is None else self._left(done)}"
 
     def _left(self, done: float) -> str:
-        """The time that is left at the pace so far; empty before a twentieth of the work was seen to be done."""
+        """The time that is left at the pace so far; empty before a twentieth of the work was seen
+        to be done."""
         now = time.monotonic()
         if self._pace is None or done < self._pace[0]:
             self._pace = done, now
         first, since = self._pace
-        return f"; about {_span((now - since) * (1 - done) / (done - first))} left" if done - first >= _SEEN and done < 1 else ""
+        return (
+            f"; about {_span((now - since) * (1 - done) / (done - first))} left"
+            if done - first >= _SEEN and done < 1
+            else ""
+        )
 
     def note(self, text: str) -> None:
         """Prints a line on standard error, with options as a shell has them."""
@@ -79,8 +91,12 @@ class Screen:
             print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
 
     def check(self) -> None:
-        """Raises InputError if standard output takes no result: to be asked before something is charged for one."""
-        with _writing(), suppress(UnsupportedOperation):  # of a stream that is no file, such as a notebook's
+        """Raises InputError if standard output takes no result: to be asked before something is
+        charged for one."""
+        with (
+            _writing(),
+            suppress(UnsupportedOperation),
+        ):  # of a stream that is no file, such as a notebook's
             _try(sys.stdout.fileno())
 
     def tell(self, text: str, lost: str = "") -> None:
@@ -105,7 +121,8 @@ class Screen:
             raise
 
     def complain(self, text: str) -> None:
-        """Prints an error in one line, with options as a shell has them; a terminal breaks it between words."""
+        """Prints an error in one line, with options as a shell has them; a terminal breaks it
+        between words."""
         text = in_shell(shown(text))
         if sys.stderr.isatty():
             text = paragraph(f"local-dp: {text}", screen_width()).removeprefix("local-dp: ")
@@ -121,7 +138,9 @@ class Screen:
     def _line(self) -> str:
         """The words that fit, and the time since the start."""
         seconds = f" ({time.monotonic() - self._began:.0f} s)"
-        first, *more = wrapped(shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4)
+        first, *more = wrapped(
+            shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4
+        )
         return f"{first}{' ...' if more else ''}{seconds}"
 
     def _clear(self, line: str = "") -> None:
@@ -145,10 +164,12 @@ def _letters(stream: TextIO) -> str:
 
 
 def _reopen() -> None:
-    """Puts a stream in the place of each closed one, or the next file would get its number. Standard output then takes nothing; standard error drops all."""
+    """Puts a stream in the place of each closed one, or the next file would get its number.
+    Standard output then takes nothing; standard error drops all."""
     for name, mode in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.open(os.devnull, mode), "r" if name == "stdin" else "w"))  # noqa: SIM115 - a number, for good
+            # a number, for good
+            setattr(sys, name, open(os.open(os.devnull, mode), "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 @contextmanager
@@ -157,11 +178,14 @@ def _writing(lost: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write the result to standard output: {error.strerror}{lost and '; '}{lost}") from error
+        raise InputError(
+            f"cannot write the result to standard output: {error.strerror}{lost and '; '}{lost}"
+        ) from error
 
 
 def _try(number: int) -> None:
-    """Raises OSError for an open file that takes nothing: whose reader is gone, that is not for writing, or whose disk is full."""
+    """Raises OSError for an open file that takes nothing: whose reader is gone, that is not for
+    writing, or whose disk is full."""
     line, disk = select.poll(), os.fstatvfs(number)
     line.register(number, 0)
     if line.poll(0):

@@ -1,4 +1,5 @@
-"""Translations of SQ algorithms: onto a table with missing values, to Boolean queries (limits 7), and to local clients (KLNRS Lemma 4.3, Theorem 4.8)."""
+"""Translations of SQ algorithms: onto a table with missing values, to Boolean queries (limits 7),
+and to local clients (KLNRS Lemma 4.3, Theorem 4.8)."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +17,15 @@ from local_dp.interaction import Adaptive, Game, Nonadaptive, R, translate
 from local_dp.loss import split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
-from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds, on_domain
+from local_dp.oracles.statistical.oracles import (
+    RealQuery,
+    Statistical,
+    StatisticalAlgorithm,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+    on_domain,
+)
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
 from local_dp.queries.query import STEPS, Query
@@ -35,16 +44,20 @@ def on_table(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: .
 @overload
 def on_table(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
 def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
-    """The same algorithm with each query put to the encoded record. Preserves adaptivity. An incomplete record counts as 0 in every answer."""
+    """The same algorithm with each query put to the encoded record. Preserves adaptivity. An
+    incomplete record counts as 0 in every answer."""
 
-    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
+    def ask(
+        queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]
+    ) -> tuple[StatisticalQuery, ...]:
         return tuple(replace(query, query=encoded(encoding, query.query)) for query in queries)
 
     return translate(algorithm, ask, lambda queries, asked, answers: answers)
 
 
 def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
-    """Asks for the share of complete rows: a question that each of them answers with yes, and the others count as 0."""
+    """Asks for the share of complete rows: a question that each of them answers with yes, and the
+    others count as 0."""
     name = encoding.shown[0]
     return StatisticalQuery(encoded(encoding, Question(f"{name} == {name}")), tolerance)
 
@@ -53,15 +66,22 @@ def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
 def among_complete(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: ...
 @overload
 def among_complete(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
-def among_complete(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
-    """`on_table` with expectations over the complete rows alone: its first round also asks for their share m, and every answer E[q; complete] is divided by it.
+def among_complete(
+    algorithm: StatisticalAlgorithm[R], encoding: Encoding
+) -> StatisticalAlgorithm[R]:
+    """`on_table` with expectations over the complete rows alone: its first round also asks for
+    their share m, and every answer E[q; complete] is divided by it.
 
-    E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query; tolerances grow by 1 / m. Preserves adaptivity.
+    E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query;
+    tolerances grow by 1 / m. Preserves adaptivity.
     """
     asked = on_table(algorithm, encoding)
     if isinstance(asked, Nonadaptive):
         queries, decode = asked.queries, asked.decode
-        return Nonadaptive((completeness(encoding, queries[0].tolerance), *queries), lambda answers: decode(_divided(answers[1:], answers[0])))
+        return Nonadaptive(
+            (completeness(encoding, queries[0].tolerance), *queries),
+            lambda answers: decode(_divided(answers[1:], answers[0])),
+        )
 
     def play() -> StatisticalPlay[R]:
         game, share = Game(asked), 0.0
@@ -69,7 +89,10 @@ def among_complete(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> St
             if share:
                 answers = yield game.queries
             else:
-                whole, *rest = yield (completeness(encoding, game.queries[0].tolerance), *game.queries)
+                whole, *rest = yield (
+                    completeness(encoding, game.queries[0].tolerance),
+                    *game.queries,
+                )
                 share, answers = max(whole, LEAST), tuple(rest)
             game.send(_divided(answers, share))
         return game.result
@@ -82,24 +105,32 @@ def _divided(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
 
 
 def bit_tolerances(tolerance: float) -> tuple[float, ...]:
-    """tau_m = tolerance 2^m / (2M), m = 1..M = ceil(log2(2 / tolerance)): half of the tolerance, in equal shares; the cut takes the other."""
+    """tau_m = tolerance 2^m / (2M), m = 1..M = ceil(log2(2 / tolerance)): half of the tolerance, in
+    equal shares; the cut takes the other."""
     bits = math.ceil(math.log2(2 / tolerance))
     return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
 
 
 def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
-    """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query that is Boolean already stays as it is."""
+    """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query
+    that is Boolean already stays as it is."""
     values = on_domain(query)
     if set(values.tolist()) <= {-1.0, 1.0}:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
-    places = np.minimum(np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1).astype(np.int64)  # g = 1 is all ones
+    places = np.minimum(
+        np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1
+    ).astype(np.int64)  # g = 1 is all ones
     digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
-    return tuple(RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in zip(tolerances, digits, strict=True))
+    return tuple(
+        RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist()))
+        for tau, digit in zip(tolerances, digits, strict=True)
+    )
 
 
 def read_bits(answers: tuple[float, ...]) -> float:
-    """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m + 2^-M (limits 7)."""
+    """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m
+    + 2^-M (limits 7)."""
     digits = math.fsum(2.0**-m * (answer + 1) / 2 for m, answer in enumerate(answers, start=1))
     return -1 + 2 * (digits + 2.0 ** -len(answers) / 2)
 
@@ -109,15 +140,25 @@ def boolean_from_real(algorithm: Statistical[R]) -> Statistical[R]: ...
 @overload
 def boolean_from_real(algorithm: StatisticalRounds[R]) -> StatisticalRounds[R]: ...
 def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorithm[R]:
-    """The same algorithm with +1/-1 queries only: M = ceil(log2(2/tau)) of them, asked together, for each real one of tolerance tau.
+    """The same algorithm with +1/-1 queries only: M = ceil(log2(2/tau)) of them, asked together,
+    for each real one of tolerance tau.
 
-    Every legal answer to the bits, also an adversary's, makes a legal answer to the real query. Preserves adaptivity. Between local and SQ algorithms it is
-    not needed: randomized response takes real queries at no loss. Source: Bshouty, Feldman 2002; limits 7.
+    Every legal answer to the bits, also an adversary's, makes a legal answer to the real query.
+    Preserves adaptivity. Between local and SQ algorithms it is not needed: randomized response
+    takes real queries at no loss. Source: Bshouty, Feldman 2002; limits 7.
     """
-    return translate(algorithm, lambda queries, before: tuple(bit for query in queries for bit in bit_queries(query)), _read)
+    return translate(
+        algorithm,
+        lambda queries, before: tuple(bit for query in queries for bit in bit_queries(query)),
+        _read,
+    )
 
 
-def _read(queries: tuple[StatisticalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[float, ...]:
+def _read(
+    queries: tuple[StatisticalQuery, ...],
+    asked: tuple[StatisticalQuery, ...],
+    answers: tuple[float, ...],
+) -> tuple[float, ...]:
     """Each query's own answers, put together."""
     left = iter(answers)
     means = []
@@ -132,18 +173,21 @@ ClientsFor: TypeAlias = Callable[[StatisticalQuery], int]
 
 
 def enough_clients(epsilon: float, beta_each: float) -> ClientsFor:
-    """How many fresh clients a query's tolerance needs, except with probability `beta_each` (give beta / t for t queries)."""
+    """How many fresh clients a query's tolerance needs, except with probability `beta_each` (give
+    beta / t for t queries)."""
     return lambda query: rr_clients_hoeffding(epsilon, query.tolerance, beta_each)
 
 
 def tight_clients(epsilon: float, beta_each: float) -> ClientsFor:
-    """The same by the exact binomial law (`bounds.response.rr_clients_exact`), about half of `enough_clients`."""
+    """The same by the exact binomial law (`bounds.response.rr_clients_exact`), about half of
+    `enough_clients`."""
     return lambda query: rr_clients_exact(epsilon, query.tolerance, beta_each)
 
 
 @dataclass(frozen=True)
 class Rescaled(Query):
-    """A real function of another query's value, as a level: `places` holds one lattice point for each value of that query's domain."""
+    """A real function of another query's value, as a level: `places` holds one lattice point for
+    each value of that query's domain."""
 
     name: ClassVar[str] = "rescaled"
     domain: ClassVar[Domain] = levels(STEPS)
@@ -156,36 +200,59 @@ class Rescaled(Query):
 
 
 def put_to_records(query: StatisticalQuery) -> Query:
-    """What a record is asked: the query itself, or a real function of it rounded to 2^-16 of its range."""
+    """What a record is asked: the query itself, or a real function of it rounded to 2^-16 of its
+    range."""
     if not isinstance(query, RealQuery):
         return query.query
-    return Rescaled(query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist()))
+    return Rescaled(
+        query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist())
+    )
 
 
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values."""
     asked = put_to_records(query)
-    randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
+    randomizer: Randomizer = (
+        OneBitMean(epsilon, steps=asked.domain.high)
+        if asked.domain.kind == "levels"
+        else BinaryRR(epsilon)
+    )
     return LocalQuery(asked, randomizer, cohort)
 
 
-def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
+def read(
+    queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]
+) -> tuple[float, ...]:
     """The answers to statistical queries, on the [-1, 1] scale."""
-    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(asked, tallies, strict=True))
+    return tuple(
+        2 * float(query.randomizer.estimate(tally).value) - 1
+        for query, tally in zip(asked, tallies, strict=True)
+    )
 
 
 @overload
-def local_from_sq(algorithm: Statistical[R], epsilon: float, clients_for: ClientsFor) -> Local[R]: ...
+def local_from_sq(
+    algorithm: Statistical[R], epsilon: float, clients_for: ClientsFor
+) -> Local[R]: ...
 @overload
-def local_from_sq(algorithm: StatisticalRounds[R], epsilon: float, clients_for: ClientsFor) -> LocalRounds[R]: ...
-def local_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, clients_for: ClientsFor) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by fresh clients under randomized response. Its type keeps the adaptivity.
+def local_from_sq(
+    algorithm: StatisticalRounds[R], epsilon: float, clients_for: ClientsFor
+) -> LocalRounds[R]: ...
+def local_from_sq(
+    algorithm: StatisticalAlgorithm[R], epsilon: float, clients_for: ClientsFor
+) -> LocalAlgorithm[R]:
+    """The same algorithm with every statistical query answered by fresh clients under randomized
+    response. Its type keeps the adaptivity.
 
-    Privacy: each client answers at most once, with epsilon. Utility: with `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances
-    except with probability beta. Source: KLNRS Lemma 4.3 and Theorem 4.8; Laplace noise needs twice the clients or more (limits 1).
+    Privacy: each client answers at most once, with epsilon. Utility: with
+    `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances except with
+    probability beta. Source: KLNRS Lemma 4.3 and Theorem 4.8; Laplace noise needs twice the clients
+    or more (limits 1).
     """
 
-    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+    def ask(
+        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
+    ) -> tuple[LocalQuery, ...]:
         asked, used = [], before[-1].cohort.stop if before else 0
         for query in queries:
             cohort = Cohort(used, used + clients_for(query))
@@ -197,55 +264,102 @@ def local_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, clients_fo
 
 
 @overload
-def split_budget(algorithm: Statistical[R], epsilon: float, clients: int, queries: int) -> Local[R]: ...
+def split_budget(
+    algorithm: Statistical[R], epsilon: float, clients: int, queries: int
+) -> Local[R]: ...
 @overload
-def split_budget(algorithm: StatisticalRounds[R], epsilon: float, clients: int, queries: int) -> LocalRounds[R]: ...
-def split_budget(algorithm: StatisticalAlgorithm[R], epsilon: float, clients: int, queries: int) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by every client with epsilon / `queries`. Its type keeps the adaptivity.
+def split_budget(
+    algorithm: StatisticalRounds[R], epsilon: float, clients: int, queries: int
+) -> LocalRounds[R]: ...
+def split_budget(
+    algorithm: StatisticalAlgorithm[R], epsilon: float, clients: int, queries: int
+) -> LocalAlgorithm[R]:
+    """The same algorithm with every statistical query answered by every client with epsilon /
+    `queries`. Its type keeps the adaptivity.
 
-    Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
-    (`bounds.response.split_budget_cost`): a baseline. Raises InputError when the algorithm asks more than `queries`.
+    Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a
+    query, t times worse than fresh clients at small epsilon (`bounds.response.split_budget_cost`):
+    a baseline. Raises InputError when the algorithm asks more than `queries`.
     """
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
 
-    def ask(asked: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+    def ask(
+        asked: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
+    ) -> tuple[LocalQuery, ...]:
         if len(before) + len(asked) > queries:
-            raise InputError(f"epsilon is split over {queries} queries and the algorithm asks more; split it over as many as it may ask")
+            raise InputError(
+                f"epsilon is split over {queries} queries and the algorithm asks more; split "
+                "it "
+                "over as many as it may ask"
+            )
         return tuple(local_query(query, each, everybody) for query in asked)
 
     return translate(algorithm, ask, read)
 
 
-def one_random_query(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
-    """The same algorithm with every client answering one of the t queries, drawn at random by a public coin.
+def one_random_query(
+    algorithm: Statistical[R], epsilon: float, clients: int, seed: int
+) -> Local[R]:
+    """The same algorithm with every client answering one of the t queries, drawn at random by a
+    public coin.
 
-    Cohorts of multinomial sizes stand for the draws: clients are independent draws of one distribution, so the law is the same. Privacy: epsilon.
-    Utility: variance about t C^2 / n a query, that of fresh clients up to the spread of the sizes. Raises InputError if a query gets no client.
+    Cohorts of multinomial sizes stand for the draws: clients are independent draws of one
+    distribution, so the law is the same. Privacy: epsilon. Utility: variance about t C^2 / n a
+    query, that of fresh clients up to the spread of the sizes. Raises InputError if a query gets no
+    client.
     """
     t = len(algorithm.queries)
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("one-random-query", seed), "little")))
+    generator = np.random.Generator(
+        np.random.Philox(key=int.from_bytes(stream_key("one-random-query", seed), "little"))
+    )
     sizes = generator.multinomial(clients, np.full(t, 1 / t))
     if sizes.min() < 1:
-        raise InputError(f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; use more clients")
+        raise InputError(
+            f"{clients} clients drew one of {t} queries each, and one query was drawn by "
+            "nobody; "
+            "use more clients"
+        )
     drawn = iter(sizes.tolist())
     return local_from_sq(algorithm, epsilon, lambda query: next(drawn))
 
 
-def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsilon: float) -> Local[R]:
-    """The same algorithm on a table of which everything but one column of bits is public: client i reports the bit of row i once, by randomized response.
+def from_own_bits(
+    algorithm: Statistical[R], public: Records, secret: str, epsilon: float
+) -> Local[R]:
+    """The same algorithm on a table of which everything but one column of bits is public: client i
+    reports the bit of row i once, by randomized response.
 
-    The server knows what row i would answer with either bit, and mixes the two answers by its estimate of the bit. Privacy: epsilon for the bit, whatever the
-    number of queries. Utility: unbiased for the table; n rows that all matter give a standard error of C / sqrt(n) or less on the [-1, 1] scale, C = (e^eps +
-    1) / (e^eps - 1). `public` needs its `secret` column for the name alone. Source: the best any local algorithm can do for one bit a client (limits 1).
+    The server knows what row i would answer with either bit, and mixes the two answers by its
+    estimate of the bit. Privacy: epsilon for the bit, whatever the number of queries. Utility:
+    unbiased for the table; n rows that all matter give a standard error of C / sqrt(n) or less on
+    the [-1, 1] scale, C = (e^eps + 1) / (e^eps - 1). `public` needs its `secret` column for the
+    name alone. Source: the best any local algorithm can do for one bit a client (limits 1).
     """
     n = len(public)
-    asked = tuple(LocalQuery(Correlation((), secret), BinaryRR(epsilon=epsilon), Cohort(i, i + 1)) for i in range(n))
-    without, given = (Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1))
+    asked = tuple(
+        LocalQuery(Correlation((), secret), BinaryRR(epsilon=epsilon), Cohort(i, i + 1))
+        for i in range(n)
+    )
+    without, given = (
+        Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1)
+    )
 
-    def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
-        shares = np.array([float(query.randomizer.estimate(tally).value) for query, tally in zip(asked, tallies, strict=True)])
-        ends = (tuple(query.numerators(table) / query.span for table in (without, given)) for query in queries)
+    def read(
+        queries: tuple[StatisticalQuery, ...],
+        asked: tuple[LocalQuery, ...],
+        tallies: tuple[Tally, ...],
+    ) -> tuple[float, ...]:
+        shares = np.array(
+            [
+                float(query.randomizer.estimate(tally).value)
+                for query, tally in zip(asked, tallies, strict=True)
+            ]
+        )
+        ends = (
+            tuple(query.numerators(table) / query.span for table in (without, given))
+            for query in queries
+        )
         return tuple(float(np.mean(low + (high - low) * shares)) for low, high in ends)
 
     return translate(algorithm, lambda queries, before: asked, read)
@@ -253,7 +367,8 @@ def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsil
 
 @dataclass(frozen=True)
 class SignOfAll(Query):
-    """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this client's, is positive; an odd number of terms is never 0."""
+    """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this
+    client's, is positive; an odd number of terms is never 0."""
 
     name: ClassVar[str] = "sign-of-all"
     domain: ClassVar[Domain] = symbols(2)
@@ -263,9 +378,12 @@ class SignOfAll(Query):
 
     @property
     def signs(self) -> Counts:
-        """+1 or -1 for each query, and where these are even in number for a last term that is always +1, shape (t,) or (t + 1,)."""
+        """+1 or -1 for each query, and where these are even in number for a last term that is
+        always +1, shape (t,) or (t + 1,)."""
         terms = len(self.queries) | 1
-        words = philox_words(stream_key("one-sign-each", self.seed, self.client), 0, -(-terms // 64))
+        words = philox_words(
+            stream_key("one-sign-each", self.seed, self.client), 0, -(-terms // 64)
+        )
         return np.asarray(2 * np.unpackbits(words.view(np.uint8))[:terms].astype(np.int64) - 1)
 
     def __call__(self, records: Records) -> Ints:
@@ -277,30 +395,46 @@ class SignOfAll(Query):
 
 
 def sign_correlation(terms: int) -> float:
-    """E[z_j sign(<z, v>)] v_j for fair signs z, any v of +1 and -1, and every j: C(t - 1, (t - 1) / 2) / 2^(t - 1) for an odd t, about sqrt(2 / (pi t))."""
+    """E[z_j sign(<z, v>)] v_j for fair signs z, any v of +1 and -1, and every j: C(t - 1, (t - 1) /
+    2) / 2^(t - 1) for an odd t, about sqrt(2 / (pi t))."""
     half = terms // 2
     return math.exp(math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1) - 2 * half * math.log(2))
 
 
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
-    """The same algorithm with one sign from each client: of the sum of its answers to all t yes/no queries, under its own random signs (public coins).
+    """The same algorithm with one sign from each client: of the sum of its answers to all t yes/no
+    queries, under its own random signs (public coins).
 
-    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. Raises
-    InputError without clients, or for another query. Source: Duchi, Jordan, Wainwright 2018, with a report in place of the vector.
+    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t
+    / (2 n)) for every query on the [-1, 1] scale. Raises InputError without clients, or for another
+    query. Source: Duchi, Jordan, Wainwright 2018, with a report in place of the vector.
     """
     if clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")
     if any(query.span != 1 for query in algorithm.queries):
-        raise InputError("one sign each takes yes/no queries alone; `boolean_from_real` turns others into such")
+        raise InputError(
+            "one sign each takes yes/no queries alone; `boolean_from_real` turns others into such"
+        )
     told = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
 
-    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
-        return tuple(LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(query.client, query.client + 1)) for query in told)
+    def ask(
+        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
+    ) -> tuple[LocalQuery, ...]:
+        return tuple(
+            LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(query.client, query.client + 1))
+            for query in told
+        )
 
-    def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
+    def read(
+        queries: tuple[StatisticalQuery, ...],
+        asked: tuple[LocalQuery, ...],
+        tallies: tuple[Tally, ...],
+    ) -> tuple[float, ...]:
         sums = np.zeros(len(queries))
         for query, sign, tally in zip(asked, told, tallies, strict=True):
-            sums += (2 * float(query.randomizer.estimate(tally).value) - 1) * sign.signs[: len(queries)]
+            sums += (2 * float(query.randomizer.estimate(tally).value) - 1) * sign.signs[
+                : len(queries)
+            ]
         return tuple((sums / (clients * sign_correlation(len(queries) | 1))).tolist())
 
     return translate(algorithm, ask, read)

@@ -1,7 +1,9 @@
-"""SQ algorithms from local algorithms: KLNRS Lemmas 4.4 and 4.5 and the other direction of Theorem 4.8.
+"""SQ algorithms from local algorithms: KLNRS Lemmas 4.4 and 4.5 and the other direction of Theorem
+4.8.
 
-A report has the law of R(z), z from the distribution, without access to a record: candidates come from R(u0) for a fixed u0, and a statistical query about
-each sets its probability of acceptance (`likelihood`).
+A report has the law of R(z), z from the distribution, without access to a record: candidates come
+from R(u0) for a fixed u0, and a statistical query about each sets its probability of acceptance
+(`likelihood`).
 """
 
 import math
@@ -21,18 +23,33 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, R, expand, translate
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
-from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import (
+    Statistical,
+    StatisticalAlgorithm,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+)
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, acceptance, ceiling_after, likelihood_query, mean_ratio, spent, transparent
+from local_dp.theorems.likelihood import (
+    Observed,
+    acceptance,
+    ceiling_after,
+    likelihood_query,
+    mean_ratio,
+    spent,
+    transparent,
+)
 
 Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 
 
 @dataclass(frozen=True)
 class _Transcript:
-    """One client's replies so far, and the estimated mean of the product of their likelihood ratios."""
+    """One client's replies so far, and the estimated mean of the product of their likelihood
+    ratios."""
 
     replies: tuple[Observed, ...] = ()
     mean: float = 1.0
@@ -45,43 +62,74 @@ class _Transcript:
         before = spent(self.replies)
         error = relative_error(before, tolerance)
         if error >= 1:
-            raise InputError(f"tolerance {tolerance:g} is too coarse to condition on replies worth epsilon {before:g}; give one below {tolerance / error:.3g}")
+            raise InputError(
+                f"tolerance {tolerance:g} is too coarse to condition on replies worth epsilon "
+                f"{before:g}; give one below {tolerance / error:.3g}"
+            )
         return ceiling_after(growth, relative_error(before + epsilon, tolerance), error)
 
-    def accepts(self, candidate: tuple[Observed, ...], answer: float, tolerance: float, coin: float) -> tuple[bool, "_Transcript"]:
-        """Whether a candidate for the client's replies of a round is accepted, and the transcript it would make."""
+    def accepts(
+        self, candidate: tuple[Observed, ...], answer: float, tolerance: float, coin: float
+    ) -> tuple[bool, "_Transcript"]:
+        """Whether a candidate for the client's replies of a round is accepted, and the transcript
+        it would make."""
         replies = (*self.replies, *candidate)
         mean = mean_ratio(answer, math.exp(spent(replies)))
-        return coin < acceptance(mean / self.mean, self.ceiling(spent(candidate), tolerance)), _Transcript(replies, mean)
+        return coin < acceptance(
+            mean / self.mean, self.ceiling(spent(candidate), tolerance)
+        ), _Transcript(replies, mean)
 
 
 def _generator(label: str, seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little")))
+    return np.random.Generator(
+        np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little"))
+    )
 
 
-def _reports(randomizer: FiniteChannel, cells: list[int], generator: np.random.Generator) -> list[int]:
+def _reports(
+    randomizer: FiniteChannel, cells: list[int], generator: np.random.Generator
+) -> list[int]:
     """One draw of R(u0) in each of these cells."""
     dtype = np.dtype(f"u{randomizer.width // 8}")
-    words: Words = generator.integers(0, randomizer.total - 1, len(cells), dtype=dtype.type, endpoint=True)
-    reported: list[int] = randomizer.respond(np.full(len(cells), randomizer.domain.low), words, np.array(cells, dtype=np.uint64)).tolist()
+    words: Words = generator.integers(
+        0, randomizer.total - 1, len(cells), dtype=dtype.type, endpoint=True
+    )
+    reported: list[int] = randomizer.respond(
+        np.full(len(cells), randomizer.domain.low), words, np.array(cells, dtype=np.uint64)
+    ).tolist()
     return reported
 
 
-def _candidates(asked: list[tuple[Kinds, list[list[int]]]], generator: np.random.Generator) -> Iterator[tuple[Observed, ...]]:
-    """Share by share, a candidate for each client: one draw of R(u0) for each of what it is asked, in each of the clients' cells."""
-    parts = [(randomizer, own) for kinds, cells in asked for (_, randomizer), own in zip(kinds, cells, strict=True)]
+def _candidates(
+    asked: list[tuple[Kinds, list[list[int]]]], generator: np.random.Generator
+) -> Iterator[tuple[Observed, ...]]:
+    """Share by share, a candidate for each client: one draw of R(u0) for each of what it is asked,
+    in each of the clients' cells."""
+    parts = [
+        (randomizer, own)
+        for kinds, cells in asked
+        for (_, randomizer), own in zip(kinds, cells, strict=True)
+    ]
     reports: list[int] = []
-    for randomizer, alike in groupby(parts, key=itemgetter(0)):  # neighbours in one go: the words are the same as one by one
+    for randomizer, alike in groupby(
+        parts, key=itemgetter(0)
+    ):  # neighbours in one go: the words are the same as one by one
         reports += _reports(randomizer, [cell for _, own in alike for cell in own], generator)
     report = iter(reports)
     for kinds, cells in asked:
-        drawn = [[Observed(query, randomizer, cell, next(report)) for cell in own] for (query, randomizer), own in zip(kinds, cells, strict=True)]
+        drawn = [
+            [Observed(query, randomizer, cell, next(report)) for cell in own]
+            for (query, randomizer), own in zip(kinds, cells, strict=True)
+        ]
         yield from zip(*drawn, strict=True)
 
 
 def _cells(kinds: Kinds, clients: int, generator: np.random.Generator) -> list[list[int]]:
     """The public-coin cell of each client, for each of what it is asked."""
-    return [generator.integers(0, randomizer.cells, clients, dtype=np.uint64).tolist() for _, randomizer in kinds]
+    return [
+        generator.integers(0, randomizer.cells, clients, dtype=np.uint64).tolist()
+        for _, randomizer in kinds
+    ]
 
 
 def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
@@ -91,14 +139,17 @@ def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
 
 
 def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ...]]]:
-    """The clients in cohorts that are asked the same, ascending, each with the places of its queries in the round."""
+    """The clients in cohorts that are asked the same, ascending, each with the places of its
+    queries in the round."""
     begun: dict[int, set[int]] = defaultdict(set)
     ended: dict[int, set[int]] = defaultdict(set)
     for place, query in enumerate(queries):
         begun[query.cohort.start].add(place)
         ended[query.cohort.stop].add(place)
     shares, open_now = [], set[int]()
-    for start, stop in pairwise(sorted({*begun, *ended})):  # a sweep: thousands of cohorts of one client each are common
+    for start, stop in pairwise(
+        sorted({*begun, *ended})
+    ):  # a sweep: thousands of cohorts of one client each are common
         open_now = (open_now - ended[start]) | begun[start]
         if open_now:
             shares.append((Cohort(start, stop), tuple(sorted(open_now))))
@@ -110,24 +161,36 @@ def _kinds(queries: tuple[LocalQuery, ...], asks: tuple[int, ...]) -> Kinds:
 
 
 @overload
-def sq_from_local(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]: ...
+def sq_from_local(
+    algorithm: Local[R], tolerance: float, trials: int, seed: int
+) -> Statistical[R]: ...
 @overload
-def sq_from_local(algorithm: LocalRounds[R], tolerance: float, trials: int, seed: int) -> StatisticalRounds[R]: ...
-def sq_from_local(algorithm: LocalAlgorithm[R], tolerance: float, trials: int, seed: int) -> StatisticalAlgorithm[R]:
-    """The same algorithm with every report drawn by statistical queries of this `tolerance`, for clients that are independent draws of the distribution.
+def sq_from_local(
+    algorithm: LocalRounds[R], tolerance: float, trials: int, seed: int
+) -> StatisticalRounds[R]: ...
+def sq_from_local(
+    algorithm: LocalAlgorithm[R], tolerance: float, trials: int, seed: int
+) -> StatisticalAlgorithm[R]:
+    """The same algorithm with every report drawn by statistical queries of this `tolerance`, for
+    clients that are independent draws of the distribution.
 
-    Non-interactive: all `trials` candidates of every draw are made, and asked about, before any answer: t * trials queries. Interactive: one candidate a
-    time until one is accepted, about t e^eps queries; a client's later replies are drawn conditionally on its earlier ones. A draw of which no
-    candidate is accepted keeps the last one: probability `bounds.simulations.miss_probability(epsilon, trials)` each.
-    Several replies of one client in a round are one candidate, drawn and accepted together.
-    The transcript of t reports is within t `bounds.simulations.draw_distance` (interactive: `conditional_draw_distance`), and the misses, of the real one.
-    `bounds.simulations.plan_simulation` finds the tolerance and the trials for a wanted distance.
-    The mean over earlier replies that Lemma 4.5 divides by was already asked for when the last of them was accepted; it is not asked again.
-    Cost: one Python object a query, so thousands of clients. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
+    Non-interactive: all `trials` candidates of every draw are made, and asked about, before any
+    answer: t * trials queries. Interactive: one candidate a time until one is accepted, about t
+    e^eps queries; a client's later replies are drawn conditionally on its earlier ones. A draw of
+    which no candidate is accepted keeps the last one: probability
+    `bounds.simulations.miss_probability(epsilon, trials)` each. Several replies of one client in a
+    round are one candidate, drawn and accepted together. The transcript of t reports is within t
+    `bounds.simulations.draw_distance` (interactive: `conditional_draw_distance`), and the misses,
+    of the real one. `bounds.simulations.plan_simulation` finds the tolerance and the trials for a
+    wanted distance. The mean over earlier replies that Lemma 4.5 divides by was already asked for
+    when the last of them was accepted; it is not asked again. Cost: one Python object a query, so
+    thousands of clients. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """
     check_share("the tolerance", tolerance)
     if trials < 1:
-        raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials")
+        raise InputError(
+            f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials"
+        )
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
@@ -145,19 +208,51 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
     for cohort, asks in _shares(algorithm.queries):
         kinds = _kinds(algorithm.queries, asks)
         cells = _cells(kinds, len(cohort), generator)
-        drawn.append((asks, list(_candidates([(kinds, [[cell for cell in own for _ in range(trials)] for own in cells])], generator))))
+        drawn.append(
+            (
+                asks,
+                list(
+                    _candidates(
+                        [(kinds, [[cell for cell in own for _ in range(trials)] for own in cells])],
+                        generator,
+                    )
+                ),
+            )
+        )
 
-    def ask(queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
-        return tuple(likelihood_query(candidate, tolerance) for _, candidates in drawn for candidate in candidates)
+    def ask(
+        queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]
+    ) -> tuple[StatisticalQuery, ...]:
+        return tuple(
+            likelihood_query(candidate, tolerance)
+            for _, candidates in drawn
+            for candidate in candidates
+        )
 
-    def read(queries: tuple[LocalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[Tally, ...]:
-        coins, start, done = _generator("sq-from-local coins", seed).random(len(answers)).tolist(), _Transcript(), 0
+    def read(
+        queries: tuple[LocalQuery, ...],
+        asked: tuple[StatisticalQuery, ...],
+        answers: tuple[float, ...],
+    ) -> tuple[Tally, ...]:
+        coins, start, done = (
+            _generator("sq-from-local coins", seed).random(len(answers)).tolist(),
+            _Transcript(),
+            0,
+        )
         kept: list[list[Observed]] = [[] for _ in queries]
         for asks, candidates in drawn:
             for first in range(0, len(candidates), trials):
                 places = range(first, first + trials)
-                accepted = (place for place in places if start.accepts(candidates[place], answers[done + place], tolerance, coins[done + place])[0])
-                for position, reply in zip(asks, candidates[next(accepted, places[-1])], strict=True):
+                accepted = (
+                    place
+                    for place in places
+                    if start.accepts(
+                        candidates[place], answers[done + place], tolerance, coins[done + place]
+                    )[0]
+                )
+                for position, reply in zip(
+                    asks, candidates[next(accepted, places[-1])], strict=True
+                ):
                     kept[position].append(reply)
             done += len(candidates)
         return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
@@ -166,20 +261,41 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
 
 
 def _round(
-    queries: tuple[LocalQuery, ...], transcripts: dict[int, _Transcript], tolerance: float, trials: int, generator: np.random.Generator
+    queries: tuple[LocalQuery, ...],
+    transcripts: dict[int, _Transcript],
+    tolerance: float,
+    trials: int,
+    generator: np.random.Generator,
 ) -> StatisticalPlay[tuple[Tally, ...]]:
-    """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
+    """One local round: every client's candidate is asked about, then another one's for the clients
+    that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
     cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]
-    waiting = {share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)}  # the places in each cohort
+    waiting = {
+        share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)
+    }  # the places in each cohort
     for trial in range(1, trials + 1):
         places = [(share, place) for share, left in waiting.items() for place in left]
-        asked = [(shares[share][2], [[own[place] for place in left] for own in cells[share]]) for share, left in waiting.items()]
-        drawn = [(share, place, candidate) for (share, place), candidate in zip(places, _candidates(asked, generator), strict=True)]
-        known = [transcripts.get(shares[share][0].start + place, _Transcript()) for share, place, _ in drawn]
-        answers = yield tuple(likelihood_query((*before.replies, *candidate), tolerance) for before, (_, _, candidate) in zip(known, drawn, strict=True))
+        asked = [
+            (shares[share][2], [[own[place] for place in left] for own in cells[share]])
+            for share, left in waiting.items()
+        ]
+        drawn = [
+            (share, place, candidate)
+            for (share, place), candidate in zip(places, _candidates(asked, generator), strict=True)
+        ]
+        known = [
+            transcripts.get(shares[share][0].start + place, _Transcript())
+            for share, place, _ in drawn
+        ]
+        answers = yield tuple(
+            likelihood_query((*before.replies, *candidate), tolerance)
+            for before, (_, _, candidate) in zip(known, drawn, strict=True)
+        )
         waiting = defaultdict(list)
-        for (share, place, candidate), before, answer, coin in zip(drawn, known, answers, generator.random(len(drawn)).tolist(), strict=True):
+        for (share, place, candidate), before, answer, coin in zip(
+            drawn, known, answers, generator.random(len(drawn)).tolist(), strict=True
+        ):
             accepted, transcript = before.accepts(candidate, answer, tolerance, coin)
             if accepted or trial == trials:
                 transcripts[shares[share][0].start + place] = transcript
@@ -190,6 +306,8 @@ def _round(
     kept: list[list[Observed]] = [[] for _ in queries]
     for cohort, asks, _ in shares:
         for client in range(cohort.start, cohort.stop):
-            for position, reply in zip(asks, transcripts[client].replies[-len(asks) :], strict=True):
+            for position, reply in zip(
+                asks, transcripts[client].replies[-len(asks) :], strict=True
+            ):
                 kept[position].append(reply)
     return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))

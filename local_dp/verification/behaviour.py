@@ -1,4 +1,5 @@
-"""Whether `respond` is a function of value, word and coin alone, for every value, with reports of one length; and the calls that it makes."""
+"""Whether `respond` is a function of value, word and coin alone, for every value, with reports of
+one length; and the calls that it makes."""
 
 import gc
 import sys
@@ -36,13 +37,19 @@ def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
 
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
     """The used parts of n public coins."""
-    return randomizer.cells_of(np.random.default_rng(seed).integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True))
+    return randomizer.cells_of(
+        np.random.default_rng(seed).integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)
+    )
 
 
 def _words(randomizer: Randomizer) -> Finding:
-    """Whether it uses the words of the noise, and all of them: a seed of its own would draw others."""
+    """Whether it uses the words of the noise, and all of them: a seed of its own would draw
+    others."""
     noise, which = KeyedNoise(3), Draw(1)
-    words, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
+    words, own = (
+        Randomizer.draw(randomizer, noise, which, 0, REPEATED),
+        randomizer.draw(noise, which, 0, REPEATED),
+    )
     if not np.array_equal(words, own):
         sentence = "it draws randomness of its own, which nobody can check"
         return Finding("words", False, True, sentence, _with_own_words(randomizer))
@@ -53,15 +60,29 @@ def _with_own_words(randomizer: Randomizer) -> Witness | None:
     """The report that distinguishes the two ends of the domain best, by its own words."""
     n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
     words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
-    sent = [[bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))] for end in ends]
-    rates = {report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}}
+    sent = [
+        [bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))]
+        for end in ends
+    ]
+    rates = {
+        report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}
+    }
     report, (one, other) = max(rates.items(), key=lambda each: abs(each[1][0] - each[1][1]))
     inputs = (ends[0], ends[1]) if one >= other else (ends[1], ends[0])
-    return Witness(inputs, _shown(report), int(coins[0]), max(one, other) / min(one, other) if min(one, other) else None)
+    return Witness(
+        inputs,
+        _shown(report),
+        int(coins[0]),
+        max(one, other) / min(one, other) if min(one, other) else None,
+    )
 
 
 def _shown(report: bytes) -> str:
-    return f"report {report[0]}" if len(report) == 1 else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
+    return (
+        f"report {report[0]}"
+        if len(report) == 1
+        else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
+    )
 
 
 def _most(randomizer: Randomizer) -> int:
@@ -70,28 +91,45 @@ def _most(randomizer: Randomizer) -> int:
 
 
 def _batches(randomizer: Randomizer) -> Iterator[Ints]:
-    """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some one by one."""
+    """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some
+    one by one."""
     values, size = randomizer.domain.some(_most(randomizer)), max(1, CHUNK // randomizer.words)
     yield from (values[first : first + size] for first in range(0, len(values), size))
     yield from (each[None] for each in randomizer.domain.some(within(randomizer, VALUES, ALONE)))
 
 
 def _answered(randomizer: Randomizer) -> Finding:
-    """Every input gets a report of the declared type and length; else the first fault, with an input that shows it."""
+    """Every input gets a report of the declared type and length; else the first fault, with an
+    input that shows it."""
     dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
     if dtype.hasobject:
-        return Finding("length", False, True, f"its reports are of type {dtype}, which has no fixed length")
+        return Finding(
+            "length", False, True, f"its reports are of type {dtype}, which has no fixed length"
+        )
     words, coins = words_for(randomizer, most), coins_for(randomizer, most)
 
     def fault(values: Ints) -> tuple[str, str] | None:
         """The check that fails, and how."""
         try:
-            sent = np.asarray(randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)]))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
-            return "answers", f"fails with {type(error).__name__}, so that who does not answer tells its value"
+            sent = np.asarray(
+                randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)])
+            )
+        # the code is somebody else's, and may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return (
+                "answers",
+                f"fails with {type(error).__name__}, so that who does not answer tells its value",
+            )
         if sent.dtype == dtype.base and sent.shape == (len(values), *dtype.shape):
             return None
-        return "length", f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} of {dtype} are declared"
+        return (
+            "length",
+            (
+                f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} "
+                "of "
+                f"{dtype} are declared"
+            ),
+        )
 
     for values in _batches(randomizer):
         if fault(values):
@@ -100,9 +138,18 @@ def _answered(randomizer: Randomizer) -> Finding:
             value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
             other = ends[0] if value != ends[0] else ends[-1]
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
-            return Finding(check, False, True, f"{which} {sentence}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
+            return Finding(
+                check,
+                False,
+                True,
+                f"{which} {sentence}",
+                Witness((value, other), f"no report, or one of another form ({check})", 0, None),
+            )
     tried = min(randomizer.domain.size, _most(randomizer))
-    sentence = f"{tried} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} bytes"
+    sentence = (
+        f"{tried} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} "
+        "bytes"
+    )
     return Finding("answers", True, tried == randomizer.domain.size, sentence)
 
 
@@ -119,27 +166,46 @@ def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
 
 def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
     """Inputs, words and coins of n clients."""
-    return np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n), words_for(randomizer, n), coins_for(randomizer, n)
+    return (
+        np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n),
+        words_for(randomizer, n),
+        coins_for(randomizer, n),
+    )
 
 
 def _outside(randomizer: Randomizer) -> Finding:
     """While it answers it calls nothing with input or output of its own."""
     values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
-    several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [slice(0, len(values))]
+    several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [
+        slice(0, len(values))
+    ]
     randomizer.respond(values, words, coins)  # what is imported when it is first used is not meant
     for part in several:
         with watched() as calls:
             randomizer.cells_of(coins[part].astype(np.uint64))
             randomizer.respond(values[part], words[part], coins[part])
         if calls:
-            sentence = f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more than its value, its words and its coin do"
+            sentence = (
+                f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more "
+                "than "
+                "its value, its words and its coin do"
+            )
             value = values[part][0].tolist()
-            return Finding("outside", False, True, sentence, Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None))
-    return Finding("outside", True, False, "answering, it calls no clock, no entropy, no file and no screen")
+            return Finding(
+                "outside",
+                False,
+                True,
+                sentence,
+                Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None),
+            )
+    return Finding(
+        "outside", True, False, "answering, it calls no clock, no entropy, no file and no screen"
+    )
 
 
 def _repeats(randomizer: Randomizer) -> Finding:
-    """The same words and coins give the same reports: again, in other order, in batches of other sizes, and one client by itself."""
+    """The same words and coins give the same reports: again, in other order, in batches of other
+    sizes, and one client by itself."""
     n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
     values, words, coins = inputs = _some(randomizer, n)
     kept = [each.copy() for each in inputs]
@@ -150,33 +216,71 @@ def _repeats(randomizer: Randomizer) -> Finding:
     order = np.arange(n)
     first = np.ascontiguousarray(randomizer.respond(values, words, coins))
     if any(not np.array_equal(one, other) for one, other in zip(inputs, kept, strict=True)):
-        return Finding("repeats", False, True, "it writes into the values, words or coins that it is given", _twice(kept[0], 0, "its input", "another one"))
+        return Finding(
+            "repeats",
+            False,
+            True,
+            "it writes into the values, words or coins that it is given",
+            _twice(kept[0], 0, "its input", "another one"),
+        )
     parts = np.split(order, sorted({1, REPEATED - 1, n // 3, n - 1}))
     others = {
         "asked again": (order, sent(order)),
         "in other order": (order, sent(order[::-1])[::-1]),
-        "in batches of other sizes": (order, np.concatenate([sent(part) for part in parts if len(part)])),
-        "one by one": (order[:REPEATED], np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)])),
+        "in batches of other sizes": (
+            order,
+            np.concatenate([sent(part) for part in parts if len(part)]),
+        ),
+        "one by one": (
+            order[:REPEATED],
+            np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)]),
+        ),
     }
     for manner, (clients, reports) in others.items():
         if first[clients].shape != reports.shape or first[clients].tobytes() != reports.tobytes():
-            sentence = f"the same inputs, words and coins give other reports {manner}: it keeps a state, or has a randomness of its own that nobody can check"
-            return Finding("repeats", False, True, sentence, _differing(kept[0], first[clients], np.ascontiguousarray(reports)))
-    return Finding("repeats", True, False, f"{n} reports are the same when asked again, in other order, in batches of other sizes, and {REPEATED} one by one")
+            sentence = (
+                f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
+                "or "
+                "has a randomness of its own that nobody can check"
+            )
+            return Finding(
+                "repeats",
+                False,
+                True,
+                sentence,
+                _differing(kept[0], first[clients], np.ascontiguousarray(reports)),
+            )
+    return Finding(
+        "repeats",
+        True,
+        False,
+        (
+            f"{n} reports are the same when asked again, in other order, in batches of other "
+            "sizes, "
+            f"and {REPEATED} one by one"
+        ),
+    )
 
 
 def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
     """The first client with two reports."""
     if first.shape != second.shape:
         return None
-    one, other = (np.ascontiguousarray(each).view(np.uint8).reshape(len(each), -1) for each in (first, second))
+    one, other = (
+        np.ascontiguousarray(each).view(np.uint8).reshape(len(each), -1) for each in (first, second)
+    )
     place = int((one != other).any(axis=1).argmax())
     return _twice(values, place, _shown(one[place].tobytes()), _shown(other[place].tobytes()))
 
 
 def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
     """One input with two reports for the same word and coin."""
-    return Witness((values[place].tolist(), values[place].tolist()), f"{first}, then {second} by the same word", 0, None)
+    return Witness(
+        (values[place].tolist(), values[place].tolist()),
+        f"{first}, then {second} by the same word",
+        0,
+        None,
+    )
 
 
 def _narrow(randomizer: Randomizer) -> Finding:
@@ -188,18 +292,49 @@ def _narrow(randomizer: Randomizer) -> Finding:
         if span.min <= randomizer.domain.low and randomizer.domain.high <= span.max:
             short = np.asarray(randomizer.respond(values.astype(dtype), words, coins))
             if short.shape != wide.shape or short.tobytes() != wide.tobytes():
-                sentence = f"values that are {np.dtype(dtype)} give other reports than the same as int64"
-                return Finding("narrow values", False, True, sentence, _differing(values, wide, short))
+                sentence = (
+                    f"values that are {np.dtype(dtype)} give other reports than the same as int64"
+                )
+                return Finding(
+                    "narrow values", False, True, sentence, _differing(values, wide, short)
+                )
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")
 
 
-OUTSIDE = frozenset({"time", "posix", "nt", "random", "datetime", "io", "_io", "socket", "_socket", "signal", "resource", "select", "ctypes", "_warnings"})
-_NAMES = frozenset({(module, name) for module, names in (("builtins", ("print", "input")), ("sys", ("_getframe", "getprofile", "gettrace"))) for name in names})
+OUTSIDE = frozenset(
+    {
+        "time",
+        "posix",
+        "nt",
+        "random",
+        "datetime",
+        "io",
+        "_io",
+        "socket",
+        "_socket",
+        "signal",
+        "resource",
+        "select",
+        "ctypes",
+        "_warnings",
+    }
+)
+_NAMES = frozenset(
+    {
+        (module, name)
+        for module, names in (
+            ("builtins", ("print", "input")),
+            ("sys", ("_getframe", "getprofile", "gettrace")),
+        )
+        for name in names
+    }
+)
 
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """The calls, within the block and in this thread, of compiled functions with input or output of their own, by whatever name they were imported."""
+    """The calls, within the block and in this thread, of compiled functions with input or output of
+    their own, by whatever name they were imported."""
     calls: list[str] = []
 
     def look(frame: FrameType, event: str, function: Any) -> None:
@@ -210,7 +345,8 @@ def watched() -> Iterator[list[str]]:
 
     before: Callable[..., Any] | None = sys.getprofile()
     collecting = gc.isenabled()
-    gc.disable()  # a package that times the collector (distributed) would be taken for the randomizer
+    # a package that times the collector (distributed) would be taken for the randomizer
+    gc.disable()
     sys.setprofile(look)
     try:
         yield calls

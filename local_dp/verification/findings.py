@@ -1,4 +1,5 @@
-"""The findings of an audit; the inputs, words and distances that its checks share, and the truth that estimates are compared with."""
+"""The findings of an audit; the inputs, words and distances that its checks share, and the truth
+that estimates are compared with."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -12,14 +13,17 @@ from local_dp.randomizers.randomizer import Randomizer
 Grade: TypeAlias = Literal["exact", "declared", "black box"]
 """How much an audit shows.
 
-`exact`: the loss is computed from the whole channel, and the sampler is enumerated against it. `declared`: the loss is computed from the channel as it is
-declared, and the sampler was compared with it by drawing. `black box`: nothing is declared that could be enumerated, so that only a violation can be shown.
+`exact`: the loss is computed from the whole channel, and the sampler is enumerated against it.
+`declared`: the loss is computed from the channel as it is declared, and the sampler was compared
+with it by drawing. `black box`: nothing is declared that could be enumerated, so that only a
+violation can be shown.
 """
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Two inputs, numbers or lists, and a report that the first sends `ratio` times as often as the second, under public coin `cell`; None is infinite."""
+    """Two inputs, numbers or lists, and a report that the first sends `ratio` times as often as the
+    second, under public coin `cell`; None is infinite."""
 
     inputs: tuple[Any, Any]
     output: str
@@ -27,8 +31,13 @@ class Witness:
     ratio: float | None
 
     def __str__(self) -> str:
-        rarely = "never does" if self.ratio is None else f"does so {self.ratio:.9g} times less often"
-        return f"input {self.inputs[0]} sends {self.output}, input {self.inputs[1]} {rarely} (public coin {self.cell})"
+        rarely = (
+            "never does" if self.ratio is None else f"does so {self.ratio:.9g} times less often"
+        )
+        return (
+            f"input {self.inputs[0]} sends {self.output}, input {self.inputs[1]} {rarely} (public "
+            f"coin {self.cell})"
+        )
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """All findings on one randomizer. `loss` is in nats: exact, or None where it cannot be computed."""
+    """All findings on one randomizer. `loss` is in nats: exact, or None where it cannot be
+    computed."""
 
     name: str
     epsilon: float
@@ -59,7 +69,8 @@ class Audit:
 
     def describe(self) -> dict[str, Any]:
         findings = [asdict(each) for each in self.findings]
-        return {"randomizer": self.name, "epsilon": self.epsilon, "evidence": self.evidence, "grade": self.grade, "holds": self.holds, "loss": self.loss,
+        return {"randomizer": self.name, "epsilon": self.epsilon, "evidence": self.evidence,
+        "grade": self.grade, "holds": self.holds, "loss": self.loss,
                 "findings": findings}  # fmt: skip
 
 
@@ -67,7 +78,8 @@ MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among
 
 
 def truth(domain: Domain, value: Any, parameters: int) -> Floats:
-    """The right estimate from clients that all have `value`, by the domain: shares, signed means, both ends of each group, a number in [0, 1], a vector."""
+    """The right estimate from clients that all have `value`, by the domain: shares, signed means,
+    both ends of each group, a number in [0, 1], a vector."""
     if isinstance(domain, Vectors):
         return np.asarray(value) / domain.high
     if domain.kind == "levels":
@@ -77,10 +89,14 @@ def truth(domain: Domain, value: Any, parameters: int) -> Floats:
         steps = domain.high // groups - 1
         group, level = divmod(value, steps + 1)
         ends = np.zeros(parameters)
-        ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
+        ends[2 * group : 2 * group + 2] = (
+            (1 - level / steps, level / steps) if group < groups else (1.0,)
+        )
         return ends
     if domain.kind == "signed symbols":
-        return np.asarray(np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64))
+        return np.asarray(
+            np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
+        )
     if parameters == 1:
         return np.array([float(value)])
     return np.asarray((np.arange(domain.size) == value).astype(np.float64))
@@ -94,12 +110,18 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
     """Words of its own width for n reports, always the same for one seed."""
     dtype = np.uint64 if randomizer.width == 64 else np.uint32
     shape = n if randomizer.words == 1 else (n, randomizer.words)
-    return np.asarray(np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True))
+    return np.asarray(
+        np.random.default_rng(seed).integers(
+            0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True
+        )
+    )
 
 
 def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
     """n, or fewer where their coordinates or words would exceed `numbers`."""
-    each = max(randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1)
+    each = max(
+        randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1
+    )
     return max(2, min(n, numbers // each))
 
 
@@ -107,10 +129,16 @@ def divergence(seen: Floats, share: Floats) -> Floats:
     """KL(seen, share) of two coins, in nats, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         heads = np.where(seen > 0, seen * np.log(seen / share), 0.0)
-        tails = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0)
+        tails = np.where(
+            seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0
+        )
     return np.asarray(np.maximum(heads + tails, 0.0))
 
 
 def spread(size: int, most: int) -> Ints:
     """At most `most` of 0..size-1, from end to end."""
-    return np.arange(size) if size <= most else np.unique(np.linspace(0, size - 1, most).astype(np.int64))
+    return (
+        np.arange(size)
+        if size <= most
+        else np.unique(np.linspace(0, size - 1, most).astype(np.int64))
+    )

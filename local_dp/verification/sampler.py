@@ -1,4 +1,5 @@
-"""Whether `respond` follows the declared channel: by every word where words are few, by runs at full width, or by drawing."""
+"""Whether `respond` follows the declared channel: by every word where words are few, by runs at
+full width, or by drawing."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,7 +16,16 @@ from local_dp.verification.bits import check_bits
 from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
-WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small
+WIDTHS = (
+    20,
+    18,
+    16,
+    14,
+    12,
+    10,
+    9,
+    8,
+)  # of the words that are enumerated: the widest for which the work is small
 MAX_WORK = 1 << 23  # (value, coin, word) triples enumerated at most
 MAX_WALK = 1 << 22  # runs of words walked at most
 COINS = 8  # of a whole public coin, that are tried
@@ -26,17 +36,24 @@ ENCODED = 4096  # reports of several places behind a coin that are compared
 Channel = FiniteChannel | PerCoin
 
 
-UNFIT = (InputError, ArithmeticError, ValueError)  # what a randomizer raises that cannot be built with narrow words
+UNFIT = (
+    InputError,
+    ArithmeticError,
+    ValueError,
+)  # what a randomizer raises that cannot be built with narrow words
 
 
 def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
-    """The exact check where there is one, and the one by drawing; without `drawn` only where nothing is enumerated."""
+    """The exact check where there is one, and the one by drawing; without `drawn` only where
+    nothing is enumerated."""
     if type(randomizer) is WithCoin:
         return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, drawn)
     unlike = _unlike_inner(randomizer, seed) if isinstance(randomizer, PerCoin) else None
     if unlike is not None:
         return (unlike,)
-    if isinstance(randomizer, PlaceVector) or (isinstance(randomizer, PerCoin) and _is_inner(randomizer)):
+    if isinstance(randomizer, PlaceVector) or (
+        isinstance(randomizer, PerCoin) and _is_inner(randomizer)
+    ):
         return check_sampler(randomizer.inner, seed, drawn)
     if isinstance(randomizer, BitVector):
         return (check_bits(randomizer, seed),)
@@ -53,34 +70,72 @@ def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> 
 
 
 def _is_inner(randomizer: PerCoin) -> bool:
-    """Whether a report is the inner channel's report of the code, so that its sampler is enough: as inherited, or of places, which were compared."""
-    return isinstance(randomizer.inner, Places) or (type(randomizer).respond is PerCoin.respond and not isinstance(randomizer, FiniteChannel))
+    """Whether a report is the inner channel's report of the code, so that its sampler is enough: as
+    inherited, or of places, which were compared."""
+    return isinstance(randomizer.inner, Places) or (
+        type(randomizer).respond is PerCoin.respond and not isinstance(randomizer, FiniteChannel)
+    )
 
 
 def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
-    """Whether the coin sent along is that of the words, whatever the value, and the report that of the inner randomizer under it."""
+    """Whether the coin sent along is that of the words, whatever the value, and the report that of
+    the inner randomizer under it."""
     values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
     words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
     inputs, own = np.concatenate([values] * PAIRS), words[:, first:]
-    coins, reports = randomizer.parts(randomizer.respond(inputs, words, np.zeros(1, dtype=np.uint8)))
-    expected = randomizer.coined.respond(inputs, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words))
+    coins, reports = randomizer.parts(
+        randomizer.respond(inputs, words, np.zeros(1, dtype=np.uint8))
+    )
+    expected = randomizer.coined.respond(
+        inputs, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words)
+    )
     if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(reports, expected):
-        return Finding("coin", True, False, f"of {len(inputs):,} reports the coin is that of the words, and the rest what {randomizer.inner} says under it")
-    return Finding("coin", False, False, f"of {len(inputs):,} reports some are not those of {randomizer.inner} under the coin of their words")
+        return Finding(
+            "coin",
+            True,
+            False,
+            (
+                f"of {len(inputs):,} reports the coin is that of the words, and the rest what "
+                f"{randomizer.inner} says under it"
+            ),
+        )
+    return Finding(
+        "coin",
+        False,
+        False,
+        (
+            f"of {len(inputs):,} reports some are not those of {randomizer.inner} under the coin "
+            "of "
+            "their words"
+        ),
+    )
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
-    """A drawn report that is not the inner channel's of the code, or None. To differ under most coins is no fault, unless reports have several places."""
+    """A drawn report that is not the inner channel's of the code, or None. To differ under most
+    coins is no fault, unless reports have several places."""
     if type(randomizer).respond is PerCoin.respond:
         return None
-    generator, some, vector = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS), isinstance(randomizer.inner, Places)
+    generator, some, vector = (
+        np.random.default_rng(seed),
+        randomizer.domain.some(4 * PAIRS),
+        isinstance(randomizer.inner, Places),
+    )
     n = ENCODED if vector else DRAWN // (some[0].size)
     values = generator.choice(some, n)
-    coins, words = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True), words_for(randomizer, n, seed + 1)
-    differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins)
+    coins, words = (
+        generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True),
+        words_for(randomizer, n, seed + 1),
+    )
+    differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(
+        randomizer, values, words, coins
+    )
     wrong = np.flatnonzero(differ.reshape(n, -1).any(axis=1))
     if vector:
-        sentence = f"{len(wrong)} of {n:,} reports are not those of the inner vector for the code of the input"
+        sentence = (
+            f"{len(wrong)} of {n:,} reports are not those of the inner vector for the code of the "
+            "input"
+        )
         return Finding("sampler, compared", False, False, sentence) if len(wrong) else None
     if not 0 < 2 * len(wrong) <= n:
         return None
@@ -88,9 +143,18 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
     inputs = randomizer.domain.some(64)
     pairs = Pairs(inputs, np.repeat(coin, len(inputs)), False)
     counts = counted(randomizer, pairs, words[:each])
-    sentence = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the others it is"
+    sentence = (
+        f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the "
+        "others it is"
+    )
     witness = worst_of(counts.astype(np.uint64), 0, int(coin))
-    return Finding("sampler, compared", False, True, sentence, None if witness is None else _renamed(witness, pairs.values))
+    return Finding(
+        "sampler, compared",
+        False,
+        True,
+        sentence,
+        None if witness is None else _renamed(witness, pairs.values),
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +176,12 @@ def pairs_of(randomizer: Channel, most: int) -> Pairs:
         whole = size * randomizer.cells <= most
         coins = spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
     else:
-        coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
+        coins = np.concatenate(
+            [
+                np.array([0, 2**64 - 1], np.uint64),
+                np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64),
+            ]
+        )
         whole = size * COINS <= most
     values = randomizer.domain.some(size if whole else max(2, most // len(coins)))
     return Pairs(np.concatenate([values] * len(coins)), np.repeat(coins, len(values)), whole)
@@ -125,7 +194,9 @@ def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
         codes = inner.domain.clip(randomizer.encode(values, coins))
         return declared(inner, codes, np.zeros(len(codes), dtype=np.uint64))
     reports = np.arange(randomizer.alphabet, dtype=np.int64)
-    return randomizer.weight(reports[None, :], values[:, None], coins[:, None].astype(np.int64)).astype(np.uint64)
+    return randomizer.weight(
+        reports[None, :], values[:, None], coins[:, None].astype(np.int64)
+    ).astype(np.uint64)
 
 
 def _alphabet(randomizer: Channel) -> int:
@@ -138,22 +209,32 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
-    """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for impossible ones; words (n,) for all pairs, or (pairs, n)."""
+    """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for
+    impossible ones; words (n,) for all pairs, or (pairs, n)."""
     n, reports = len(pairs), _alphabet(randomizer)
     block = max(1, (1 << 20) // words.shape[-1])
     counts = np.zeros((n, reports + 1), dtype=np.int64)
     for first in range(0, n, block):
         values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
-        each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
+        each = (
+            np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
+        )
         times = words.shape[-1]
-        sent = randomizer.respond(np.repeat(values, times, axis=0), each, np.repeat(coins, times)).astype(np.int64)
-        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
-        counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
+        sent = randomizer.respond(
+            np.repeat(values, times, axis=0), each, np.repeat(coins, times)
+        ).astype(np.int64)
+        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(
+            np.arange(len(values)) * (reports + 1), words.shape[-1]
+        )
+        counts[first : first + block] = np.bincount(
+            sent, minlength=len(values) * (reports + 1)
+        ).reshape(len(values), -1)
     return counts
 
 
 def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
-    """The randomizer on the widest words that can all be enumerated for all pairs; if there are none, on the narrowest, for some pairs."""
+    """The randomizer on the widest words that can all be enumerated for all pairs; if there are
+    none, on the narrowest, for some pairs."""
     last = None
     for bits in WIDTHS:
         try:
@@ -172,27 +253,56 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
 
 
 def _every_word(randomizer: Channel) -> Finding | None:
-    """Over all words of a small width each report occurs exactly as often as its weight says; None if no width is small enough."""
+    """Over all words of a small width each report occurs exactly as often as its weight says; None
+    if no width is small enough."""
     narrowed = _narrow(randomizer)
     if narrowed is None:
         return None
     narrow, pairs = narrowed
     words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
-    counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
+    counts, weights = (
+        counted(narrow, pairs, words),
+        declared(narrow, pairs.values, pairs.coins).astype(np.int64),
+    )
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
-    coins = "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
-    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {coins}"
+    coins = (
+        "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
+    )
+    where = (
+        f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of "
+        f"input and {coins}"
+    )
     if not wrong.any():
-        by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
-        return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
+        by_proof = (
+            isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond
+        )  # for the coins that are not tried
+        return Finding(
+            "sampler, enumerated",
+            True,
+            pairs.whole and by_proof,
+            f"over {where} each report occurs exactly as often as declared",
+        )
     pair = int(wrong.argmax())
     coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
-    report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
+    report = (
+        int((counts[pair, :-1] != weights[pair]).argmax())
+        if counts[pair, -1] == 0
+        else _alphabet(narrow)
+    )
     weight = weights[pair, report] if report < weights.shape[1] else 0
-    sentence = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
+    sentence = (
+        f"over {where}, input {value} sends report {report} {counts[pair, report]} times where "
+        f"{weight} are declared"
+    )
     same = pairs.coins == pairs.coins[pair]
     witness = worst_of(counts[same].astype(np.uint64), 0, coin)
-    return Finding("sampler, enumerated", False, True, sentence, None if witness is None else _renamed(witness, pairs.values[same]))
+    return Finding(
+        "sampler, enumerated",
+        False,
+        True,
+        sentence,
+        None if witness is None else _renamed(witness, pairs.values[same]),
+    )
 
 
 def _renamed(witness: Witness, values: Ints) -> Witness:
@@ -201,36 +311,57 @@ def _renamed(witness: Witness, values: Ints) -> Witness:
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
-    """Whether at full width each report's words are one run of its weight's length; and the pairs that differ from most in this, no fault, but drawn."""
+    """Whether at full width each report's words are one run of its weight's length; and the pairs
+    that differ from most in this, no fault, but drawn."""
     pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
     odd = np.flatnonzero(_broken_runs(randomizer, pairs))
     if len(odd) == 0:
         inputs = "all" if pairs.whole else len(pairs)
-        sentence = f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each report changes to the next at the word that is declared"
+        sentence = (
+            f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each "
+            "report changes to the next at the word that is declared"
+        )
         return Finding("sampler, boundaries", True, False, sentence), None
     if 2 * len(odd) > len(pairs):
         return None, None
     others = np.setdiff1d(np.arange(len(pairs)), odd)
-    beside = others[np.unique(pairs.coins[others], return_index=True)[1]]  # one for each coin, to be compared with
-    some = np.concatenate([odd[spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
+    beside = others[
+        np.unique(pairs.coins[others], return_index=True)[1]
+    ]  # one for each coin, to be compared with
+    some = np.concatenate(
+        [
+            odd[spread(len(odd), PAIRS)],
+            beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS],
+        ]
+    )
     return None, Pairs(pairs.values[some], pairs.coins[some], False)
 
 
 def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
-    """The pairs for which a walk from word 0 meets a wrong run: not as long as its weight, at its end or midway, or a second run of a report."""
+    """The pairs for which a walk from word 0 meets a wrong run: not as long as its weight, at its
+    end or midway, or a second run of a report."""
     dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
     places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
     start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
-    seen, goes_on = np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_), np.ones(len(pairs), dtype=np.bool_)
+    seen, goes_on = (
+        np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_),
+        np.ones(len(pairs), dtype=np.bool_),
+    )
     values, three = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
     report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
     while goes_on.any():
         inside = np.clip(report, 0, randomizer.alphabet - 1)
         weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
         end = start + weight - np.uint64(1)
-        wrong = (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
+        wrong = (
+            (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
+        )
         probes = np.concatenate([end, start + weight // np.uint64(2), end + np.uint64(1)])
-        at_end, midway, after = randomizer.respond(values, np.minimum(probes, last).astype(dtype), three).astype(np.int64).reshape(3, -1)
+        at_end, midway, after = (
+            randomizer.respond(values, np.minimum(probes, last).astype(dtype), three)
+            .astype(np.int64)
+            .reshape(3, -1)
+        )
         wrong |= (at_end != report) | (midway != report)
         odd |= goes_on & wrong
         seen[places, inside] = True
@@ -240,44 +371,79 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
 
 
 def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
-    """Whether the share of each report, and of all reports of about the same weight, is the declared one at full width.
+    """Whether the share of each report, and of all reports of about the same weight, is the
+    declared one at full width.
 
-    By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.
+    By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits
+    of mean probability p, whatever n.
     """
     each = DRAWN // len(pairs)
     words = words_for(randomizer, each * len(pairs), seed).reshape(len(pairs), each)
     counts = counted(randomizer, pairs, words)
     weights = declared(randomizer, pairs.values, pairs.coins)
-    shares = np.column_stack([weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))])
+    shares = np.column_stack(
+        [weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))]
+    )
     pooled = _pooled(counts, shares)
     bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
     far = each * divergence(counts / each, shares)
-    together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
+    together = [
+        each * len(pairs) * float(divergence(np.array(seen), np.array(share)))
+        for seen, share in pooled
+    ]
     holds = bool(max(far.max(), *together) <= bar)
-    sentence = f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share is further from the declared one"
+    sentence = (
+        f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share "
+        "is "
+        "further from the declared one"
+    )
     sentence += f" than chance allows with probability {ALPHA:g}"
     if holds:
         return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
     seen, share = counts[pair, report] / each, shares[pair, report]
-    sentence += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
-    return Finding("sampler, drawn", False, False, sentence, _seen_witness(pairs, counts[:, report], pair, report))
+    sentence += (
+        f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where "
+        f"{share:.6g} "
+        "is declared"
+    )
+    return Finding(
+        "sampler, drawn",
+        False,
+        False,
+        sentence,
+        _seen_witness(pairs, counts[:, report], pair, report),
+    )
 
 
 def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
-    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of the counts."""
+    """That pair's input and the one that sent the report most differently under the same coin, with
+    the ratio of the counts."""
     same = np.flatnonzero(pairs.coins == pairs.coins[pair])
     most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
-    first, second = (pair, least) if counts[pair] - counts[least] >= counts[most] - counts[pair] else (most, pair)
+    first, second = (
+        (pair, least)
+        if counts[pair] - counts[least] >= counts[most] - counts[pair]
+        else (most, pair)
+    )
     if counts[first] == counts[second]:
         return None
     ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
-    return Witness((pairs.values[first].tolist(), pairs.values[second].tolist()), f"report {report}", int(pairs.coins[pair]), ratio)
+    return Witness(
+        (pairs.values[first].tolist(), pairs.values[second].tolist()),
+        f"report {report}",
+        int(pairs.coins[pair]),
+        ratio,
+    )
 
 
 def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
-    """Observed and declared share of the reports of about the same weight, over all pairs: a fault of every input adds up."""
+    """Observed and declared share of the reports of about the same weight, over all pairs: a fault
+    of every input adds up."""
     with np.errstate(divide="ignore"):
         kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
     drawn = counts.sum()
-    return [(counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares)) for kind in np.unique(kinds)]
+    return [
+        (counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares))
+        for kind in np.unique(kinds)
+    ]

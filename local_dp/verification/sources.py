@@ -10,14 +10,23 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OURS = "local_dp"
-_ROLES = ("api", "cli", "experiments", "server", "simulation", "text")  # of ours: no answer depends on them
+_ROLES = (
+    "api",
+    "cli",
+    "experiments",
+    "server",
+    "simulation",
+    "text",
+)  # of ours: no answer depends on them
 
 
 def code_digest(kinds: Iterable[type]) -> bytes:
-    """A digest of the code by which queries and randomizers of these classes answer; equal for equal code alone.
+    """A digest of the code by which queries and randomizers of these classes answer; equal for
+    equal code alone.
 
-    It covers the source of this library, Python and numpy. For classes of other packages it covers their source too, and the version of every installed
-    distribution. It is empty for code without a source file, as in a notebook.
+    It covers the source of this library, Python and numpy. For classes of other packages it covers
+    their source too, and the version of every installed distribution. It is empty for code without
+    a source file, as in a notebook.
     """
     packages = {base.__module__.partition(".")[0] for kind in kinds for base in kind.__mro__}
     return _digest(tuple(sorted(packages - {OURS} - sys.stdlib_module_names)))
@@ -25,18 +34,24 @@ def code_digest(kinds: Iterable[type]) -> bytes:
 
 @cache
 def _digest(foreign: tuple[str, ...]) -> bytes:
-    """The digest with the code of these other packages; empty where the source of one is not known."""
+    """The digest with the code of these other packages; empty where the source of one is not
+    known."""
     sources = [source_digest(OURS, _ROLES), *map(source_digest, foreign)]
     if not all(sources):
         return b""
-    versions = sorted(f"{each.name} {each.version}" for each in distributions()) if foreign else [f"numpy {version('numpy')}"]
+    versions = (
+        sorted(f"{each.name} {each.version}" for each in distributions())
+        if foreign
+        else [f"numpy {version('numpy')}"]
+    )
     here = (platform.python_version(), platform.machine(), versions, foreign, sources)
     return blake2b(repr(here).encode(), digest_size=32).digest()
 
 
 @cache
 def source_digest(package: str, without: tuple[str, ...] = ()) -> bytes:
-    """The digest of the source of a package without some parts, or of a single module; empty where there is no source."""
+    """The digest of the source of a package without some parts, or of a single module; empty where
+    there is no source."""
     digest, size = blake2b(digest_size=16), 0
     for name, path in sorted(_files(package, without)):
         source = path.read_bytes()

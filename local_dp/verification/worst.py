@@ -1,4 +1,5 @@
-"""The exact loss of a declared channel, with two values and a report that reach it; and of all reports of a session, against every server."""
+"""The exact loss of a declared channel, with two values and a report that reach it; and of all
+reports of a session, against every server."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +13,14 @@ from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
 from local_dp.oracles.local.asked import Spoken
-from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
+from local_dp.randomizers.evidence import (
+    MAX_ENTRIES,
+    corner_rows,
+    delta_above,
+    exact_ratio,
+    too_much,
+    worst_meeting,
+)
 from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
@@ -23,7 +31,8 @@ _FEW = 1 << 20  # entries of a channel that are looked at first
 
 
 def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
-    """The exact loss in nats, None where it is not finite or there is no channel; and whether it is at most the charge of one report."""
+    """The exact loss in nats, None where it is not finite or there is no channel; and whether it is
+    at most the charge of one report."""
     if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
         return None, _delta_found(randomizer)
     try:
@@ -32,7 +41,10 @@ def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
         return None, Finding("loss", False, True, str(error), witness_of(randomizer, None))
     loss = math.log1p(float(ratio - 1))
     wrong = too_much(randomizer, ratio)
-    sentence = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
+    sentence = wrong or (
+        f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} "
+        "that is charged"
+    )
     return loss, Finding("loss", not wrong, True, sentence, witness_of(randomizer, ratio))
 
 
@@ -51,44 +63,72 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
         return Finding("loss", False, True, str(error))
     holds = delta <= randomizer.loss.delta
     relation = "at most" if holds else "above"
-    sentence = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} the {randomizer.loss.delta:.9g} that is stated"
+    sentence = (
+        f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} the "
+        f"{randomizer.loss.delta:.9g} that is stated"
+    )
     return Finding("loss", holds, True, f"{sentence}; there is no finite loss without a delta")
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
-    """Two inputs with this ratio; with None, two where one never sends a report of the other, if there are such."""
+    """Two inputs with this ratio; with None, two where one never sends a report of the other, if
+    there are such."""
     randomizer = without_coin(randomizer)
     if isinstance(randomizer, PerCoin):
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
     if isinstance(randomizer, BitVector | PlaceVector):
         return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
-        return _of_rows(randomizer, ratio, lambda cell: iter([corner_rows(randomizer, cell)]), randomizer.corners)
-    if isinstance(randomizer, FiniteChannel) and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES:
-        return _of_rows(randomizer, ratio, lambda cell: _growing(randomizer, cell), randomizer.domain.values())
+        return _of_rows(
+            randomizer,
+            ratio,
+            lambda cell: iter([corner_rows(randomizer, cell)]),
+            randomizer.corners,
+        )
+    if (
+        isinstance(randomizer, FiniteChannel)
+        and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES
+    ):
+        return _of_rows(
+            randomizer, ratio, lambda cell: _growing(randomizer, cell), randomizer.domain.values()
+        )
     return None
 
 
 def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
-    """The rows of the first few values, then those of all: in a large channel a few values often reach the ratio."""
+    """The rows of the first few values, then those of all: in a large channel a few values often
+    reach the ratio."""
     few = _FEW // randomizer.alphabet
     if 1 < few < randomizer.domain.size:
         yield randomizer.rows(randomizer.domain.values()[:few], cell)
     yield randomizer.channel(cell)
 
 
-def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Iterator[Words]], values: Ints) -> Witness | None:
-    """In the first cell that reaches it; the rows are those of `values`, or of the first of them."""
+def _of_rows(
+    randomizer: FiniteChannel,
+    ratio: Fraction | None,
+    rows_of: Callable[[int], Iterator[Words]],
+    values: Ints,
+) -> Witness | None:
+    """In the first cell that reaches it; the rows are those of `values`, or of the first of
+    them."""
     for cell in range(randomizer.cells):
         for rows in rows_of(cell):
             witness = worst_of(rows, 0, cell)
-            if witness is not None and (witness.ratio is None if ratio is None else witness.ratio is not None and witness.ratio >= float(ratio)):
-                return replace(witness, inputs=(int(values[witness.inputs[0]]), int(values[witness.inputs[1]])))
+            if witness is not None and (
+                witness.ratio is None
+                if ratio is None
+                else witness.ratio is not None and witness.ratio >= float(ratio)
+            ):
+                return replace(
+                    witness, inputs=(int(values[witness.inputs[0]]), int(values[witness.inputs[1]]))
+                )
     return None
 
 
 def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
-    """The largest ratio within one report, for weights of shape (values, reports) from the value `low` on; None if all values have one law."""
+    """The largest ratio within one report, for weights of shape (values, reports) from the value
+    `low` on; None if all values have one law."""
     most, least = channel.max(axis=0), channel.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(most == 0, 1.0, most.astype(np.float64) / least.astype(np.float64))
@@ -101,21 +141,39 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
 
 
 def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the likeliest reports of the first against the second; else a bit that one never sends."""
+    """The pair of values with the largest product of ratios, and the likeliest reports of the first
+    against the second; else a bit that one never sends."""
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
         return _of_certain_bit(randomizer) if isinstance(randomizer, BitVector) else None
     code, low = randomizer.code, randomizer.domain.low
-    channel = [[randomizer.total - one, one] for one in randomizer.ones] if isinstance(randomizer, BitVector) else randomizer.inner.channel().tolist()
-    rows = [(channel[one], channel[other]) for one, other in zip(code[first], code[second], strict=True)]
+    channel = (
+        [[randomizer.total - one, one] for one in randomizer.ones]
+        if isinstance(randomizer, BitVector)
+        else randomizer.inner.channel().tolist()
+    )
+    rows = [
+        (channel[one], channel[other]) for one, other in zip(code[first], code[second], strict=True)
+    ]
     at = [place for place, (row, against) in enumerate(rows) if row != against][:8]
     if not at:
         return None
-    ratios = ([one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at)
+    ratios = (
+        [one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at
+    )
     reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
-    shown = f"bits {''.join(reports)}" if isinstance(randomizer, BitVector) else f"reports {', '.join(reports)}"
-    return Witness((first + low, second + low), f"{shown} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
+    shown = (
+        f"bits {''.join(reports)}"
+        if isinstance(randomizer, BitVector)
+        else f"reports {', '.join(reports)}"
+    )
+    return Witness(
+        (first + low, second + low),
+        f"{shown} at places {', '.join(map(str, at))}",
+        0,
+        float(ratio) if ratio < 10**300 else None,
+    )
 
 
 def _of_certain_bit(randomizer: BitVector) -> Witness | None:
@@ -126,7 +184,10 @@ def _of_certain_bit(randomizer: BitVector) -> Witness | None:
     weights = np.array([min(max(each, 0), total) / total for each in randomizer.ones])[code]
     for bit, never in (("1", weights == 0), ("0", weights == 1)):
         for place in np.flatnonzero(never.any(axis=0) & ~never.all(axis=0)).tolist():
-            inputs = int((~never[:, place]).argmax()) + randomizer.domain.low, int(never[:, place].argmax()) + randomizer.domain.low
+            inputs = (
+                int((~never[:, place]).argmax()) + randomizer.domain.low,
+                int(never[:, place].argmax()) + randomizer.domain.low,
+            )
             return Witness(inputs, f"bit {bit} at place {place}", 0, None)
     return None
 
@@ -135,18 +196,23 @@ _SESSION = "enumerated"
 
 
 def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
-    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a session, records x and x', and servers.
+    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a
+    session, records x and x', and servers.
 
-    A server chooses each question by all earlier reports. So in each round of a transcript it may meet any value of x with any of x': the values that the
-    client's own rule (`Spoken`) allows, with the whole weights of the channel. Transcripts with the same ratio and the same people silent are continued
-    together, so the cost grows with the number of ratios, not with 2^rounds. Raises InputError for a randomizer without silence or with coins,
-    RefusedError("unverifiable") where a report reveals a record.
+    A server chooses each question by all earlier reports. So in each round of a transcript it may
+    meet any value of x with any of x': the values that the client's own rule (`Spoken`) allows,
+    with the whole weights of the channel. Transcripts with the same ratio and the same people
+    silent are continued together, so the cost grows with the number of ratios, not with 2^rounds.
+    Raises InputError for a randomizer without silence or with coins, RefusedError("unverifiable")
+    where a report reveals a record.
     """
     silence = randomizer.silence
     if silence is None or randomizer.uses_coins:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
-    reached = {(bytes(1), Fraction(1))}  # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    reached = {
+        (bytes(1), Fraction(1))
+    }  # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
     for _ in range(rounds):
         further = set()
         for (spoken, ratio), pair in product(reached, product(values, values)):
@@ -155,7 +221,13 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
             places = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
             for one, other in zip(channel[places[0]], channel[places[1]], strict=True):
                 if other == 0 < one:
-                    raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+                    raise RefusedError(
+                        "unverifiable",
+                        (
+                            f"{randomizer.name}: a report that some value never sends reveals that "
+                            "value"
+                        ),
+                    )
                 if other:
                     further.add((state.bits(_SESSION), ratio * Fraction(one, other)))
         reached = further

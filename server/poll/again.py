@@ -1,4 +1,5 @@
-"""Rounds that depend on each other; and a second question of this kind: the median of a number, which the protocol `Quantiles` searches."""
+"""Rounds that depend on each other; and a second question of this kind: the median of a number,
+which the protocol `Quantiles` searches."""
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -28,7 +29,8 @@ R = TypeVar("R")
 
 @dataclass(kw_only=True)
 class Again(ABC, Generic[R]):
-    """Asks the people at some places in rounds, each person once. Privacy: `epsilon` (nats) beside the questions of the poll."""
+    """Asks the people at some places in rounds, each person once. Privacy: `epsilon` (nats) beside
+    the questions of the poll."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
@@ -56,16 +58,30 @@ class Again(ABC, Generic[R]):
     def answered(self, query: LocalQuery, tally: Tally) -> str:
         """The answers to a question."""
 
-    async def play(self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]) -> None:
-        """Asks the people at these places, ascending, of the places 0..people. A question that nobody answers ends it without a result."""
+    async def play(
+        self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]
+    ) -> None:
+        """Asks the people at these places, ascending, of the places 0..people. A question that
+        nobody answers ends it without a result."""
         ends = [*places.tolist(), people]
 
-        def ask(queries: tuple[LocalQuery, ...], _: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+        def ask(
+            queries: tuple[LocalQuery, ...], _: tuple[LocalQuery, ...]
+        ) -> tuple[LocalQuery, ...]:
             self.steps += [line for query in queries for line in self.asking(query)]
-            return tuple(replace(query, cohort=Cohort(ends[query.cohort.start], ends[query.cohort.stop])) for query in queries)
+            return tuple(
+                replace(query, cohort=Cohort(ends[query.cohort.start], ends[query.cohort.stop]))
+                for query in queries
+            )
 
-        def read(queries: tuple[LocalQuery, ...], _: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
-            self.steps += [self.answered(query, tally) for query, tally in zip(queries, tallies, strict=True) if tally.n]
+        def read(
+            queries: tuple[LocalQuery, ...], _: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]
+        ) -> tuple[Tally, ...]:
+            self.steps += [
+                self.answered(query, tally)
+                for query, tally in zip(queries, tallies, strict=True)
+                if tally.n
+            ]
             return tallies
 
         with suppress(InputError):  # nobody answered
@@ -78,12 +94,21 @@ class Again(ABC, Generic[R]):
 
     def state(self) -> dict[str, Any]:
         """The steps so far, and the result in words, with numbers where it has them."""
-        return {"kind": self.kind, "title": self.title, "steps": self.steps, "value": None, "low": None, "high": None, "beside": ""}
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "steps": self.steps,
+            "value": None,
+            "low": None,
+            "high": None,
+            "beside": "",
+        }
 
 
 @dataclass(kw_only=True)
 class Median(Again[Located]):
-    """Asks each person who answered whether their number is below a threshold, in rounds of three thresholds."""
+    """Asks each person who answered whether their number is below a threshold, in rounds of three
+    thresholds."""
 
     kind: ClassVar[str] = "median"
     title: ClassVar[str] = "The second question: the median"
@@ -96,9 +121,18 @@ class Median(Again[Located]):
         """About the first number that is asked. Raises InputError if there is none."""
         for place, each in enumerate(questions.questions):
             if each.kind == "number":
-                search = Quantiles(each.name, low=each.low, high=each.high, bins=BINS, rounds="several", tolerance=_NEAR)
+                search = Quantiles(
+                    each.name,
+                    low=each.low,
+                    high=each.high,
+                    bins=BINS,
+                    rounds="several",
+                    tolerance=_NEAR,
+                )
                 return cls(epsilon=each.epsilon, place=place, question=each, search=search)
-        raise InputError("--ask-again asks for the median of a number: add a question with low = 0 and high = 10")
+        raise InputError(
+            "--ask-again asks for the median of a number: add a question with low = 0 and high = 10"
+        )
 
     def places(self, first: Round | None, roster: Roster) -> Counts:
         return np.flatnonzero(first.parts[self.place].answered) if first else np.arange(0)
@@ -109,12 +143,19 @@ class Median(Again[Located]):
     def answered(self, query: LocalQuery, tally: Tally) -> str:
         share = query.randomizer.estimate(tally)
         assert isinstance(share, Estimate)
-        value, low, high = (f"{100 * min(max(float(part), 0.0), 1.0):.0f} %" for part in (share.value, *share.interval()))
-        return f"Below {query.query.params()['end']:.6g}? {value} of {tally.n:,} people ({low} to {high})."
+        value, low, high = (
+            f"{100 * min(max(float(part), 0.0), 1.0):.0f} %"
+            for part in (share.value, *share.interval())
+        )
+        return (
+            f"Below {query.query.params()['end']:.6g}? {value} of {tally.n:,} people ({low} to "
+            f"{high})."
+        )
 
     @property
     def ends(self) -> tuple[float, float, float]:
-        """The median and the ends of its 95 % interval, all between the bounds: an end at a bound is open."""
+        """The median and the ends of its 95 % interval, all between the bounds: an end at a bound
+        is open."""
         edges = self.search.grid.edges.tolist()
         found = self.result.places[0] if self.result else (BINS // 2, 0, BINS + 1)
         symbol, low, high = (min(max(each, 1), BINS) for each in found)
@@ -125,7 +166,10 @@ class Median(Again[Located]):
 
     def state(self) -> dict[str, Any]:
         value, low, high = self.ends if self.over else (None, None, None)
-        about = {"question": self.question.text, "text": self._text() if self.over else "The search goes on."}
+        about = {
+            "question": self.question.text,
+            "text": self._text() if self.over else "The search goes on.",
+        }
         return {**super().state(), **about, "value": value, "low": low, "high": high}
 
     def _text(self) -> str:
@@ -133,16 +177,28 @@ class Median(Again[Located]):
         is_open = low <= self.search.bounds[0], high >= self.search.bounds[1]
         if all(is_open):
             return "Too few answers for an interval: the median may be anywhere."
-        interval = f"at most {number(high)}" if is_open[0] else f"at least {number(low)}" if is_open[1] else f"{number(low)} to {number(high)}"
+        interval = (
+            f"at most {number(high)}"
+            if is_open[0]
+            else f"at least {number(low)}"
+            if is_open[1]
+            else f"{number(low)} to {number(high)}"
+        )
         return f"about {number(value)}; 95 % interval: {interval}"
 
     def offer(self, people: int) -> tuple[str, str]:
         if people < FEWEST or self.begun:
             return "", ""
         error = search_error(self.epsilon, 1, people, BETA)
-        needed = f"within {100 * _NEAR:.0f} % of all people takes about {self.search.clients(self.epsilon):,}"
+        needed = (
+            f"within {100 * _NEAR:.0f} % of all people takes about "
+            f"{self.search.clients(self.epsilon):,}"
+        )
         if error >= 0.5:
             outlook = f"{people:,} answers are too few for a median; one {needed}."
         else:
-            outlook = f"{people:,} answers place the median within {100 * error:.0f} % of all people; {needed}."
+            outlook = (
+                f"{people:,} answers place the median within {100 * error:.0f} % of all people; "
+                f"{needed}."
+            )
         return "Ask again for the median", outlook

@@ -4,7 +4,9 @@ import asyncio
 
 from local_dp.server.poll.crowd import Crowd
 
-SILENCE = 15.0  # seconds in which a connection must have asked for something: browsers open one in advance, and close it themselves after 10
+# seconds in which a connection must have asked for something: browsers open one in advance, and
+# close it themselves after 10
+SILENCE = 15.0
 
 
 def reader(crowd: Crowd) -> "type[asyncio.Protocol]":

@@ -1,4 +1,5 @@
-"""The connections of a poll: bounded in all and by source, so that a flood from one address does not stop a class.
+"""The connections of a poll: bounded in all and by source, so that a flood from one address does
+not stop a class.
 
 Sources are counted in memory, and written nowhere.
 """
@@ -12,8 +13,17 @@ from local_dp.server.members import Allowance
 
 SPARE = 256  # connections beside two for each person
 SOURCES = 4096  # that are remembered
-REQUESTS, AT_ONCE, EACH = 200.0, 5000, 50  # of one source: a second, at once, and at once for each person, since a class may share an address
-JOINS, FIRST = 0.5, 64  # places that one source takes: a second, and at once, if that is more than half of all
+REQUESTS, AT_ONCE, EACH = (
+    200.0,
+    5000,
+    50,
+    # of one source: a second, at once, and at once for each person, since a class may share an
+    # address
+)
+JOINS, FIRST = (
+    0.5,
+    64,
+)  # places that one source takes: a second, and at once, if that is more than half of all
 
 
 @dataclass
@@ -31,7 +41,8 @@ class _Source:
 
 @dataclass
 class Crowd:
-    """The open connections, the oldest first. If there are too many, the source with the most loses its oldest one without a member."""
+    """The open connections, the oldest first. If there are too many, the source with the most loses
+    its oldest one without a member."""
 
     people: int
     _open: OrderedDict[Hashable, _Connection] = field(default_factory=OrderedDict)
@@ -56,7 +67,11 @@ class Crowd:
 
     def _make_room(self) -> None:
         fullest = max(self._by_source.values())
-        crowded = [(key, each) for key, each in self._open.items() if self._by_source[each.source] == fullest]
+        crowded = [
+            (key, each)
+            for key, each in self._open.items()
+            if self._by_source[each.source] == fullest
+        ]
         key, victim = next(((key, each) for key, each in crowded if not each.member), crowded[0])
         self.leave(key)
         victim.close()
@@ -86,7 +101,10 @@ class Crowd:
     def _source(self, address: str) -> _Source:
         source = source_of(address)
         if source not in self._sources:
-            self._sources[source] = _Source(Allowance(REQUESTS, AT_ONCE + EACH * self.people), Allowance(JOINS, max(FIRST, self.people // 2)))
+            self._sources[source] = _Source(
+                Allowance(REQUESTS, AT_ONCE + EACH * self.people),
+                Allowance(JOINS, max(FIRST, self.people // 2)),
+            )
             if len(self._sources) > SOURCES:
                 self._sources.popitem(last=False)
         self._sources.move_to_end(source)

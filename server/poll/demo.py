@@ -1,4 +1,5 @@
-"""Made-up people, to rehearse a poll: clients of this process that answer over the poll's own broker, with signatures; and one of them step by step."""
+"""Made-up people, to rehearse a poll: clients of this process that answer over the poll's own
+broker, with signatures; and one of them step by step."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,13 +40,17 @@ class _Bus(MqttBus):
 
 def records_of(questions: Questions, people: int, generator: np.random.Generator) -> Records:
     """The answers of so many made-up people."""
-    return Records({question.name: _column(question, people, generator) for question in questions.questions})
+    return Records(
+        {question.name: _column(question, people, generator) for question in questions.questions}
+    )
 
 
 def _column(question: Question, people: int, generator: np.random.Generator) -> np.ndarray:
     if question.labels:
         weights = 1 / np.arange(1, len(question.labels) + 1)
-        return np.array(question.labels)[generator.choice(len(weights), people, p=weights / weights.sum())]
+        return np.array(question.labels)[
+            generator.choice(len(weights), people, p=weights / weights.sum())
+        ]
     if question.low is None or question.high is None:
         return (generator.random(people) < YES).astype(np.uint8)
     return question.low + (question.high - question.low) * generator.beta(2, 4, people)
@@ -58,22 +63,32 @@ def hosts(people: int) -> list[int]:
 
 
 class Demo:
-    """The made-up people of a plan. With a seed, everybody can compute their answers and their noise."""
+    """The made-up people of a plan. With a seed, everybody can compute their answers and their
+    noise."""
 
     def __init__(self, plan: Plan, epsilon: float, game: Game | None) -> None:
         self.people, self.seed = plan.demo, plan.seed
         self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
-        self._records = game.deal(0, plan.people) if game else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
+        self._records = (
+            game.deal(0, plan.people)
+            if game
+            else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
+        )
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
-        """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
+        """Has them join one after another, and answer until the poll is over. `give` gives places
+        to a key."""
         sizes = hosts(self.people)
-        tasks = set[asyncio.Task[None]]()  # a TaskGroup cancels each only once, and one that is connecting may swallow that
+        tasks = set[
+            asyncio.Task[None]
+        ]()  # a TaskGroup cancels each only once, and one that is connecting may swallow that
         try:
             for size in sizes:
                 key = new_key()
                 with suppress(Refused):  # people who joined may have taken the last places
-                    tasks.add(asyncio.create_task(self._answer(address, key, give(public(key), size))))
+                    tasks.add(
+                        asyncio.create_task(self._answer(address, key, give(public(key), size)))
+                    )
                 await asyncio.sleep(TAKES / len(sizes))
             await asyncio.gather(*tasks)
         finally:
@@ -81,8 +96,16 @@ class Demo:
 
     async def _answer(self, address: Address, key: bytes, place: Place) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
-        role = ClientRole(place.member, place.start, self._records.take(slice(place.start, place.stop)), noise, MemoryStore(self._epsilon))
+        role = ClientRole(
+            place.member,
+            place.start,
+            self._records.take(slice(place.start, place.stop)),
+            noise,
+            MemoryStore(self._epsilon),
+        )
         envelopes = Party.member(self._run, server=self._server, own=key)
         last_words = will(self._run, place.group, place.member, envelopes)
-        bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)
+        bus = _Bus(
+            address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words
+        )
         await serve(role, SealedBus(bus, envelopes), self._run, place.group)

@@ -8,7 +8,12 @@ from pathlib import Path
 PAGES = Path(__file__).with_name("pages")
 CLIENT = Path(__file__).resolve().parents[2] / "clients" / "web"
 LISTING = "files.txt"
-_TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,17 @@ class File:
 
 
 def files() -> dict[str, File]:
-    """All files that are served, by their path: the pages, the client under client/, and the list."""
+    """All files that are served, by their path: the pages, the client under client/, and the
+    list."""
     found: dict[str, File] = {}
     for folder, prefix in ((PAGES, ""), (CLIENT, "client/")):
         for path in sorted(folder.rglob("*")):
             inside = path.relative_to(folder)
-            if path.suffix in _TYPES and path.is_file() and not {"node_modules", "test", "tests"} & set(inside.parts):
+            if (
+                path.suffix in _TYPES
+                and path.is_file()
+                and not {"node_modules", "test", "tests"} & set(inside.parts)
+            ):
                 found[prefix + inside.as_posix()] = File.of(path.read_bytes(), _TYPES[path.suffix])
     listed = "".join(f"{sha256(file.data).hexdigest()}  {name}\n" for name, file in found.items())
     return {**found, LISTING: File.of(listed.encode(), "text/plain; charset=utf-8")}

@@ -1,4 +1,5 @@
-"""A class game, without a question of a person's own: each phone has a made-up record of masked parity, and the class finds the hidden rule in two rounds."""
+"""A class game, without a question of a person's own: each phone has a made-up record of masked
+parity, and the class finds the hidden rule in two rounds."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,7 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.bounds.masked_parity import masked_parity_one_round_bound, masked_parity_one_round_clients
+from local_dp.bounds.masked_parity import (
+    masked_parity_one_round_bound,
+    masked_parity_one_round_clients,
+)
 from local_dp.cube import places_of
 from local_dp.errors import InputError
 from local_dp.interaction import AsyncOracle, run
@@ -26,14 +30,19 @@ from local_dp.tallies import Tally
 from local_dp.text.layout import number
 
 BITS = 8  # of the rule
-EPSILON, LEAST_EPSILON = 5.0, 3.0  # with less, no class is large enough, and a report needs a public coin
+EPSILON, LEAST_EPSILON = (
+    5.0,
+    3.0,
+)  # with less, no class is large enough, and a report needs a public coin
 CLASSES = (20, 40, 60, 100, 200)  # phones
 GAMES = 200  # simulated for each
 SURE, ALWAYS = 0.9, 0.99  # of all games
 TITLE = "A game: find the hidden rule"
 RULE = (
-    f"The rule has {BITS} hidden bits r and a hidden bit a. Each phone has a made-up record: {BITS} bits x, a place i, a switch b, and a label. "
-    "With b = 1, the label shows bit i of r. With b = 0, it shows whether x has an odd number of ones where r has ones, flipped if a is 1."
+    f"The rule has {BITS} hidden bits r and a hidden bit a. Each phone has a made-up record: "
+    f"{BITS} bits x, a place i, a switch b, and a label. "
+    "With b = 1, the label shows bit i of r. With b = 0, it shows whether x has an odd number of "
+    "ones where r has ones, flipped if a is 1."
 )
 
 
@@ -43,25 +52,35 @@ def outlook(epsilon: float) -> str:
     parts = list[str]()
     for phones in CLASSES:
         share = chance(epsilon, phones)
-        parts.append(f"{'more than 99' if share > ALWAYS else f'{100 * share:.0f}'} % with {phones}")
+        parts.append(
+            f"{'more than 99' if share > ALWAYS else f'{100 * share:.0f}'} % with {phones}"
+        )
         if share > ALWAYS:
             break
-    return f"At epsilon {number(epsilon)} the class finds the rule in so many games, by the number of phones: {', '.join(parts)}."
+    return (
+        f"At epsilon {number(epsilon)} the class finds the rule in so many games, by the number of "
+        f"phones: {', '.join(parts)}."
+    )
 
 
 @lru_cache
 def chance(epsilon: float, phones: int) -> float:
-    """The share of simulated games in which so many phones find the rule; its standard error is at most 0.036."""
+    """The share of simulated games in which so many phones find the rule; its standard error is at
+    most 0.036."""
     learner, generator, found = MaskedParityList(d=BITS), np.random.default_rng(1), 0
     for seed in range(GAMES):
         population = learner.synthetic(phones, seed)
-        found += run(learner.algorithm(epsilon, phones), AggregateOracle(population, generator, epsilon)) == population.concept
+        found += (
+            run(learner.algorithm(epsilon, phones), AggregateOracle(population, generator, epsilon))
+            == population.concept
+        )
     return found / GAMES
 
 
 @dataclass(kw_only=True)
 class Game(Again[Concept]):
-    """Masked parity by list decoding (`MaskedParityList`): each phone answers in one of two rounds. The server deals the records, and so it knows them."""
+    """Masked parity by list decoding (`MaskedParityList`): each phone answers in one of two rounds.
+    The server deals the records, and so it knows them."""
 
     kind: ClassVar[str] = "game"
     title: ClassVar[str] = "The game"
@@ -75,12 +94,17 @@ class Game(Again[Concept]):
     def of(cls, epsilon: float, people: int, seed: int, pauses: bool = False) -> "Game":
         """A new rule, drawn from `seed`. Raises InputError for an epsilon that makes no game."""
         if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
-            raise InputError(f"epsilon is {epsilon:g}; a game needs {LEAST_EPSILON:g} to {MOST_EPSILON:g}: with less, no class is large enough")
+            raise InputError(
+                f"epsilon is {epsilon:g}; a game needs {LEAST_EPSILON:g} to {MOST_EPSILON:g}: "
+                "with less, no class is large enough"
+            )
         population = MaskedParityList(d=BITS).synthetic(people, seed)
         return cls(epsilon=epsilon, population=population, outlook=outlook(epsilon), pauses=pauses)
 
     def places(self, first: Round | None, roster: Roster) -> Counts:
-        return np.array([at for place in roster.places for at in range(place.start, place.stop)], dtype=np.int64)
+        return np.array(
+            [at for place in roster.places for at in range(place.start, place.stop)], dtype=np.int64
+        )
 
     def deal(self, start: int, stop: int) -> Records:
         """The records of these places."""
@@ -88,12 +112,16 @@ class Game(Again[Concept]):
 
     def record(self, place: int) -> dict[str, int]:
         """The record of one place, as its page gets it."""
-        return {name: int(values[0]) for name, values in self.deal(place, place + 1).columns.items()}
+        return {
+            name: int(values[0]) for name, values in self.deal(place, place + 1).columns.items()
+        }
 
     def algorithm(self, people: int) -> LocalRounds[Concept]:
         return MaskedParityList(d=BITS).algorithm(self.epsilon, people)
 
-    async def play(self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]) -> None:
+    async def play(
+        self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]
+    ) -> None:
         self._oracle = oracle
         await super().play(places, people, self)
 
@@ -107,11 +135,20 @@ class Game(Again[Concept]):
     def asking(self, query: LocalQuery) -> list[str]:
         listed, phones = query.query, f"{len(query.cohort):,} phones"
         if not isinstance(listed, MaskedList):
-            return [f"Round 1 asks {phones}: which bit of r does your label show? With b = 0, it shows none."]
+            return [
+                (
+                    f"Round 1 asks {phones}: which bit of r does your label show? With b = 0, it "
+                    "shows none."
+                )
+            ]
         open_places = ", ".join(map(str, places_of(listed.free)))
         return [
-            f"Learned: r = {_shown(listed.r, listed.free)}, where each ? is open. So {2 * listed.listed} rules are left.",
-            f"Round 2 depends on that, and asks the other {phones}. With b = 0: what is x at the places {open_places}, and does your label fit r = "
+            (
+                f"Learned: r = {_shown(listed.r, listed.free)}, where each ? is open. So "
+                f"{2 * listed.listed} rules are left."
+            ),
+            f"Round 2 depends on that, and asks the other {phones}. With b = 0: what is x at the "
+            f"places {open_places}, and does your label fit r = "
             f"{_shown(listed.r)}? With b = 1: which open bit does your label show?",
         ]
 
@@ -120,7 +157,9 @@ class Game(Again[Concept]):
 
     def offer(self, people: int) -> tuple[str, str]:
         if self.begun:
-            return "Ask round 2" if self.pauses and len(self.steps) > 2 and not self.go_on.is_set() else "", ""
+            return "Ask round 2" if self.pauses and len(
+                self.steps
+            ) > 2 and not self.go_on.is_set() else "", ""
         return "", self.outlook
 
     @property
@@ -129,7 +168,11 @@ class Game(Again[Concept]):
         known = masked_parity_one_round_clients(BITS, self.epsilon, 1 - SURE)
         proven = masked_parity_one_round_bound(BITS, self.epsilon, SURE)
         least = f" Fewer than {proven:,.0f} are proven too few." if proven > 1 else ""
-        return f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % of games.{least}"
+        return (
+            f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % "
+            "of "
+            f"games.{least}"
+        )
 
     def public(self) -> dict[str, Any]:
         return {"bits": BITS, "rule": RULE}
@@ -144,7 +187,14 @@ class Game(Again[Concept]):
             return "Too few phones answered."
         hidden = self.population.concept
         said = f"r = {_shown(self.result.r)}, a = {self.result.a}"
-        return f"Found: {said}." if self.result == hidden else f"Not found. The class says {said}; hidden is r = {_shown(hidden.r)}, a = {hidden.a}."
+        return (
+            f"Found: {said}."
+            if self.result == hidden
+            else (
+                f"Not found. The class says {said}; hidden is r = "
+                f"{_shown(hidden.r)}, a = {hidden.a}."
+            )
+        )
 
 
 def _shown(r: int, free: int = 0) -> str:

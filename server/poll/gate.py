@@ -1,7 +1,9 @@
-"""The gate between a WebSocket and the broker: it passes a member's MQTT, of bounded size and pace, and nothing else.
+"""The gate between a WebSocket and the broker: it passes a member's MQTT, of bounded size and pace,
+and nothing else.
 
-A member writes its hello, its replies and its will, and reads requests. The gate adds the broker's password and a client id of its own. So no page knows
-the password, and no page can take the connection of another.
+A member writes its hello, its replies and its will, and reads requests. The gate adds the broker's
+password and a client id of its own. So no page knows the password, and no page can take the
+connection of another.
 """
 
 import asyncio
@@ -115,16 +117,23 @@ class Fields:
 
 @dataclass(frozen=True)
 class Gate:
-    """The way to the broker of a run. `envelopes` are the server's: a message without its member's signature ends the connection."""
+    """The way to the broker of a run. `envelopes` are the server's: a message without its member's
+    signature ends the connection."""
 
     run: str
     envelopes: Envelopes
     address: Address
 
     def written(self, topic: str, envelope: bytes, *leaves: str) -> tuple[str, str, str]:
-        """The leaf, the group and the member of a message that its member may write, and has signed."""
+        """The leaf, the group and the member of a message that its member may write, and has
+        signed."""
         parts = topic.split("/")
-        if len(parts) != 6 or "/".join(parts[:2]) != VERSION or parts[2] != self.run or parts[3] not in leaves:
+        if (
+            len(parts) != 6
+            or "/".join(parts[:2]) != VERSION
+            or parts[2] != self.run
+            or parts[3] not in leaves
+        ):
             raise GateError("a topic that no member writes")
         try:
             self.envelopes.open(topic, envelope)
@@ -135,7 +144,8 @@ class Gate:
 
 @dataclass
 class Visit:
-    """One connection: of one member, whose signed will names it. `on_hello` is given the member that says hello."""
+    """One connection: of one member, whose signed will names it. `on_hello` is given the member
+    that says hello."""
 
     gate: Gate
     on_hello: Callable[[str], object]
@@ -171,13 +181,16 @@ class Visit:
         topics, _ = 0, fields.number()
         while fields.more:
             topic, topics, _ = fields.text(), topics + 1, fields.take(1)
-            if topic not in [f"{VERSION}/{self.gate.run}/req/{group}" for group in (self.who[0], EVERYBODY)]:
+            if topic not in [
+                f"{VERSION}/{self.gate.run}/req/{group}" for group in (self.who[0], EVERYBODY)
+            ]:
                 raise GateError("a topic that this member does not read")
         if not 1 <= topics <= _TOPICS:
             raise GateError("no topic, or too many")
 
     def _greeting(self, fields: Fields) -> Packet:
-        """MQTT 3.1.1's greeting under a name that nobody knows, with the member's will and the broker's password."""
+        """MQTT 3.1.1's greeting under a name that nobody knows, with the member's will and the
+        broker's password."""
         if fields.counted() != b"MQTT" or fields.take(1) != b"\x04":
             raise GateError("not MQTT 3.1.1")
         flags, alive, _ = fields.take(1)[0], fields.take(2), fields.counted()
@@ -186,18 +199,31 @@ class Visit:
         will, last_words = fields.text(), fields.counted()
         _, *who = self.gate.written(will, last_words, "gone")
         self.who = who[0], who[1]
-        kept, payload = flags & 0x1C | 2, [secrets.token_hex(11).encode(), will.encode(), last_words]  # the will's flags, and a clean session
+        kept, payload = (
+            flags & 0x1C | 2,
+            [secrets.token_hex(11).encode(), will.encode(), last_words],
+        )  # the will's flags, and a clean session
         for flag, word in ((0x80, self.gate.address.user), (0x40, self.gate.address.password)):
             if word is not None:
                 kept |= flag
                 payload.append(word.encode())
-        return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([kept]) + alive + b"".join(len(part).to_bytes(2) + part for part in payload))
+        return Packet(
+            CONNECT << 4,
+            b"\0\4MQTT\4"
+            + bytes([kept])
+            + alive
+            + b"".join(len(part).to_bytes(2) + part for part in payload),
+        )
 
 
 async def pass_through(
-    gate: Gate, receive: Callable[[], Awaitable[bytes | None]], send: Callable[[bytes], Awaitable[None]], on_hello: Callable[[str], object]
+    gate: Gate,
+    receive: Callable[[], Awaitable[bytes | None]],
+    send: Callable[[bytes], Awaitable[None]],
+    on_hello: Callable[[str], object],
 ) -> None:
-    """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises OSError where there is no broker."""
+    """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises
+    OSError where there is no broker."""
     passed = _passed(Visit(gate, on_hello), receive)
     try:
         async with asyncio.timeout(GREETING):
@@ -208,7 +234,9 @@ async def pass_through(
     if address.transport == "unix":
         reader, writer = await asyncio.open_unix_connection(address.host)
     else:
-        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=address.context() if address.tls else None)
+        reader, writer = await asyncio.open_connection(
+            address.host, address.port, ssl=address.context() if address.tls else None
+        )
     writer.write(greeting)
 
     async def inward() -> None:
@@ -230,8 +258,11 @@ async def pass_through(
         writer.transport.abort()
 
 
-async def _passed(visit: Visit, receive: Callable[[], Awaitable[bytes | None]]) -> AsyncIterator[bytes]:
-    """The packets for the broker. Raises GateError for one that the member does not send, or for too many."""
+async def _passed(
+    visit: Visit, receive: Callable[[], Awaitable[bytes | None]]
+) -> AsyncIterator[bytes]:
+    """The packets for the broker. Raises GateError for one that the member does not send, or for
+    too many."""
     packets, allowance = Packets(), Allowance(RATE, BURST, at=_now())
     while (data := await receive()) is not None:
         for packet in packets.feed(data):

@@ -1,4 +1,5 @@
-"""An open round: members join one by one. Each is asked at its hello, and confirmed when its reports are stored, until the round is closed."""
+"""An open round: members join one by one. Each is asked at its hello, and confirmed when its
+reports are stored, until the round is closed."""
 
 import math
 from dataclasses import dataclass
@@ -23,13 +24,19 @@ class AnyTurnout(Terms):
 
 
 class OpenRound(Collecting):
-    """Lasts until `over`, not until all places have answered: most of them are never taken. Nobody is called who did not come first.
+    """Lasts until `over`, not until all places have answered: most of them are never taken. Nobody
+    is called who did not come first.
 
-    With a `limit` in seconds, it also ends then, or when everybody has answered or gone; after a restart not before all of `awaited` are back.
+    With a `limit` in seconds, it also ends then, or when everybody has answered or gone; after a
+    restart not before all of `awaited` are back.
     """
 
-    def __init__(self, round: Round, coordinator: "OpenCoordinator", now: float, awaited: frozenset[str]) -> None:
-        super().__init__(round, coordinator.members, coordinator.terms, coordinator.pace, coordinator.rolls, now)
+    def __init__(
+        self, round: Round, coordinator: "OpenCoordinator", now: float, awaited: frozenset[str]
+    ) -> None:
+        super().__init__(
+            round, coordinator.members, coordinator.terms, coordinator.pace, coordinator.rolls, now
+        )
         self.limit = coordinator.limit
         self._awaited = awaited
         self.over = False
@@ -58,7 +65,9 @@ class OpenRound(Collecting):
 
     def report(self, member: Member, message: Answer, now: float) -> None:
         super().report(member, message, now)
-        if not member.owes and member.name in self.round.sums:  # also where it came again: the receipt may be lost
+        if (
+            not member.owes and member.name in self.round.sums
+        ):  # also where it came again: the receipt may be lost
             self._stored.append(member)
             self._confirm = min(self._confirm, now + STORED)
 
@@ -75,11 +84,20 @@ class OpenRound(Collecting):
         return sends
 
     def is_settled(self, now: float) -> bool:
-        is_idle = self.end < math.inf and self._waves.idle_from() <= now and self._awaited <= self.members.named.keys()
+        is_idle = (
+            self.end < math.inf
+            and self._waves.idle_from() <= now
+            and self._awaited <= self.members.named.keys()
+        )
         return self.over or self.end <= now or is_idle
 
     def wake(self, now: float) -> float:
-        return min(self._asked + AGAIN, self._confirm, self.end, now if self._waves.has_room(now) else math.inf)
+        return min(
+            self._asked + AGAIN,
+            self._confirm,
+            self.end,
+            now if self._waves.has_room(now) else math.inf,
+        )
 
 
 def receipts(run: str, round: Round, members: list[Member]) -> list[Send]:
@@ -88,7 +106,17 @@ def receipts(run: str, round: Round, members: list[Member]) -> list[Send]:
     for member in members:
         groups.setdefault(member.group, {})[member.name] = member
     return [
-        Send(group, Receipt(run=run, round=round.number, accepted=tuple((each.start, each.stop, round.sums[each.name].checksum) for each in some.values())))
+        Send(
+            group,
+            Receipt(
+                run=run,
+                round=round.number,
+                accepted=tuple(
+                    (each.start, each.stop, round.sums[each.name].checksum)
+                    for each in some.values()
+                ),
+            ),
+        )
         for group, some in groups.items()
         if len(some) <= MAX_RECEIPTS
     ]

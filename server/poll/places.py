@@ -1,4 +1,5 @@
-"""The places of a poll: one for each public key, at random among those that are free. A place is in the journal before it is given."""
+"""The places of a poll: one for each public key, at random among those that are free. A place is in
+the journal before it is given."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -13,9 +14,11 @@ _NOTE = "place "  # begins the name of its entry
 
 
 class Places:
-    """Gives the places 0..people to keys, in an order that `seed` shuffles: the people of a span are a random sample.
+    """Gives the places 0..people to keys, in an order that `seed` shuffles: the people of a span
+    are a random sample.
 
-    The same key has the same place for ever. `hosts` are the sizes of the hosts that will come: each has a span of its own.
+    The same key has the same place for ever. `hosts` are the sizes of the hosts that will come:
+    each has a span of its own.
     """
 
     def __init__(self, journal: Journal, people: int, seed: int, hosts: Sequence[int] = ()) -> None:
@@ -37,13 +40,16 @@ class Places:
         return self.roster.size
 
     def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:
-        """The place of a key. Raises Refused if there is none, or if a new one may not be taken now."""
+        """The place of a key. Raises Refused if there is none, or if a new one may not be taken
+        now."""
         place = self._by_key.get(key)
         if place is None:
             if not self.open:
                 raise Refused(410, "this poll is closed")
             if not fresh():
-                raise Refused(429, "many people join from your network at once; try again in a few seconds")
+                raise Refused(
+                    429, "many people join from your network at once; try again in a few seconds"
+                )
             place = self.give(key, 1)
         return {"member": place.member, "group": place.group, "start": place.start}
 
@@ -54,7 +60,9 @@ class Places:
             raise Refused(409, f"all {self.people} places of this poll are taken")
         self._free.remove(span)
         start, stop = span
-        place = Place(f"p{start}", f"g{start}", start, stop, key)  # a group of its own: nobody reads requests to others
+        place = Place(
+            f"p{start}", f"g{start}", start, stop, key
+        )  # a group of its own: nobody reads requests to others
         self._journal.note(f"{_NOTE}{start}", str(place).encode())
         self.roster.add(place)
         self._by_key[key] = place

@@ -16,8 +16,9 @@ PROTOCOL = "poll"  # as its journal is named
 class Plan:
     """A poll as it is asked, and as its journal has it: `resume` needs nothing else.
 
-    `key` is the server's private key, and `coins` the seed of the public coins. The tokens are the secret paths of the two pages. `until` is in seconds of the
-    system's clock. A `seed` is for made-up people alone.
+    `key` is the server's private key, and `coins` the seed of the public coins. The tokens are the
+    secret paths of the two pages. `until` is in seconds of the system's clock. A `seed` is for
+    made-up people alone.
     """
 
     run: str
@@ -43,18 +44,34 @@ class Plan:
     @classmethod
     def new(cls, questions: Questions, **options: Any) -> "Plan":
         """With a name, tokens and a key of its own."""
-        own: dict[str, Any] = {"run": f"poll-{secrets.token_hex(6)}", "token": secrets.token_urlsafe(16), "host_token": secrets.token_urlsafe(16)}
+        own: dict[str, Any] = {
+            "run": f"poll-{secrets.token_hex(6)}",
+            "token": secrets.token_urlsafe(16),
+            "host_token": secrets.token_urlsafe(16),
+        }
         seed = options.get("seed")
         own["coins"] = secrets.randbits(SECRET_BITS) if seed is None else seed
         return cls(**own, questions=questions, key=new_key(), began=time.time(), **options)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "key": self.key.hex(), "questions": self.questions.to_dict(), "protocol": PROTOCOL, "at": _written(self.began)}
+        return {
+            **vars(self),
+            "key": self.key.hex(),
+            "questions": self.questions.to_dict(),
+            "protocol": PROTOCOL,
+            "at": _written(self.began),
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Plan":
         data = {name: value for name, value in data.items() if name in cls.__dataclass_fields__}
-        return cls(**{**data, "key": bytes.fromhex(data["key"]), "questions": Questions.from_dict(data["questions"])})
+        return cls(
+            **{
+                **data,
+                "key": bytes.fromhex(data["key"]),
+                "questions": Questions.from_dict(data["questions"]),
+            }
+        )
 
 
 def _written(seconds: float) -> str:

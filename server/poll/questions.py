@@ -1,4 +1,5 @@
-"""The questions of a poll: yes or no, one of some labels, or a number between bounds; from one line, or from a TOML file."""
+"""The questions of a poll: yes or no, one of some labels, or a number between bounds; from one
+line, or from a TOML file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -26,13 +27,17 @@ MOST, LONGEST = 20, 500  # questions of a poll; characters of a question
 MOST_EPSILON = 8.0  # that a page pays for one poll (LIMITS in pages/respondent.js)
 MOST_LABELS, LONGEST_LABEL = 100, 100
 FILE_BYTES = 1 << 16
-EXAMPLE = 'write [[question]], text = "...", and for labels = ["a", "b"] or low = 0, high = 10 what is answered; epsilon = 1'
+EXAMPLE = (
+    'write [[question]], text = "...", and for labels = ["a", "b"] or low = 0, high = 10 what is '
+    "answered; epsilon = 1"
+)
 _KEYS = ("text", "labels", "low", "high", "epsilon")
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question: its text for people, and the protocol that asks for its column. `labels` or bounds decide its kind; without them it is yes/no.
+    """One question: its text for people, and the protocol that asks for its column. `labels` or
+    bounds decide its kind; without them it is yes/no.
 
     Privacy: a report is epsilon-locally private (nats).
     """
@@ -52,10 +57,20 @@ class Question:
             raise InputError(f"{self.text!r} has one bound; give both, as in low = 0 and high = 10")
         if self.labels and self.low is not None:
             raise InputError(f"{self.text!r} has labels and bounds; give one of them")
-        if self.labels and not (2 <= len(self.labels) <= MOST_LABELS and all(1 <= len(label) <= LONGEST_LABEL for label in self.labels)):
-            raise InputError(f"{self.text!r} has {len(self.labels)} labels; give 2 to {MOST_LABELS}, of 1 to {LONGEST_LABEL} characters each")
+        if self.labels and not (
+            2 <= len(self.labels) <= MOST_LABELS
+            and all(1 <= len(label) <= LONGEST_LABEL for label in self.labels)
+        ):
+            raise InputError(
+                f"{self.text!r} has {len(self.labels)} labels; give 2 to {MOST_LABELS}, of 1 "
+                "to "
+                f"{LONGEST_LABEL} characters each"
+            )
         if len({" ".join(label.split()) for label in self.labels} - {""}) < len(self.labels):
-            raise InputError(f"the labels of {self.text!r} are not distinct on a screen; give labels that people can tell apart")
+            raise InputError(
+                f"the labels of {self.text!r} are not distinct on a screen; give labels that "
+                "people can tell apart"
+            )
         self.ask(1)
 
     @property
@@ -68,8 +83,16 @@ class Question:
             return Survey(question=f"{self.name} == 1")
         if self.kind == "number":
             return Mean(column=self.name, low=self.low, high=self.high, outside="clip")
-        kinds = [choice for choice in choices(self.epsilon, len(self.labels)) if choice.kind in (GRR, SubsetSelection)]
-        return Frequency(column=self.name, labels=self.labels, randomizer=min(kinds, key=lambda choice: choice.total).kind.name)
+        kinds = [
+            choice
+            for choice in choices(self.epsilon, len(self.labels))
+            if choice.kind in (GRR, SubsetSelection)
+        ]
+        return Frequency(
+            column=self.name,
+            labels=self.labels,
+            randomizer=min(kinds, key=lambda choice: choice.total).kind.name,
+        )
 
     def ask(self, people: int) -> LocalQuery:
         """The query to the places 0..people."""
@@ -84,17 +107,37 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file has it, with its name and its kind."""
-        more = {"labels": list(self.labels)} if self.labels else {} if self.low is None else {"low": self.low, "high": self.high}
-        return {"name": self.name, "kind": self.kind, "text": self.text, "epsilon": self.epsilon, **more}
+        more = (
+            {"labels": list(self.labels)}
+            if self.labels
+            else {}
+            if self.low is None
+            else {"low": self.low, "high": self.high}
+        )
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "text": self.text,
+            "epsilon": self.epsilon,
+            **more,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Question":
-        return cls(data["name"], data["text"], data["epsilon"], tuple(data.get("labels", ())), data.get("low"), data.get("high"))
+        return cls(
+            data["name"],
+            data["text"],
+            data["epsilon"],
+            tuple(data.get("labels", ())),
+            data.get("low"),
+            data.get("high"),
+        )
 
 
 @dataclass(frozen=True)
 class Questions:
-    """All questions of a poll, answered in one round; a person pays the sum of their epsilons. A game has none."""
+    """All questions of a poll, answered in one round; a person pays the sum of their epsilons. A
+    game has none."""
 
     title: str
     questions: tuple[Question, ...]
@@ -110,17 +153,23 @@ class Questions:
         return sum(nano_epsilon(question.epsilon) for question in self.questions) / NANO
 
     def check_price(self, more: float = 0.0) -> None:
-        """Raises InputError where the questions, and `more` for a second round, cost more than a page pays."""
+        """Raises InputError where the questions, and `more` for a second round, cost more than a
+        page pays."""
         if self.epsilon + more > MOST_EPSILON:
             raise InputError(
-                f"a person would pay epsilon {self.epsilon + more:g}, and the page pays at most {MOST_EPSILON:g}; ask less, or with a smaller epsilon"
+                f"a person would pay epsilon {self.epsilon + more:g}, and the page pays at "
+                "most "
+                f"{MOST_EPSILON:g}; ask less, or with a smaller epsilon"
             )
 
     def asks(self, people: int) -> tuple[LocalQuery, ...]:
         return tuple(question.ask(people) for question in self.questions)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"title": self.title, "questions": [question.to_dict() for question in self.questions]}
+        return {
+            "title": self.title,
+            "questions": [question.to_dict() for question in self.questions],
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Questions":
@@ -128,7 +177,8 @@ class Questions:
 
 
 def read(given: str, epsilon: float) -> Questions:
-    """The questions in a file whose name ends in .toml, or the one question itself. Raises InputError."""
+    """The questions in a file whose name ends in .toml, or the one question itself. Raises
+    InputError."""
     if given.endswith(".toml") and len(given.split()) == 1:
         return _from_file(Path(given), epsilon)
     return Questions(given, (Question("q1", given, epsilon),))
@@ -139,13 +189,19 @@ def _from_file(path: Path, epsilon: float) -> Questions:
         with path.open("rb") as file:
             raw = file.read(FILE_BYTES + 1)
         if len(raw) > FILE_BYTES:
-            raise InputError(f"the file {str(path)!r} is larger than {FILE_BYTES} bytes; ask fewer questions")
+            raise InputError(
+                f"the file {str(path)!r} is larger than {FILE_BYTES} bytes; ask fewer questions"
+            )
         data = tomllib.loads(raw.decode())
     extra = [key for key in data if key not in ("title", "question")]
     if extra:
         raise InputError(unknown(f"{path.name}: no key", extra[0], ("title", "question")))
     entries, title = data.get("question", []), data.get("title", path.stem)
-    if not isinstance(title, str) or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+    if (
+        not isinstance(title, str)
+        or not isinstance(entries, list)
+        or not all(isinstance(entry, dict) for entry in entries)
+    ):
         raise InputError(f"{path.name}: {EXAMPLE}")
     made = []
     for place, entry in enumerate(entries, start=1):
@@ -167,5 +223,15 @@ def _question(name: str, entry: Mapping[str, Any], epsilon: float) -> Question:
         raise InputError('the question has no text; write text = "..."')
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise InputError('labels are texts; write labels = ["a", "b"]')
-    low, high = (None if entry.get(key) is None else real_number(key, str(entry[key])) for key in ("low", "high"))
-    return Question(name, text, real_number("epsilon", str(entry.get("epsilon", epsilon))), tuple(labels), low, high)
+    low, high = (
+        None if entry.get(key) is None else real_number(key, str(entry[key]))
+        for key in ("low", "high")
+    )
+    return Question(
+        name,
+        text,
+        real_number("epsilon", str(entry.get("epsilon", epsilon))),
+        tuple(labels),
+        low,
+        high,
+    )

@@ -1,4 +1,5 @@
-"""The result of a poll: as plain data, as a table, and as a page to keep; each with the promises that held and those that did not."""
+"""The result of a poll: as plain data, as a table, and as a page to keep; each with the promises
+that held and those that did not."""
 
 import json
 import time
@@ -28,7 +29,14 @@ def data_of(result: Result) -> dict[str, Any]:
         tally = part.tally()
         rows = rows_of(question, Standing(question, plan.people).estimate(tally))
         kept = [{name: row[name] for name in ("label", "value", "low", "high")} for row in rows]
-        questions.append({**question.to_dict(), "randomizer": part.query.randomizer.name, "answered": tally.n, "estimates": kept})
+        questions.append(
+            {
+                **question.to_dict(),
+                "randomizer": part.query.randomizer.name,
+                "answered": tally.n,
+                "estimates": kept,
+            }
+        )
     return {
         "format": FORMAT,
         "run": plan.run,
@@ -42,7 +50,10 @@ def data_of(result: Result) -> dict[str, Any]:
         "refused": round.counts.refused,
         "late": round.counts.late,
         "repeated": round.counts.duplicate,
-        "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
+        "accounts": {
+            "given": accounts.members - accounts.silent,
+            "agree": accounts.accepted_not_charged == 0,
+        },
         "questions": questions,
         "again": result.again and result.again.state(),
         "promised": promised(plan, epsilon, result.joined),
@@ -52,17 +63,36 @@ def data_of(result: Result) -> dict[str, Any]:
 
 def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
     """The promises that held."""
-    made_up = [f"{min(plan.demo, joined):,} of these people were made up by this program, for a rehearsal."] if plan.demo else []
+    made_up = (
+        [
+            (
+                f"{min(plan.demo, joined):,} of these people were made up by this program, for a "
+                "rehearsal."
+            )
+        ]
+        if plan.demo
+        else []
+    )
     if plan.game:
         return [
             *made_up,
-            "The server dealt each phone a made-up record and knows it: such a record is about nobody, and not private.",
-            f"Each phone randomized its one report, with epsilon {number(epsilon)}. The class found its rule from these reports alone.",
+            (
+                "The server dealt each phone a made-up record and knows it: such a record is about "
+                "nobody, and not private."
+            ),
+            (
+                f"Each phone randomized its one report, with epsilon {number(epsilon)}. The class "
+                "found its rule from these reports alone."
+            ),
             "One key counted once, however often its page was opened.",
         ]
     return [
         *made_up,
-        f"Each phone flipped its answers at random before it sent them: all reports of one person together have epsilon {number(epsilon)}.",
+        (
+            "Each phone flipped its answers at random before it sent them: all reports of one "
+            "person "
+            f"together have epsilon {number(epsilon)}."
+        ),
         "The server stored these random reports and no true answer. It stored no address.",
         "One key counted once, however often its page was opened.",
     ]
@@ -70,21 +100,41 @@ def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
 
 NOT_PROMISED = (
     "One person with two devices could answer twice.",
-    "People trusted the program that this page sent to their browsers, unless they used another client.",
-    "People who answered are not a random sample of all people; the intervals are about those who would answer.",
+    (
+        "People trusted the program that this page sent to their browsers, unless they used "
+        "another "
+        "client."
+    ),
+    (
+        "People who answered are not a random sample of all people; the intervals are about those "
+        "who "
+        "would answer."
+    ),
 )
 
 
 def text_of(data: Mapping[str, Any]) -> str:
     """For a terminal."""
-    lines = [data["title"], f"{data['joined']:,} people joined; epsilon {number(data['epsilon'])} each."]
+    lines = [
+        data["title"],
+        f"{data['joined']:,} people joined; epsilon {number(data['epsilon'])} each.",
+    ]
     for question in data["questions"]:
         lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
     if data["again"] is not None:
         again = data["again"]
-        lines += ["", again["title"], *(f"  {line}" for line in (*again["steps"], again["text"], again["beside"]) if line)]
-    lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
+        lines += [
+            "",
+            again["title"],
+            *(f"  {line}" for line in (*again["steps"], again["text"], again["beside"]) if line),
+        ]
+    lines += [
+        "",
+        *data["promised"],
+        "Not promised:",
+        *(f"  {line}" for line in data["not_promised"]),
+    ]
     return "\n".join(lines)
 
 
@@ -104,42 +154,88 @@ def _shown(row: dict[str, Any]) -> list[str]:
 def table_of(data: dict[str, Any]) -> str:
     """As CSV, a line for each estimate."""
     rows = [
-        (question["text"], question["kind"], question["epsilon"], question["answered"], row["label"], row["value"], row["low"], row["high"])
+        (
+            question["text"],
+            question["kind"],
+            question["epsilon"],
+            question["answered"],
+            row["label"],
+            row["value"],
+            row["low"],
+            row["high"],
+        )
         for question in data["questions"]
         for row in question["estimates"]
     ]
     if data["again"] is not None:
         again = data["again"]
-        rows.append((again["question"], again["kind"], "", "", again["text"], again["value"], again["low"], again["high"]))
-    return as_csv(("question", "kind", "epsilon", "answered", "label", "value", "low", "high"), rows)
+        rows.append(
+            (
+                again["question"],
+                again["kind"],
+                "",
+                "",
+                again["text"],
+                again["value"],
+                again["low"],
+                again["high"],
+            )
+        )
+    return as_csv(
+        ("question", "kind", "epsilon", "answered", "label", "value", "low", "high"), rows
+    )
 
 
 _STYLE = (
-    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #8888}td+td,th+th{text-align:right}"
+    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 "
+    "1rem;color-scheme:light dark}"
+    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem "
+    ".6rem;border-bottom:1px solid #8888}td+td,th+th{text-align:right}"
 )
 
 
 def page_of(data: dict[str, Any]) -> str:
     """As a page without a script."""
-    parts = [f"<h1>{_safe(data['title'])}</h1><p>{data['joined']:,} people joined, {_safe(data['began'])} to {_safe(data['ended'])}.</p>"]
+    parts = [
+        (
+            f"<h1>{_safe(data['title'])}</h1><p>{data['joined']:,} people joined, "
+            f"{_safe(data['began'])} to {_safe(data['ended'])}.</p>"
+        )
+    ]
     for question in data["questions"]:
-        rows = "".join(f"<tr><td>{_safe(row['label'])}</td><td>{_shown(row)[0]}</td><td>{_ends(row)}</td></tr>" for row in question["estimates"])
+        rows = "".join(
+            f"<tr><td>{_safe(row['label'])}</td><td>{_shown(row)[0]}</td><td>{_ends(row)}</td></tr>"
+            for row in question["estimates"]
+        )
         about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
-        head = "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % interval</th></tr>"
-        parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
+        head = (
+            "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % "
+            "interval</th></tr>"
+        )
+        parts.append(
+            f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>"
+        )
     if data["again"] is not None:
         again = data["again"]
         steps = "".join(f"<li>{_safe(step)}</li>" for step in again["steps"])
-        about = f"<p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
+        about = (
+            f"<p>{_safe(again['question'])}</p><ol>{steps}</ol>"
+            f"<p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
+        )
         parts.append(f"<section><h2>{_safe(again['title'])}</h2>{about}</section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
-        parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
+        parts.append(
+            f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>"
+        )
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{_safe(data['title'])}</title>"
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
+        f"'unsafe-inline'\"><title>{_safe(data['title'])}</title>"
     )
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head><body><main>{"".join(parts)}</main></body></html>\n'
+    return (
+        "<!DOCTYPE html>\n<html "
+        f'lang="en"><head>{head}<style>{_STYLE}</style></head><body><main>{"".join(parts)}</main></body></html>\n'
+    )
 
 
 def _safe(text: str) -> str:
@@ -157,9 +253,15 @@ def check_out(folder: Path) -> None:
 
 
 def write(data: dict[str, Any], folder: Path) -> None:
-    """Writes result.json, result.csv and result.html, and how they came about as provenance.json. Raises InputError."""
+    """Writes result.json, result.csv and result.html, and how they came about as provenance.json.
+    Raises InputError."""
     about = json.dumps(provenance(None, stamp_of()), indent=1) + "\n"
-    files = {"result.json": json.dumps(data, indent=1) + "\n", "result.csv": table_of(data), "result.html": page_of(data), "provenance.json": about}
+    files = {
+        "result.json": json.dumps(data, indent=1) + "\n",
+        "result.csv": table_of(data),
+        "result.html": page_of(data),
+        "provenance.json": about,
+    }
     with _writing(folder):
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -171,7 +273,11 @@ def _writing(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InputError(f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give another --out") from None
+        raise InputError(
+            f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give "
+            "another "
+            "--out"
+        ) from None
 
 
 def _date(seconds: float) -> str:

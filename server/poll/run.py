@@ -1,4 +1,5 @@
-"""A poll from its start to its result: one process with the web server, the coordinator, the journal and, unless another is named, the broker."""
+"""A poll from its start to its result: one process with the web server, the coordinator, the
+journal and, unless another is named, the broker."""
 
 import asyncio
 import io
@@ -35,7 +36,12 @@ from local_dp.simulation.settings import EMBEDDED
 PARTING = 2.0  # seconds to wait for the accounts of those who are present at the end
 PATIENCE = 10.0  # seconds to reach the broker at first
 LIMIT = 20.0  # seconds for each round of the second question, or of a game
-AGAIN, GO_ON = "again", "go on"  # notes of the journal: the second question was asked for, or the game began; its second round was
+AGAIN, GO_ON = (
+    "again",
+    "go on",
+    # notes of the journal: the second question was asked for, or the game began; its second round
+    # was
+)
 WORDS = {
     "open": "The poll is open.",
     "again": "The second question is being answered.",
@@ -48,7 +54,8 @@ OF_GAME = {"open": "Phones can join the game.", "closed": "The game is over."}
 
 @dataclass(frozen=True)
 class Result:
-    """A poll that is over: its first round, what depended on it, the number of places taken, and the accounts of those who were present."""
+    """A poll that is over: its first round, what depended on it, the number of places taken, and
+    the accounts of those who were present."""
 
     plan: Plan
     round: Round
@@ -66,10 +73,18 @@ class Poll:
         self._listener = listener
         self.places = Places(journal, plan.people, plan.coins, hosts(plan.demo))
         self.envelopes = Party.server(plan.run, plan.key, self.places.roster.speaker)
-        self._game = Game.of(plan.game, plan.people, plan.coins, pauses=plan.until is None) if plan.game else None
-        self._again: Again[Any] | None = self._game or (Median.of(plan.questions) if plan.ask_again else None)
+        self._game = (
+            Game.of(plan.game, plan.people, plan.coins, pauses=plan.until is None)
+            if plan.game
+            else None
+        )
+        self._again: Again[Any] | None = self._game or (
+            Median.of(plan.questions) if plan.ask_again else None
+        )
         self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
-        self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
+        self.coordinator = OpenCoordinator(
+            plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster
+        )
         self._closed = asyncio.Event()
         if self._again and journal.notes(AGAIN):
             self._again.begun = True
@@ -82,19 +97,40 @@ class Poll:
         self._state: State = {}
         self._seen: object = None
 
-    async def play(self, announce: Callable[[], object] = lambda: None, show: Callable[[State], None] = lambda state: None) -> Result:
-        """Serves pages and collects answers until the poll is closed. `announce` is called once it can be joined, `show` at each look. Raises BusError."""
+    async def play(
+        self,
+        announce: Callable[[], object] = lambda: None,
+        show: Callable[[State], None] = lambda state: None,
+    ) -> Result:
+        """Serves pages and collects answers until the poll is closed. `announce` is called once it
+        can be joined, `show` at each look. Raises BusError."""
         async with AsyncExitStack() as stack:
             address, watches = await self._broker(stack)
             allow_open_files(2 * Crowd(self.plan.people).most)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
-            oracle = RemoteOracle(bus, self.coordinator, lambda progress: show(self.state()), self.journal, self.envelopes)
-            web = Web(self.site, self._listener, self, Gate(self.plan.run, self.envelopes, address), Crowd(self.plan.people))
+            oracle = RemoteOracle(
+                bus,
+                self.coordinator,
+                lambda progress: show(self.state()),
+                self.journal,
+                self.envelopes,
+            )
+            web = Web(
+                self.site,
+                self._listener,
+                self,
+                Gate(self.plan.run, self.envelopes, address),
+                Crowd(self.plan.people),
+            )
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]
-            if self.plan.demo and not self.places.taken:  # not when it is resumed: their answers were in memory
-                beside.append(Demo(self.plan, self.epsilon, self._game).come(address, self.places.give))
+            if (
+                self.plan.demo and not self.places.taken
+            ):  # not when it is resumed: their answers were in memory
+                beside.append(
+                    Demo(self.plan, self.epsilon, self._game).come(address, self.places.give)
+                )
             tasks = {playing, serving, *map(asyncio.create_task, beside)}
             announce()
             try:
@@ -134,8 +170,17 @@ class Poll:
             await self._again.play(self._takers, self.plan.people, oracle)
         self._phase = "closed"
         await oracle.end(PARTING)
-        first = self.coordinator.round(1) or Round(self.plan.run, 1, (), self.plan.coins)  # none of a game that nobody joined
-        return Result(self.plan, first, self._later, self.places.taken, self.coordinator.reconciliation(), time.time())
+        first = self.coordinator.round(1) or Round(
+            self.plan.run, 1, (), self.plan.coins
+        )  # none of a game that nobody joined
+        return Result(
+            self.plan,
+            first,
+            self._later,
+            self.places.taken,
+            self.coordinator.reconciliation(),
+            time.time(),
+        )
 
     @property
     def _later(self) -> Again[Any] | None:
@@ -166,9 +211,13 @@ class Poll:
         return {**self._public, "open": self._phase == "open"}
 
     def _shown(self) -> dict[str, Any]:
-        """The words and numbers that a respondent's page shows, apart from whether the poll is open. The page builds each ask from them."""
+        """The words and numbers that a respondent's page shows, apart from whether the poll is
+        open. The page builds each ask from them."""
         plan = self.plan
-        questions = [{**question.to_dict(), "randomizer": question.ask(plan.people).randomizer.name} for question in plan.questions.questions]
+        questions = [
+            {**question.to_dict(), "randomizer": question.ask(plan.people).randomizer.name}
+            for question in plan.questions.questions
+        ]
         return {
             "version": 2,
             "run": plan.run,
@@ -187,10 +236,18 @@ class Poll:
         return {**place, "record": self._game.record(place["start"])} if self._game else place
 
     def state(self) -> State:
-        """How the poll stands. The server looks at each stand, so that a page that is opened late has the history."""
+        """How the poll stands. The server looks at each stand, so that a page that is opened late
+        has the history."""
         round = self.coordinator.round(1)
         here = sum(member.gone_since is None for member in self.coordinator.members)
-        seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self._offer, self._again and len(self._again.steps))
+        seen = (
+            self._phase,
+            self.places.taken,
+            here,
+            self.coordinator.counts.answered,
+            self._offer,
+            self._again and len(self._again.steps),
+        )
         if seen != self._seen:
             self._seen, self._state = seen, self._looked(round, here)
         return self._state
@@ -212,7 +269,12 @@ class Poll:
             "slow": plan.slow,
             "game": self._game is not None,
             "offer": self._offer,
-            "questions": [standing.look(part) for standing, part in zip(self._standing, round.parts if round else (), strict=False)],
+            "questions": [
+                standing.look(part)
+                for standing, part in zip(
+                    self._standing, round.parts if round else (), strict=False
+                )
+            ],
             "again": self._later and self._later.state(),
         }
 
@@ -249,5 +311,7 @@ class Poll:
         import segno
 
         drawn = io.BytesIO()
-        segno.make(self.site.link, error="m", micro=False).save(drawn, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False)
+        segno.make(self.site.link, error="m", micro=False).save(
+            drawn, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False
+        )
         return drawn.getvalue()

@@ -1,4 +1,5 @@
-"""The presenter's view of a poll as plain data: estimates, intervals, counts, and what one more answer changes; never who answered."""
+"""The presenter's view of a poll as plain data: estimates, intervals, counts, and what one more
+answer changes; never who answered."""
 
 import math
 from typing import Any, TypeAlias
@@ -21,19 +22,32 @@ State: TypeAlias = dict[str, Any]
 
 
 def rows_of(question: Question, estimate: Estimate | None) -> list[State]:
-    """The estimates of a question, moved into what is possible, with their 95 % intervals, a row each; without numbers while nobody has answered."""
+    """The estimates of a question, moved into what is possible, with their 95 % intervals, a row
+    each; without numbers while nobody has answered."""
     labels = question.labels or (("yes",) if question.kind == "yes-no" else ("mean",))
     if estimate is None:
-        return [{"label": label, "value": None, "low": None, "high": None, "text": ""} for label in labels]
+        return [
+            {"label": label, "value": None, "low": None, "high": None, "text": ""}
+            for label in labels
+        ]
     estimate = possible_result(question.protocol, estimate)
     low, high = estimate.interval()
-    parts = (np.atleast_1d(part).tolist() for part in (estimate.value, low, high, estimate.standard_error))
+    parts = (
+        np.atleast_1d(part).tolist()
+        for part in (estimate.value, low, high, estimate.standard_error)
+    )
     return [_row(label, *each) for label, *each in zip(labels, *parts, strict=True)]
 
 
 def _row(label: str, value: float, low: float, high: float, error: float) -> State:
     text = f"{number(value, error)} ({number(low, error)} to {number(high, error)})"
-    return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text}
+    return {
+        "label": label,
+        "value": _finite(value),
+        "low": _finite(low),
+        "high": _finite(high),
+        "text": text,
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -60,7 +74,15 @@ class Standing:
         tally = part.tally()
         estimate, scale = self.estimate(tally), self._scale
         rows = rows_of(self.question, estimate)
-        state = {**self.question.to_dict(), "answered": tally.n, "rows": rows, "width": None, "more": None, "step": None, "history": self._history}
+        state = {
+            **self.question.to_dict(),
+            "answered": tally.n,
+            "rows": rows,
+            "width": None,
+            "more": None,
+            "step": None,
+            "history": self._history,
+        }
         if estimate is None:
             return state
         low, high = estimate.interval()
@@ -68,11 +90,21 @@ class Standing:
         self._note(tally.n, width, rows)
         error = float(np.max(estimate.standard_error)) / scale
         needed = math.ceil(tally.n * (Z95 * error / ACCURACY) ** 2)
-        return {**state, "history": self._history, "width": width, "more": max(0, needed - tally.n), "step": self._step(part.query, tally, estimate)}
+        return {
+            **state,
+            "history": self._history,
+            "width": width,
+            "more": max(0, needed - tally.n),
+            "step": self._step(part.query, tally, estimate),
+        }
 
     @property
     def _scale(self) -> float:
-        return 1.0 if self.question.high is None or self.question.low is None else self.question.high - self.question.low
+        return (
+            1.0
+            if self.question.high is None or self.question.low is None
+            else self.question.high - self.question.low
+        )
 
     def _note(self, answered: int, width: float, rows: list[State]) -> None:
         if self._history and self._history[-1][0] == answered:
@@ -86,8 +118,13 @@ class Standing:
         randomizer = query.randomizer
         if not isinstance(randomizer, FiniteChannel):
             return None
-        more = [randomizer.tally(np.array([report], randomizer.report_dtype), np.zeros(1, np.uint16)) for report in range(min(STEPS, randomizer.alphabet))]
-        return float(np.max([np.abs(self._decode((tally + one,)).value - now.value) for one in more]))
+        more = [
+            randomizer.tally(np.array([report], randomizer.report_dtype), np.zeros(1, np.uint16))
+            for report in range(min(STEPS, randomizer.alphabet))
+        ]
+        return float(
+            np.max([np.abs(self._decode((tally + one,)).value - now.value) for one in more])
+        )
 
 
 def reports_of(part: Part) -> State:
@@ -95,4 +132,9 @@ def reports_of(part: Part) -> State:
     bits = part.query.randomizer.bits
     places = np.flatnonzero(part.answered)[:WALL]
     stored = part.decoded(slice(None))[places].tolist()
-    return {"answered": int(part.answered.sum()), "bits": bits, "places": places.tolist(), "reports": [format(report, f"0{bits}b") for report in stored]}
+    return {
+        "answered": int(part.answered.sum()),
+        "bits": bits,
+        "places": places.tolist(),
+        "reports": [format(report, f"0{bits}b") for report in stored],
+    }

@@ -1,4 +1,5 @@
-"""The web server of a poll: pages, data, the way to the broker. Host and Origin are checked here, sizes bounded, and no address is written anywhere."""
+"""The web server of a poll: pages, data, the way to the broker. Host and Origin are checked here,
+sizes bounded, and no address is written anywhere."""
 
 import asyncio
 import contextlib
@@ -109,7 +110,9 @@ class Site:
 class Web:
     """Serves the poll of `desk` at `site` in this event loop, until it is closed."""
 
-    def __init__(self, site: Site, listener: socket.socket, desk: Desk, gate: Gate, crowd: Crowd) -> None:
+    def __init__(
+        self, site: Site, listener: socket.socket, desk: Desk, gate: Gate, crowd: Crowd
+    ) -> None:
         self.site, self.desk, self.gate, self.crowd = site, desk, gate, crowd
         self._listener = listener
         self._files = files()
@@ -173,7 +176,9 @@ class Web:
 
         async def reports(request: "Request") -> "Response":
             text = request.query_params.get("question", "0")
-            return JSONResponse(self.desk.reports(int(text) if text.isdecimal() and len(text) < 4 else -1))
+            return JSONResponse(
+                self.desk.reports(int(text) if text.isdecimal() and len(text) < 4 else -1)
+            )
 
         async def close(request: "Request") -> "Response":
             self.desk.close()
@@ -215,8 +220,13 @@ class Web:
             if file is None or (path.startswith(_PRESENTER) and not presenter):
                 return Plain(status_code=404)
             packed = "gzip" in request.headers.get("accept-encoding", "")
-            headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if packed else {})}
-            return Plain(file.packed if packed else file.data, headers=headers, media_type=file.kind)
+            headers = {
+                "Vary": "Accept-Encoding",
+                **({"Content-Encoding": "gzip"} if packed else {}),
+            }
+            return Plain(
+                file.packed if packed else file.data, headers=headers, media_type=file.kind
+            )
 
         return show
 
@@ -230,7 +240,9 @@ class Web:
             if status and scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             elif status:
-                await PlainTextResponse("", status_code=status, headers=HEADERS)(scope, receive, send)
+                await PlainTextResponse("", status_code=status, headers=HEADERS)(
+                    scope, receive, send
+                )
             else:
                 await app(scope, receive, _with_headers(send))
 
@@ -263,8 +275,15 @@ class Web:
             except (WebSocketDisconnect, KeyError, RuntimeError):
                 return None
 
-        with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):  # the page, or the broker, is gone
-            await pass_through(self.gate, receive, websocket.send_bytes, lambda member: self.crowd.belongs(key, member))
+        with contextlib.suppress(
+            OSError, WebSocketDisconnect, RuntimeError
+        ):  # the page, or the broker, is gone
+            await pass_through(
+                self.gate,
+                receive,
+                websocket.send_bytes,
+                lambda member: self.crowd.belongs(key, member),
+            )
         with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):
             await websocket.close()
 

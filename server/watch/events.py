@@ -1,4 +1,5 @@
-"""The page's view of a run, as plain data: public numbers, never a record; the truth only at the end of a simulation."""
+"""The page's view of a run, as plain data: public numbers, never a record; the truth only at the
+end of a simulation."""
 
 import math
 import time
@@ -14,7 +15,14 @@ from local_dp.foreign import shown
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.protocols import MaskedParityProtocol
-from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedFunction, MaskedIndex, MaskedList, MaskedParity
+from local_dp.masked.queries import (
+    MaskedBent,
+    MaskedBit,
+    MaskedFunction,
+    MaskedIndex,
+    MaskedList,
+    MaskedParity,
+)
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import MODELS, describe_estimate, possible_result
 from local_dp.queries.query import Query
@@ -25,19 +33,31 @@ from local_dp.simulation.settings import Settings
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
 from local_dp.text.layout import grain, marked, number, typeset
 
-Bar: TypeAlias = tuple[str, float, float, float, float]  # label, coefficient, standard error, its interval
+Bar: TypeAlias = tuple[
+    str, float, float, float, float
+]  # label, coefficient, standard error, its interval
 
 
 def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
-    """The Fourier coefficients of the label that one ask of masked parity estimates, each on the scale of the label's sign; none of another ask."""
+    """The Fourier coefficients of the label that one ask of masked parity estimates, each on the
+    scale of the label's sign; none of another ask."""
     query, randomizer = ask.query, ask.randomizer
     if isinstance(randomizer, SignedOracle) and isinstance(query, MaskedIndex | MaskedParity):
-        labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
+        labels = (
+            [f"bit {place} of r" for place in range(query.d)]
+            if isinstance(query, MaskedIndex)
+            else [f"parity {query.r:#x}"]
+        )
         yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))
     elif isinstance(randomizer, SignedOracle) and isinstance(query, MaskedList | MaskedBent):
         estimate = randomizer.estimate(tally)
-        if isinstance(query, MaskedList) or query.told == query.d:  # or else it is a bent function that is multiplied by each parity
-            yield from _labelled([f"parity {vector:#x}" for vector in query.vectors()], _spectrum(query.listed, randomizer, estimate))
+        if (
+            isinstance(query, MaskedList) or query.told == query.d
+        ):  # or else it is a bent function that is multiplied by each parity
+            yield from _labelled(
+                [f"parity {vector:#x}" for vector in query.vectors()],
+                _spectrum(query.listed, randomizer, estimate),
+            )
         positions = range(query.d) if isinstance(query, MaskedBent) else places_of(query.asked)
         yield from _labelled([f"bit {place} of r" for place in positions], estimate, query.listed)
     elif isinstance(query, MaskedBit | MaskedFunction):
@@ -47,14 +67,22 @@ def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
 
 
 def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator[Bar]:
-    parts = (np.atleast_1d(part)[first:].tolist() for part in (estimate.value, estimate.standard_error, *estimate.interval()))
+    parts = (
+        np.atleast_1d(part)[first:].tolist()
+        for part in (estimate.value, estimate.standard_error, *estimate.interval())
+    )
     yield from zip(labels, *parts, strict=True)
 
 
 def _spectrum(listed: int, randomizer: SignedOracle, estimate: Estimate) -> Estimate:
-    """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
+    """One coefficient for each parity on the list: the transform of the means by symbol. A report
+    counts towards one parity alone, hence the larger error."""
     n, means, errors = estimate.n, estimate.value[:listed], estimate.standard_error[:listed]
-    mean, square, reach = walsh_hadamard(means), listed * float((n * errors**2 + means**2).mean()), min(listed, randomizer.cells) * randomizer.gain
+    mean, square, reach = (
+        walsh_hadamard(means),
+        listed * float((n * errors**2 + means**2).mean()),
+        min(listed, randomizer.cells) * randomizer.gain,
+    )
     steady = steadied(mean, np.full(listed, square), (-reach, reach), n)
     return Steadied(mean, np.full(listed, errors.max() * listed**0.5), n, steady=steady)
 
@@ -72,7 +100,8 @@ State: TypeAlias = dict[str, Any]
 
 @dataclass
 class Scene:
-    """The run so far: `show` takes its progress, `finish` or `fail` its end. `state` is the page's data, a new object after each change."""
+    """The run so far: `show` takes its progress, `finish` or `fail` its end. `state` is the page's
+    data, a new object after each change."""
 
     settings: Settings
     state: State = field(init=False)
@@ -85,8 +114,13 @@ class Scene:
         self.state = {
             "protocol": protocol.name,
             "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()))),
-            "facts": f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.population.size:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
-            "stamp": "asked to be private" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
+            "facts": (
+                f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.population.size:,} "
+                f"clients, {typeset(f'epsilon {number(settings.epsilon)}')}"
+            ),
+            "stamp": "asked to be private"
+            if settings.randomness.private
+            else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
             "status": "Waiting for the clients.",
@@ -113,8 +147,14 @@ class Scene:
     def finish(self, data: dict[str, Any]) -> None:
         """The run is over; `data` is the output of `--json`, without the truth of a private run."""
         result = data["result"]
-        counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
-        error = "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
+        counts = [
+            f"{number(value)} {name.replace('_', ' ')}"
+            for name, value in data["clients"].items()
+            if value
+        ]
+        error = (
+            "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
+        )
         degraded = data.get("degraded", [])
         lines = [
             f"DEGRADED: {'; '.join(degraded)}." if degraded else "",
@@ -125,12 +165,24 @@ class Scene:
         ]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
-        heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
-        self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
-        self._change(result=[shown(line) for line in lines if line], status=f"The run is over{', and its result is degraded' if degraded else ''}.")
+        heading = (
+            "Result" if "estimate" in result else "What was estimated"
+        )  # of the last round, on the way to another result
+        self._change(
+            phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading
+        )
+        self._change(
+            result=[shown(line) for line in lines if line],
+            status=f"The run is over{', and its result is degraded' if degraded else ''}.",
+        )
 
     def fail(self, error: BaseException) -> None:
-        self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
+        self._change(
+            phase="failed",
+            status=f"The run has ended: {error}."
+            if isinstance(error, LocalDPError)
+            else "The run was interrupted.",
+        )
 
     def _round(self, progress: RoundProgress) -> None:
         names = ("round", "answered", "asked", "refused", "lost", "epsilon")
@@ -141,8 +193,14 @@ class Scene:
             self._next = -math.inf
             self._change(history=[])
         width = None if is_new else rounds[-1]["width"]
-        self._change(rounds=[*(rounds if is_new else rounds[:-1]), {**now, "width": width}][-ROUNDS:])
-        self._change(phase="asking", spent=max(progress.spent, self.state["spent"]), status=f"Round {progress.round} is being answered.")
+        self._change(
+            rounds=[*(rounds if is_new else rounds[:-1]), {**now, "width": width}][-ROUNDS:]
+        )
+        self._change(
+            phase="asking",
+            spent=max(progress.spent, self.state["spent"]),
+            status=f"Round {progress.round} is being answered.",
+        )
         began = time.monotonic()
         done = progress.answered == progress.asked
         if progress.interim is not None and progress.answered and (done or began >= self._next):
@@ -156,12 +214,21 @@ class Scene:
                 rows = self._read(interim)
         except (LocalDPError, ArithmeticError, ValueError):
             return
-        widths = [(row["high"] - row["low"]) / 2 for row in rows if row["low"] is not None and row["high"] is not None]
+        widths = [
+            (row["high"] - row["low"]) / 2
+            for row in rows
+            if row["low"] is not None and row["high"] is not None
+        ]
         if widths:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
             before = [point for point in self.state["history"] if point[0] < answered]
-            history = [*before, [answered, max(widths), first["value"], first["low"], first["high"]]]
-            self._change(history=history if len(history) <= POINTS else [*history[:-1:2], history[-1]])
+            history = [
+                *before,
+                [answered, max(widths), first["value"], first["low"], first["high"]],
+            ]
+            self._change(
+                history=history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
+            )
             *earlier, now = self.state["rounds"]
             self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
@@ -169,7 +236,12 @@ class Scene:
         """Shows the estimates of a round; returns this round's rows."""
         protocol, tallies = self.settings.protocol, interim.tallies()
         if isinstance(protocol, MaskedParityProtocol):
-            bars = [bar for query, tally in zip(interim.queries, tallies, strict=True) if tally.n for bar in coefficients(query, tally)]
+            bars = [
+                bar
+                for query, tally in zip(interim.queries, tallies, strict=True)
+                if tally.n
+                for bar in coefficients(query, tally)
+            ]
             if bars:
                 self._bars[self.state["rounds"][-1]["round"]] = bars
                 self._draw_bars(_by_round(self._bars))
@@ -177,15 +249,23 @@ class Scene:
         algorithm = self.settings.algorithm
         if isinstance(algorithm, Nonadaptive):
             result = algorithm.decode(tallies)
-            described = protocol.describe(result if self.settings.raw else possible_result(protocol, result))
+            described = protocol.describe(
+                result if self.settings.raw else possible_result(protocol, result)
+            )
             if "estimate" in described:
                 return self._rows(estimates(described), None)
-        answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]
+        answers = [
+            (query, query.randomizer.estimate(tally))
+            for query, tally in zip(interim.queries, tallies, strict=True)
+            if tally.n
+        ]
         rows: list[Shown] = []
         for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
             described = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
             size = np.size(estimate.value)
-            rows += estimates({**described, "labels": [f"{described['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
+            rows += estimates(
+                {**described, "labels": [f"{described['column']} [{cell}]" for cell in range(size)]}
+            )[: ROWS + 1]
         return self._rows(rows, None)
 
     def _rows(self, rows: list[Shown], truth: Any) -> list[State]:
@@ -198,7 +278,9 @@ class Scene:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
         drawn = [bars[place] for place in sorted(largest)]
-        self._change(rows=[_bar_row(*bar) for bar in drawn], more=len(bars) - len(drawn), coefficients=True)
+        self._change(
+            rows=[_bar_row(*bar) for bar in drawn], more=len(bars) - len(drawn), coefficients=True
+        )
 
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""
@@ -217,16 +299,31 @@ def _by_round(bars: dict[int, list[Bar]]) -> list[Bar]:
 
 def _name(query: Query) -> str:
     """A query's name and short parameters, which are public."""
-    words = (str(value) for value in query.params().values() if isinstance(value, int | float | str))
+    words = (
+        str(value) for value in query.params().values() if isinstance(value, int | float | str)
+    )
     return f"{query.name} {', '.join(word for word in words if word)}"[:NAME].strip()
 
 
-def _row(label: str, value: float | None, error: float | None, interval: tuple[float | None, float | None], truth: Any) -> State:
+def _row(
+    label: str,
+    value: float | None,
+    error: float | None,
+    interval: tuple[float | None, float | None],
+    truth: Any,
+) -> State:
     low, high = interval
     fine = grain(error, interval, value)
     ends = ("open" if end is None else number(end, fine) for end in interval)
     text = typeset(f"{number(value, fine)} ({' to '.join(ends)})")
-    return {"label": shown(label), "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
+    return {
+        "label": shown(label),
+        "value": _finite(value),
+        "low": _finite(low),
+        "high": _finite(high),
+        "text": text,
+        "truth": _finite(truth),
+    }
 
 
 def _bar_row(label: str, value: float, error: float, low: float, high: float) -> State:

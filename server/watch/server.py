@@ -1,7 +1,8 @@
 """The page of one run, served on loopback for as long as the run goes on.
 
-Starlette and uvicorn are small, typed, and enough for a page with server-sent events. Nobody else can open it: it listens on 127.0.0.1 only, under a random
-path, and answers no foreign Host, which a rebound name would send. The page may load only itself and its events.
+Starlette and uvicorn are small, typed, and enough for a page with server-sent events. Nobody else
+can open it: it listens on 127.0.0.1 only, under a random path, and answers no foreign Host, which a
+rebound name would send. The page may load only itself and its events.
 """
 
 import asyncio
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
 FAREWELL = 1  # seconds in which pages may fetch the last state
 TICK = 0.1  # seconds between two states
-CONNECTIONS, SILENCE = 64, 5.0  # connections to the page at one time; seconds in which one must have asked for something
+CONNECTIONS, SILENCE = (
+    64,
+    5.0,
+)  # connections to the page at one time; seconds in which one must have asked for something
 ENDED = ("over", "failed")
 PAGE = Path(__file__).with_name("page.html")
 
@@ -52,7 +56,9 @@ class Page:
         settings = uvicorn.Config(self._app(), ws="none", http=_reader(), **SERVER)
         settings.timeout_graceful_shutdown = FAREWELL
         self._server = uvicorn.Server(settings)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -78,7 +84,14 @@ class Page:
             return StreamingResponse(self._events(), media_type="text/event-stream", headers=own)
 
         routes = [Route(f"/{self._secret}/", show), Route(f"/{self._secret}/events", follow)]
-        return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"], www_redirect=False)])
+        return Starlette(
+            routes=routes,
+            middleware=[
+                Middleware(
+                    TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"], www_redirect=False
+                )
+            ],
+        )
 
     async def _events(self) -> AsyncIterator[str]:
         """Each new state, to the last."""
@@ -95,13 +108,16 @@ class Page:
 
 
 def _reader() -> "type[asyncio.Protocol]":
-    """A connection to the page: closed at once where there are too many, and soon where it asks for nothing. The run needs the open files itself."""
+    """A connection to the page: closed at once where there are too many, and soon where it asks for
+    nothing. The run needs the open files itself."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Reader(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.loop.call_later(0.0 if len(self.connections) > CONNECTIONS else SILENCE, self._close_if_silent)
+            self.loop.call_later(
+                0.0 if len(self.connections) > CONNECTIONS else SILENCE, self._close_if_silent
+            )
 
         def _close_if_silent(self) -> None:
             if self.cycle is None:
@@ -112,7 +128,10 @@ def _reader() -> "type[asyncio.Protocol]":
 
 def _headers(page: str) -> dict[str, str]:
     """The page may run its own script and style, and fetch its events."""
-    script, style = (f"'sha256-{b64encode(sha256(_inside(page, kind).encode()).digest()).decode()}'" for kind in ("script", "style"))
+    script, style = (
+        f"'sha256-{b64encode(sha256(_inside(page, kind).encode()).digest()).decode()}'"
+        for kind in ("script", "style")
+    )
     return page_headers(script, style)
 
 
@@ -124,7 +143,8 @@ def _inside(page: str, kind: str) -> str:
 
 @contextmanager
 def watched(settings: Settings, announce: Callable[[str], object]) -> Iterator[Scene]:
-    """Serves the page of a run until it ends. `announce` receives its address; if it returns true, the run waits for a reader to arrive."""
+    """Serves the page of a run until it ends. `announce` receives its address; if it returns true,
+    the run waits for a reader to arrive."""
     scene = Scene(settings)
     page = Page(scene)
     try:

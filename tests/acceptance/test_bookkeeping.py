@@ -1,4 +1,5 @@
-"""Class 11: what a message costs the server does not grow with the clients, and secrets are not shared."""
+"""Class 11: what a message costs the server does not grow with the clients, and secrets are not
+shared."""
 
 import asyncio
 import random
@@ -21,7 +22,8 @@ from tests.support.inputs.builders import RUN, SEED, survey_query
 
 
 class Server:
-    """A server of n client processes under a schedule of events, and the lines of Python for each message."""
+    """A server of n client processes under a schedule of events, and the lines of Python for each
+    message."""
 
     def __init__(self, clients: int, seed: int) -> None:
         self.chance, self.clients, self.now = random.Random(seed), clients, 0.0
@@ -39,17 +41,55 @@ class Server:
 
     def say(self, kind: str, client: int) -> None:
         messages: dict[str, tuple[str, AnyMessage]] = {
-            "hello": ("hello", Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False)),
-            "clash": ("hello", Hello(run=RUN, member=f"client-{client}", start=0, stop=self.clients, private=False)),
+            "hello": (
+                "hello",
+                Hello(
+                    run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False
+                ),
+            ),
+            "clash": (
+                "hello",
+                Hello(
+                    run=RUN, member=f"client-{client}", start=0, stop=self.clients, private=False
+                ),
+            ),
             "gone": ("gone", Gone(run=RUN, member=f"client-{client}")),
-            "reply": ("rep", Reply(run=RUN, round=1, member=f"client-{client}", ask=0, start=client, width=1, reports=b"\x01")),
-            "refusal": ("rep", Refusal(run=RUN, round=1, member=f"client-{client}", start=client, stop=client + 1, code="budget", text="x")),
+            "reply": (
+                "rep",
+                Reply(
+                    run=RUN,
+                    round=1,
+                    member=f"client-{client}",
+                    ask=0,
+                    start=client,
+                    width=1,
+                    reports=b"\x01",
+                ),
+            ),
+            "refusal": (
+                "rep",
+                Refusal(
+                    run=RUN,
+                    round=1,
+                    member=f"client-{client}",
+                    start=client,
+                    stop=client + 1,
+                    code="budget",
+                    text="x",
+                ),
+            ),
         }
         leaf, message = messages.get(kind, messages["gone"])
-        self.tell(kind, client, "rep" if kind == "junk" else leaf, b"\xc1junk" if kind == "junk" else encode(message))
+        self.tell(
+            kind,
+            client,
+            "rep" if kind == "junk" else leaf,
+            b"\xc1junk" if kind == "junk" else encode(message),
+        )
 
     def play(self, flapping: int) -> dict[str, int]:
-        """Everybody joins, in any order, most go, some answer, and messages of all kinds come, of one client above all."""
+        """Everybody joins, in any order, most go, some answer, and messages of all kinds come, of
+        one client above all."""
         self.coordinator.gather(100.0, 0.0)
         order = list(range(self.clients))
         self.chance.shuffle(order)
@@ -76,21 +116,29 @@ async def _played(clients: int, seed: int, flapping: int) -> dict[str, int]:
     return Server(clients, seed).play(flapping)
 
 
-@pytest.mark.parametrize(("few", "many"), [(60, 960), pytest.param(200, 12_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("few", "many"), [(60, 960), pytest.param(200, 12_000, marks=pytest.mark.slow)]
+)
 def test_no_message_costs_more_where_there_are_more_clients(few: int, many: int) -> None:
-    """The attack slowed a round 22 times, and 12,000 hellos took 14 s: now a message takes as many steps with 16 times the clients, in any order, by search."""
+    """The attack slowed a round 22 times, and 12,000 hellos took 14 s: now a message takes as many
+    steps with 16 times the clients, in any order, by search."""
     worst: dict[str, tuple[int, int]] = {}
     for seed in range(1 if many < 1_000 else 2):
         small, large = (asyncio.run(_played(clients, seed, 200)) for clients in (few, many))
         for kind, lines in large.items():
             before = worst.get(kind, (0, 0))
             worst[kind] = max(before[0], small.get(kind, 0)), max(before[1], lines)
-    print(f"class 11: the most lines of Python for a message, with {few} and with {many:,} clients: {worst}")
+    print(
+        f"class 11: the most lines of Python for a message, with {few} and with {many:,} "
+        "clients: "
+        f"{worst}"
+    )
     assert all(with_many <= 2 * with_few + 40 for with_few, with_many in worst.values()), worst
 
 
 def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a private run the public coins, which go out to everybody, are of another secret than rows and records, each of 128 bits; a seed is one for all."""
+    """In a private run the public coins, which go out to everybody, are of another secret than rows
+    and records, each of 128 bits; a seed is one for all."""
     drawn = [Randomness.choose(None, private=True) for _ in range(200)]
     assert len({each.seed for each in drawn} | {each.coin_seed for each in drawn}) == 400
     assert max(each.coin_seed for each in drawn).bit_length() > SECRET_BITS - 16
@@ -108,7 +156,10 @@ def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPa
     protocol = Survey()
     monkeypatch.setattr(execute, "PopulationOracle", told)
     monkeypatch.setattr(over_bus, "Coordinator", told)
-    in_memory, over = (Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier=tier) for tier in TIERS[2:0:-1])
+    in_memory, over = (
+        Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier=tier)
+        for tier in TIERS[2:0:-1]
+    )
     with pytest.raises(Told):
         execute.execute(in_memory, lambda progress: None)
     with pytest.raises(Told):

@@ -1,4 +1,5 @@
-"""Acceptance tests 6 to 9, and the growth of a store: what a client is asked cannot make it spend, or keep, more than it says."""
+"""Acceptance tests 6 to 9, and the growth of a store: what a client is asked cannot make it spend,
+or keep, more than it says."""
 
 import random
 from dataclasses import replace
@@ -29,7 +30,8 @@ ASKED = asked(1, 0.5)
 
 
 def _changed(generator: random.Random) -> Request:
-    """The request with something in it changed: a name, a parameter, the clients, the coins, a label, or an ask more."""
+    """The request with something in it changed: a name, a parameter, the clients, the coins, a
+    label, or an ask more."""
     ask = ASKED.asks[0]
     others: list[dict[str, Any]] = [
         {"randomizer": generator.choice(["grr", "oue", "telepathy", "binary-r"])},
@@ -48,7 +50,8 @@ def _changed(generator: random.Random) -> Request:
 
 
 def test_a_round_is_asked_in_one_way_alone(tmp_path: Path) -> None:
-    """Test 6: 200 variants of a request that was answered, the client started again after half: each refused as equivocation, nothing charged."""
+    """Test 6: 200 variants of a request that was answered, the client started again after half:
+    each refused as equivocation, nothing charged."""
     generator, role, refused = random.Random(6), member(tmp_path / "a.store", 24.0), 0
     assert code(role.handle(ASKED)) == "reply"
     for turn in range(200):
@@ -62,14 +65,50 @@ def test_a_round_is_asked_in_one_way_alone(tmp_path: Path) -> None:
 
 
 HOSTILE: list[Any] = [
-    *(0, -5, True, False, 2**63, 2**64, 2**62, -(2**63), 10**30, 0.0, -0.0, -1.0, 5e-324, 1e-300, 1e-17, 1e-12, 1e-10, 9.9e-10),
-    *(float("nan"), float("inf"), float("-inf"), 24.000000001, 25.0, 1e9, 1e18, 1.7e308, "1", "", "nan", "1e-9", "one", b"1", None),
+    *(
+        0,
+        -5,
+        True,
+        False,
+        2**63,
+        2**64,
+        2**62,
+        -(2**63),
+        10**30,
+        0.0,
+        -0.0,
+        -1.0,
+        5e-324,
+        1e-300,
+        1e-17,
+        1e-12,
+        1e-10,
+        9.9e-10,
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        24.000000001,
+        25.0,
+        1e9,
+        1e18,
+        1.7e308,
+        "1",
+        "",
+        "nan",
+        "1e-9",
+        "one",
+        b"1",
+        None,
+    ),
     *((), (1,), (1.0, 1.0), ("1",), [1], {"epsilon": 1.0}, [[1]]),
 ]
 
 
 def test_hostile_numbers_leave_the_ledger_as_it_is(tmp_path: Path) -> None:
-    """Test 7: 40 values for an epsilon, on the wire and past it: an error of the wire or a refusal, and the ledger and the file are what they were."""
+    """Test 7: 40 values for an epsilon, on the wire and past it: an error of the wire or a refusal,
+    and the ledger and the file are what they were."""
     path = tmp_path / "a.store"
     role = member(path, 24.0)
     plain, before, stopped = ASKED.model_dump(), path.read_bytes(), 0
@@ -82,8 +121,16 @@ def test_hostile_numbers_leave_the_ledger_as_it_is(tmp_path: Path) -> None:
             continue
         assert isinstance(arrived, Request)
         assert code(role.handle(arrived)) != "reply", value
-    assert (len(HOSTILE), role.store.ledger.max_spent, role.store.rounds, path.read_bytes()) == (40, 0.0, 0, before)
-    print(f"test 7: {len(HOSTILE)} hostile values, {stopped} stopped on the wire, the others refused; ledger and file unchanged")
+    assert (len(HOSTILE), role.store.ledger.max_spent, role.store.rounds, path.read_bytes()) == (
+        40,
+        0.0,
+        0,
+        before,
+    )
+    print(
+        f"test 7: {len(HOSTILE)} hostile values, {stopped} stopped on the wire, the others "
+        "refused; ledger and file unchanged"
+    )
 
 
 def test_the_lifetime_cap_holds_over_new_runs(tmp_path: Path) -> None:
@@ -96,18 +143,31 @@ def test_the_lifetime_cap_holds_over_new_runs(tmp_path: Path) -> None:
             role = member(path, 1.0)
         replies += code(role.handle(asked(1, 0.5, f"run-{number}"))) == "reply"
     assert (replies, role.store.ledger.max_spent) == (10, 5.0)
-    print(f"test 8: 1000 new run names at epsilon 0.5, lifetime 5, started four times: {replies} answered, {role.store.ledger.max_spent:g} spent")
+    print(
+        f"test 8: 1000 new run names at epsilon 0.5, lifetime 5, started four times: {replies} "
+        f"answered, {role.store.ledger.max_spent:g} spent"
+    )
 
 
 BUDGETS = (0.1, 0.5, 1.0, 2.0, 2.718281828, 8.0)
 
 
-@pytest.mark.parametrize(("parts", "durable"), [(range(2, 60, 9), False), pytest.param(range(2, 60), True, marks=pytest.mark.slow)])
-def test_an_equal_split_is_accepted_to_the_last_round(parts: range, durable: bool, tmp_path: Path) -> None:
-    """Test 9, six budgets: exactly k rounds are answered, and the next is refused, with a store in a file as well."""
+@pytest.mark.parametrize(
+    ("parts", "durable"),
+    [(range(2, 60, 9), False), pytest.param(range(2, 60), True, marks=pytest.mark.slow)],
+)
+def test_an_equal_split_is_accepted_to_the_last_round(
+    parts: range, durable: bool, tmp_path: Path
+) -> None:
+    """Test 9, six budgets: exactly k rounds are answered, and the next is refused, with a store in
+    a file as well."""
     for budget, k in product(BUDGETS, parts):
         store, each = MemoryStore(budget), split_epsilon(budget, k)
-        role = ClientRole("m", 0, yes_records(1), SystemNoise(), store) if not durable else member(tmp_path / f"{budget}-{k}.store", budget, clients=1)
+        role = (
+            ClientRole("m", 0, yes_records(1), SystemNoise(), store)
+            if not durable
+            else member(tmp_path / f"{budget}-{k}.store", budget, clients=1)
+        )
         codes = [code(role.handle(asked(number, each, clients=1))) for number in range(1, k + 2)]
         assert codes == ["reply"] * k + ["budget"], (budget, k)
         assert round(role.store.ledger.max_spent * NANO) == k * round(each * NANO)
@@ -116,12 +176,15 @@ def test_an_equal_split_is_accepted_to_the_last_round(parts: range, durable: boo
 
 def _wide(number: int, epsilon: float, asks: int) -> Request:
     """One client asked many things of a kilobyte each."""
-    query = LocalQuery(Category("x", tuple(map(str, range(1024)))), OUE(epsilon, k=1024), Cohort(0, 1))
+    query = LocalQuery(
+        Category("x", tuple(map(str, range(1024)))), OUE(epsilon, k=1024), Cohort(0, 1)
+    )
     return request(*[query] * asks, number=number)
 
 
 def test_a_store_does_not_grow_for_nothing(tmp_path: Path) -> None:
-    """The attack: 1,000 rounds at 1e-9 nats grew a journal by 197 MB. What costs next to nothing is refused, and so is what outgrows the store, for life."""
+    """The attack: 1,000 rounds at 1e-9 nats grew a journal by 197 MB. What costs next to nothing is
+    refused, and so is what outgrows the store, for life."""
     path = tmp_path / "a.store"
     store = SqliteStore(path, 1.0)
     role = ClientRole("m", 0, Records({"x": np.array(["7"])}), StoreNoise(store.secret), store)
@@ -130,13 +193,17 @@ def test_a_store_does_not_grow_for_nothing(tmp_path: Path) -> None:
     assert path.stat().st_size == before
     few = Policy(rounds=3, kept=5000)
     role = ClientRole("m", 0, yes_records(1), StoreNoise(store.secret), store, few)
-    codes = [code(role.handle(request(survey_query(1, randomizer=BinaryRR(0.01)), number=number))) for number in range(1, 6)]
+    codes = [
+        code(role.handle(request(survey_query(1, randomizer=BinaryRR(0.01)), number=number)))
+        for number in range(1, 6)
+    ]
     assert codes == ["reply"] * 3 + ["ceiling"] * 2
     print(f"class 4: rounds at 1e-9 nats refused, the store stays at {path.stat().st_size} bytes")
 
 
 def test_no_sequence_of_requests_outgrows_the_ceilings() -> None:
-    """The generalisation, by search: random sequences of asks, wide and narrow, cheap and dear. Bytes and rounds kept stay within the policy."""
+    """The generalisation, by search: random sequences of asks, wide and narrow, cheap and dear.
+    Bytes and rounds kept stay within the policy."""
     generator, longest = random.Random(197), 0
     policy = Policy(kept=500, rounds=30)
     for _ in range(6):
@@ -146,14 +213,19 @@ def test_no_sequence_of_requests_outgrows_the_ceilings() -> None:
             epsilon = 10 ** generator.uniform(-9, 0)
             randomizer = generator.choice([BinaryRR(epsilon), GRR(epsilon, k=2)])
             query = survey_query(2, randomizer=randomizer)
-            queries = [replace(query, memo=f"{number}" if generator.random() < 0.3 else "") for _ in range(generator.randrange(1, 40))]
+            queries = [
+                replace(query, memo=f"{number}" if generator.random() < 0.3 else "")
+                for _ in range(generator.randrange(1, 40))
+            ]
             answered = code(role.handle(request(*queries, number=number))) == "reply"
             assert not answered or randomizer.nano >= policy.least
             assert store.size <= policy.kept * 2
-            assert store.size == sum(len(reply.reports) for commit in store.commits for reply in commit.replies) + sum(
-                len(outcomes.data) for commit in store.commits for outcomes in commit.kept
-            )
+            assert store.size == sum(
+                len(reply.reports) for commit in store.commits for reply in commit.replies
+            ) + sum(len(outcomes.data) for commit in store.commits for outcomes in commit.kept)
             assert store.rounds <= policy.rounds
         longest = max(longest, store.size)
     assert longest > policy.kept
-    print(f"class 4: 6 random lives of 44 rounds, at most {longest} of {2 * policy.kept} bytes kept")
+    print(
+        f"class 4: 6 random lives of 44 rounds, at most {longest} of {2 * policy.kept} bytes kept"
+    )

@@ -1,7 +1,9 @@
-"""Class 13, copies of a store: by exact enumeration, what all copies answer loses at most what they charge, and equal copies answer alike.
+"""Class 13, copies of a store: by exact enumeration, what all copies answer loses at most what they
+charge, and equal copies answer alike.
 
-A scenario is a store that answers some rounds, is copied, and whose copies go on apart. Each derived word is one of a few, and each row of a table is a person
-in one choice of all words. So one pass gives the law of all reports.
+A scenario is a store that answers some rounds, is copied, and whose copies go on apart. Each
+derived word is one of a few, and each row of a table is a person in one choice of all words. So one
+pass gives the law of all reports.
 """
 
 import shutil
@@ -40,7 +42,8 @@ CODE, RECORDS, PEOPLE, REQUEST, HISTORIES = range(5)  # the inputs of the deriva
 
 @dataclass(frozen=True)
 class Step:
-    """A round that a copy answers: a question, by a version of the randomizer, about the first or the second record that a person has."""
+    """A round that a copy answers: a question, by a version of the randomizer, about the first or
+    the second record that a person has."""
 
     round: int
     version: int = 1
@@ -57,13 +60,18 @@ class Scenario:
     copies: tuple[tuple[Step, ...], ...]
 
 
-Table = tuple[tuple[int, int], ...]  # the record of each person in one world: the first round in which they have something to say, and the value
+Table = tuple[
+    tuple[int, int], ...
+    # the record of each person in one world: the first round in which they have something to say,
+    # and the value
+]
 Life = tuple[Table, Table]  # the records, before and after they change
 
 
 @dataclass(frozen=True)
 class Told(Query):
-    """The value of a person in this round, another one for another question; silence in the rounds before the person's own."""
+    """The value of a person in this round, another one for another question; silence in the rounds
+    before the person's own."""
 
     name: ClassVar[str] = "told"
     values_of: Domain
@@ -110,13 +118,15 @@ _PEOPLE = {"plain": _TELLERS, "label": _TELLERS, "two steps": _TELLERS[:2], "ses
 
 
 def lives_of(kind: str) -> list[Life]:
-    """Of one person, whose record changes. That it changes is no secret: copies that answer one request alike show that it does not."""
+    """Of one person, whose record changes. That it changes is no secret: copies that answer one
+    request alike show that it does not."""
     return [((one,), (other,)) for one, other in product(_PEOPLE[kind], repeat=2) if one != other]
 
 
 @dataclass
 class Enumerated(StoreNoise):
-    """Gives each derivation words of its own: a person's row has one choice of all of them. `people` live in each choice."""
+    """Gives each derivation words of its own: a person's row has one choice of all of them.
+    `people` live in each choice."""
 
     bits: int
     people: int = 1
@@ -138,7 +148,9 @@ class Chosen(BoundNoise):
         stream = noise.streams.setdefault((self.secret, which.round, which.ask), len(noise.streams))
         world, person = np.divmod(np.arange(start, stop), noise.people)
         word = world >> noise.bits * (stream * noise.people + person) & (1 << noise.bits) - 1
-        return np.asarray(word.astype(np.uint64) << np.uint64(bits - noise.bits)).astype(f"<u{bits // 8}")
+        return np.asarray(word.astype(np.uint64) << np.uint64(bits - noise.bits)).astype(
+            f"<u{bits // 8}"
+        )
 
 
 class Copy(ClientRole):
@@ -161,11 +173,18 @@ class Copy(ClientRole):
 
 
 class Spoken(Copy):
-    """A wrong twin: binds who has spoken in a session in place of its rounds. Then whether copies answer alike shows who has spoken."""
+    """A wrong twin: binds who has spoken in a session in place of its rounds. Then whether copies
+    answer alike shows who has spoken."""
 
     def _inputs(self, request: bytes, asks: list[LocalQuery]) -> tuple[bytes, ...]:
         inputs = list(super()._inputs(request, asks))
-        has_spoken = [byte for byte in (self.store.spoken.copy([LABEL])._bits.get(LABEL, np.zeros(0, np.uint8))).tolist() if byte]
+        has_spoken = [
+            byte
+            for byte in (
+                self.store.spoken.copy([LABEL])._bits.get(LABEL, np.zeros(0, np.uint8))
+            ).tolist()
+            if byte
+        ]
         inputs[HISTORIES] = bytes(has_spoken)
         return tuple(inputs)
 
@@ -185,7 +204,10 @@ def answered(copy: Copy, step: Step, table: Table) -> Words:
     """The reports of a round, a row of bytes for each world."""
     rows = np.tile(np.array(table), (len(copy.records) // len(table), 1))
     copy.records, copy.version = Records({"round": rows[:, 0], "value": rows[:, 1]}), step.version
-    copy.asked = (step.round if copy.kind == "session" else 0, step.question)  # a label stands for one question
+    copy.asked = (
+        step.round if copy.kind == "session" else 0,
+        step.question,
+    )  # a label stands for one question
     asked = replace(survey_query(len(rows)), memo="" if copy.kind == "plain" else LABEL)
     replies = copy.handle(request(asked, number=step.round, run=f"run-{step.question}"))
     assert all(isinstance(reply, Reply) for reply in replies), replies
@@ -195,7 +217,8 @@ def answered(copy: Copy, step: Step, table: Table) -> Words:
 
 @dataclass
 class World:
-    """A scenario under a wrong twin, or none; `people` are the places of each copy's people among those of a world, and `all_people` how many there are."""
+    """A scenario under a wrong twin, or none; `people` are the places of each copy's people among
+    those of a world, and `all_people` how many there are."""
 
     scenario: Scenario
     twin: "type[Copy]" = Copy
@@ -204,9 +227,17 @@ class World:
     all_people: int = 1
 
     def opened(self, store: MemoryStore, rows: int, noise: StoreNoise) -> Copy:
-        copy = self.twin("host", 0, Records({"round": np.zeros(rows, int), "value": np.zeros(rows, int)}), noise, store, Policy(kept=1 << 30))
+        copy = self.twin(
+            "host",
+            0,
+            Records({"round": np.zeros(rows, int), "value": np.zeros(rows, int)}),
+            noise,
+            store,
+            Policy(kept=1 << 30),
+        )
         copy.kind, copy.left_out = self.scenario.kind, self.left_out
-        copy.work.verify = lambda randomizers: None  # type: ignore[method-assign] # words of a few bits are not verified
+        # words of a few bits are not verified
+        copy.work.verify = lambda randomizers: None  # type: ignore[method-assign]
         return copy
 
     def store(self, people: tuple[int, ...], worlds: int, commits: Sequence[Commit] = ()) -> People:
@@ -214,23 +245,38 @@ class World:
         return People(places.reshape(-1), commits)
 
     def played(self, life: Life, worlds: int, noise: Enumerated) -> tuple[list[Words], int]:
-        """The reports of the store before it is copied, and of each copy, a row for each world; and the nano-nats charged."""
+        """The reports of the store before it is copied, and of each copy, a row for each world; and
+        the nano-nats charged."""
         first = self.store(self.people[0], worlds)
         own = worlds * len(self.people[0])
-        before = [answered(self.opened(first, own, noise), step, life[step.record]) for step in self.scenario.before]
+        before = [
+            answered(self.opened(first, own, noise), step, life[step.record])
+            for step in self.scenario.before
+        ]
         paid, charges, reports = round(first.ledger.max_spent * NANO), [], [_joined(before, worlds)]
         for people, steps in zip(self.people, self.scenario.copies, strict=True):
             store = self.store(people, worlds, first.commits)
             copy = self.opened(store, own, noise)
             tables = [tuple(life[step.record][person] for person in people) for step in steps]
-            reports.append(_joined([answered(copy, step, table) for step, table in zip(steps, tables, strict=True)], worlds))
+            reports.append(
+                _joined(
+                    [
+                        answered(copy, step, table)
+                        for step, table in zip(steps, tables, strict=True)
+                    ],
+                    worlds,
+                )
+            )
             charges += [round(store.ledger.max_spent * NANO)] if steps else []
-        if self.scenario.kind == "session":  # each copy speaks once, at the charge of its whole session
+        if (
+            self.scenario.kind == "session"
+        ):  # each copy speaks once, at the charge of its whole session
             return reports, sum(charges)
         return reports, paid + sum(charge - paid for charge in charges)
 
     def law(self, life: Life) -> tuple[Counter[bytes], int, int]:
-        """How many choices of words give each transcript, of how many, and the nano-nats charged. Copies that live alike must answer alike."""
+        """How many choices of words give each transcript, of how many, and the nano-nats charged.
+        Copies that live alike must answer alike."""
         randomizer = KINDS[self.scenario.kind][0]
         noise = Enumerated(randomizer.word_bits, len(self.people[0]))
         self.played(life, 1, noise)
@@ -242,11 +288,15 @@ class World:
         return Counter(map(bytes, np.concatenate(reports, axis=1))), worlds, charged
 
     def exceeds(self, lives: Sequence[Life]) -> bool:
-        """Whether some transcript is more than e^charged times as likely in one life as in another."""
+        """Whether some transcript is more than e^charged times as likely in one life as in
+        another."""
         laws = [self.law(life) for life in lives]
         for (one, worlds, charged), (other, others, _) in product(laws, laws):
             most = exp_epsilon(charged)
-            if any(weight * others > most * other[transcript] * worlds for transcript, weight in one.items()):
+            if any(
+                weight * others > most * other[transcript] * worlds
+                for transcript, weight in one.items()
+            ):
                 return True
         return False
 
@@ -266,7 +316,10 @@ class Space:
 
     def lives(self, first: int) -> list[tuple[Step, ...]]:
         """No round, one of two that follow each other, or both."""
-        steps = [[Step(number, *rest) for rest in product(self.versions, self.records, self.questions)] for number in (first, first + 1)]
+        steps = [
+            [Step(number, *rest) for rest in product(self.versions, self.records, self.questions)]
+            for number in (first, first + 1)
+        ]
         return [(), *((step,) for step in steps[0] + steps[1]), *product(*steps)]
 
     def scenarios(self, kind: str) -> Iterator[Scenario]:
@@ -279,8 +332,13 @@ class Space:
 
 @pytest.fixture(autouse=True)
 def _versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each class of a randomizer is a version of its package: its name is the digest of its code."""
-    monkeypatch.setattr(client_role, "code_digest", lambda kinds: " ".join(sorted(kind.__name__ for kind in kinds)).encode())
+    """Each class of a randomizer is a version of its package: its name is the digest of its
+    code."""
+    monkeypatch.setattr(
+        client_role,
+        "code_digest",
+        lambda kinds: " ".join(sorted(kind.__name__ for kind in kinds)).encode(),
+    )
     monkeypatch.setattr(client_role, "is_built_in", lambda randomizer: True)
 
 
@@ -299,11 +357,13 @@ NORMAL = ("versions", "records", "rounds")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("space", short(SPACES, lambda space: space in NORMAL))
 def test_copies_lose_what_they_charge(kind: str, space: str) -> None:
-    """Every pair of copies of a store, with versions of a randomizer and records that change: no transcript is more than e^charged times as likely, and copies
-    that live alike answer alike."""
+    """Every pair of copies of a store, with versions of a randomizer and records that change: no
+    transcript is more than e^charged times as likely, and copies that live alike answer alike."""
     tried = list(SPACES[space].scenarios(kind))
     assert not [scenario for scenario in tried if World(scenario).exceeds(lives_of(kind))]
-    figure("class 13", f"{kind}, {space}: {len(tried)} pairs of copies lose at most what they charge")
+    figure(
+        "class 13", f"{kind}, {space}: {len(tried)} pairs of copies lose at most what they charge"
+    )
 
 
 TWINS: dict[str, tuple[int, str, Space]] = {
@@ -316,7 +376,8 @@ TWINS: dict[str, tuple[int, str, Space]] = {
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_each_input_of_the_derivation_is_needed(twin: str) -> None:
-    """Wrong twins that leave out one input of the derivation each: some pair of copies loses more than it charges. With all inputs none does."""
+    """Wrong twins that leave out one input of the derivation each: some pair of copies loses more
+    than it charges. With all inputs none does."""
     left_out, kind, space = TWINS[twin]
     tried = list(space.scenarios(kind))
     assert any(World(scenario, left_out=left_out).exceeds(lives_of(kind)) for scenario in tried)
@@ -324,23 +385,32 @@ def test_each_input_of_the_derivation_is_needed(twin: str) -> None:
 
 
 def test_who_has_spoken_is_no_input() -> None:
-    """A wrong twin that binds who has spoken in place of the earlier rounds: copies then answer alike exactly if nobody had spoken."""
-    assert any(World(scenario, Spoken).exceeds(lives_of("session")) for scenario in ONE.scenarios("session"))
+    """A wrong twin that binds who has spoken in place of the earlier rounds: copies then answer
+    alike exactly if nobody had spoken."""
+    assert any(
+        World(scenario, Spoken).exceeds(lives_of("session"))
+        for scenario in ONE.scenarios("session")
+    )
 
 
 def test_people_are_an_input() -> None:
-    """A table in which A and B become B and C: each has words of their own. A wrong twin without people shows that B and C are as A and B."""
+    """A table in which A and B become B and C: each has words of their own. A wrong twin without
+    people shows that B and C are as A and B."""
     scenario = Scenario("plain", (), ((Step(1),), (Step(1),)))
     lives: list[Life] = [(people, people) for people in product(_TELLERS[:2], repeat=3)]
     world = World(scenario, people=((0, 1), (1, 2)), all_people=3)
     assert not world.exceeds([life for life in lives if life[0][:2] == (_TELLERS[0], _TELLERS[0])])
-    assert replace(world, left_out=PEOPLE).exceeds([life for life in lives if life[0][:2] == (_TELLERS[0], _TELLERS[0])])
+    assert replace(world, left_out=PEOPLE).exceeds(
+        [life for life in lives if life[0][:2] == (_TELLERS[0], _TELLERS[0])]
+    )
 
 
 # The same with files, the way it was found.
 
 CLIENTS = 200
-STEPS = np.random.default_rng(49).integers(0, 2, CLIENTS, dtype=np.uint8)  # what each client's table says of its first step
+STEPS = np.random.default_rng(49).integers(
+    0, 2, CLIENTS, dtype=np.uint8
+)  # what each client's table says of its first step
 
 
 def host(path: Path) -> ClientRole:
@@ -358,9 +428,13 @@ def path_step(role: ClientRole, number: int) -> Words:
     return np.frombuffer(reply.reports, np.uint8)
 
 
-def test_a_store_that_is_put_back_shows_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host answers two rounds of a session; its old store, put back, answers round two. Before, a silent 0 showed that the other report is the value, for
-    half of all clients. A guess by it is right for all of some 100 clients with probability below 1e-24. A copy that lives alike answers alike."""
+def test_a_store_that_is_put_back_shows_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host answers two rounds of a session; its old store, put back, answers round two. Before, a
+    silent 0 showed that the other report is the value, for half of all clients. A guess by it is
+    right for all of some 100 clients with probability below 1e-24. A copy that lives alike answers
+    alike."""
     monkeypatch.undo()
     old, copy = tmp_path / "a.store", tmp_path / "b.store"
     close(host(old))
@@ -378,4 +452,7 @@ def test_a_store_that_is_put_back_shows_no_value(tmp_path: Path, monkeypatch: py
     assert 60 < np.count_nonzero(shown) < 140
     right = np.count_nonzero(again[shown] == STEPS[shown])
     assert right < np.count_nonzero(shown)
-    figure("class 13", f"a store put back: {right} of {np.count_nonzero(shown)} values guessed by a silent 0")
+    figure(
+        "class 13",
+        f"a store put back: {right} of {np.count_nonzero(shown)} values guessed by a silent 0",
+    )

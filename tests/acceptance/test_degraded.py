@@ -1,4 +1,5 @@
-"""Class 19: a result whose reports were lost by choice is marked as degraded, and no honest run is, by more than the stated chance."""
+"""Class 19: a result whose reports were lost by choice is marked as degraded, and no honest run is,
+by more than the stated chance."""
 
 import asyncio
 import json
@@ -52,9 +53,11 @@ SURVEY = Survey(question="yes == 1")
 
 @dataclass
 class Play:
-    """A survey of `people`, half of whom say yes, asked `rounds` times over a bus in memory; the last round is the result.
+    """A survey of `people`, half of whom say yes, asked `rounds` times over a bus in memory; the
+    last round is the result.
 
-    `drops` tells the messages that the bus loses, `late` those that it holds until the round is over. `deserted` is where the server dies.
+    `drops` tells the messages that the bus loses, `late` those that it holds until the round is
+    over. `deserted` is where the server dies.
     """
 
     drops: Callable[[Delivery], bool] = lambda delivery: False
@@ -68,13 +71,19 @@ class Play:
 
     @property
     def settings(self) -> Settings:
-        return Settings(SURVEY, Rows(yes_records(self.people, 0.5)), 1.0, Randomness(self.seed, False))
+        return Settings(
+            SURVEY, Rows(yes_records(self.people, 0.5)), 1.0, Randomness(self.seed, False)
+        )
 
     def data(self) -> dict[str, Any]:
         return as_data(self.settings, run_virtually(self.run()), truth_known=True)
 
     async def run(self) -> Outcome:
-        algorithm, members, loop = self.settings.algorithm, self._members(), asyncio.get_running_loop()
+        algorithm, members, loop = (
+            self.settings.algorithm,
+            self._members(),
+            asyncio.get_running_loop(),
+        )
         assert isinstance(algorithm, Nonadaptive)
 
         def fate(delivery: Delivery) -> int:
@@ -83,19 +92,37 @@ class Play:
                 return 0
             return 0 if self.drops(delivery) else 1
 
-        living = [serve(member, self.broker.join(filters(RUN, _group(member.start))), RUN, _group(member.start)) for member in members]
+        living = [
+            serve(
+                member,
+                self.broker.join(filters(RUN, _group(member.start))),
+                RUN,
+                _group(member.start),
+            )
+            for member in members
+        ]
         self.broker.fate = fate
         server = self.broker.join(server_filters(RUN))
         async with beside(*living):
-            for last in (False, True) if self.folder else (True,):  # with a folder, the server dies after its first round
+            for last in (
+                (False, True) if self.folder else (True,)
+            ):  # with a folder, the server dies after its first round
                 outcome = await self._serve(server, algorithm, 1 if not last else self.rounds)
         return outcome
 
-    async def _serve(self, server: Any, algorithm: Nonadaptive[Any, Tally, Any], rounds: int) -> Outcome:
-        coordinator = Coordinator(RUN, self.people, SEED, float(self.rounds), Terms(self.deadline, 0.2))
+    async def _serve(
+        self, server: Any, algorithm: Nonadaptive[Any, Tally, Any], rounds: int
+    ) -> Outcome:
+        coordinator = Coordinator(
+            RUN, self.people, SEED, float(self.rounds), Terms(self.deadline, 0.2)
+        )
         journal = None
         if self.folder is not None:
-            journal = Journal.open(self.folder, RUN) if (self.folder / f"{RUN}.run").exists() else Journal.begin(self.folder, RUN, {})
+            journal = (
+                Journal.open(self.folder, RUN)
+                if (self.folder / f"{RUN}.run").exists()
+                else Journal.begin(self.folder, RUN, {})
+            )
         oracle = RemoteOracle(server, coordinator, journal=journal)
         async with beside(oracle.serve(1.0)):
             await oracle.ready(5.0)
@@ -109,8 +136,13 @@ class Play:
         return outcome_of(algorithm.decode(tallies), oracle)
 
     def _members(self) -> list[ClientRole]:
-        records = yes_records(self.people, 0.5).take(np.random.default_rng(self.seed).permutation(self.people))
-        return [role(records.take(slice(at, at + 1)), at, float(self.rounds), f"client-{at}") for at in range(self.people)]
+        records = yes_records(self.people, 0.5).take(
+            np.random.default_rng(self.seed).permutation(self.people)
+        )
+        return [
+            role(records.take(slice(at, at + 1)), at, float(self.rounds), f"client-{at}")
+            for at in range(self.people)
+        ]
 
 
 def _group(client: int) -> str:
@@ -118,9 +150,14 @@ def _group(client: int) -> str:
 
 
 def _reply(delivery: Delivery, bit: int | None = None, number: int | None = None) -> str:
-    """The name of the member whose reply this is, if it has this bit and is to this round; else nothing."""
+    """The name of the member whose reply this is, if it has this bit and is to this round; else
+    nothing."""
     message = decode(delivery.payload)
-    fits = isinstance(message, Reply) and bit in (None, message.reports[0]) and number in (None, message.round)
+    fits = (
+        isinstance(message, Reply)
+        and bit in (None, message.reports[0])
+        and number in (None, message.round)
+    )
     return message.member if fits and isinstance(message, Reply) else ""
 
 
@@ -134,15 +171,20 @@ DROPPERS: dict[str, dict[str, Any]] = {  # by what each of them chooses the repo
 }
 
 
-def _and_silent(drops: Callable[[Delivery], Any], broker: MemoryBroker, will: bool) -> Callable[[Delivery], bool]:
-    """The same dropper, which loses the account of each such member as well; with `will` it says that the member is gone."""
+def _and_silent(
+    drops: Callable[[Delivery], Any], broker: MemoryBroker, will: bool
+) -> Callable[[Delivery], bool]:
+    """The same dropper, which loses the account of each such member as well; with `will` it says
+    that the member is gone."""
     victims = set[str]()
 
     def lost(delivery: Delivery) -> bool:
         *_, group, name = delivery.topic.split("/")
         if drops(delivery):
             if will and name not in victims:
-                broker.route(Delivery(topic(RUN, "gone", group, name), encode(Gone(run=RUN, member=name))))
+                broker.route(
+                    Delivery(topic(RUN, "gone", group, name), encode(Gone(run=RUN, member=name)))
+                )
             victims.add(name)
             return True
         return isinstance(decode(delivery.payload), Account) and name in victims
@@ -153,7 +195,8 @@ def _and_silent(drops: Callable[[Delivery], Any], broker: MemoryBroker, will: bo
 @pytest.mark.parametrize("seeds", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DROPPERS)
 def test_every_selective_dropper_degrades_the_result(name: str, seeds: int) -> None:
-    """By report, name, group, round, and late: the result is marked, the interval holds the truth, and no share beyond 0 and 1 is shown.
+    """By report, name, group, round, and late: the result is marked, the interval holds the truth,
+    and no share beyond 0 and 1 is shown.
 
     So are those who lose the accounts of the same members too, and say that these are gone.
     """
@@ -172,29 +215,49 @@ def test_every_selective_dropper_degrades_the_result(name: str, seeds: int) -> N
         held += low <= truth <= high
         assert data["result"]["estimate"] is None or 0 <= data["result"]["estimate"] <= 1
     assert held == len(plays)
-    figure("class 19", f"a bus that drops by {name}: {len(plays)} of {len(plays)} runs marked, the truth within {held} intervals")
+    figure(
+        "class 19",
+        (
+            f"a bus that drops by {name}: {len(plays)} of {len(plays)} runs marked, the truth "
+            "within "
+            f"{held} intervals"
+        ),
+    )
 
 
 def test_requests_that_are_kept_from_some_are_seen_too() -> None:
-    """The bus loses no report, but each request to one group: its members were there to the end, and uncharged."""
-    drops = lambda delivery: isinstance(decode(delivery.payload), Request) and "/g1" in delivery.topic  # noqa: E731
+    """The bus loses no report, but each request to one group: its members were there to the end,
+    and uncharged."""
+
+    def drops(delivery: Delivery) -> bool:
+        return isinstance(decode(delivery.payload), Request) and "/g1" in delivery.topic
+
     (sign,) = Play(drops).data()["degraded"]
     assert "20 of 60 members are missing" in sign
     assert "0 of them had charged" in sign
 
 
 def test_one_charged_report_that_never_came_is_enough() -> None:
-    """Asked twenty times, one member of sixty that charged its report and stayed to the end: no honest network explains it."""
+    """Asked twenty times, one member of sixty that charged its report and stayed to the end: no
+    honest network explains it."""
     data = Play(lambda delivery: _reply(delivery) == "client-7").data()
     (sign,) = data["degraded"]
     assert "1 of 60 members are missing (client-7)" in sign
 
 
-def _every_form(data: dict[str, Any], play: Play, outcome: Outcome, folder: Path) -> Iterator[tuple[str, str]]:
+def _every_form(
+    data: dict[str, Any], play: Play, outcome: Outcome, folder: Path
+) -> Iterator[tuple[str, str]]:
     result = Result(data, SURVEY, judged(play.settings, outcome).result)
     yield "screen", result.text(400)
     yield "json", json.dumps(result.to_dict())
-    yield "python", f"DEGRADED {result.degraded} {result.estimate} {result.interval} {result.value.value} {result.value.interval()}"
+    yield (
+        "python",
+        (
+            f"DEGRADED {result.degraded} {result.estimate} {result.interval} {result.value.value} "
+            f"{result.value.interval()}"
+        ),
+    )
     scene = Scene(play.settings)
     scene.finish(data)
     yield "page", json.dumps(scene.state)
@@ -204,8 +267,11 @@ def _every_form(data: dict[str, Any], play: Play, outcome: Outcome, folder: Path
         yield "results file", json.dumps(journal.result)
 
 
-def test_every_form_of_the_result_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The attack of the audit: all "0" replies are lost, so all others say yes, a share of 1.58. It is shown nowhere, and the exit code is 6."""
+def test_every_form_of_the_result_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The attack of the audit: all "0" replies are lost, so all others say yes, a share of 1.58. It
+    is shown nowhere, and the exit code is 6."""
     play = Play(**DROPPERS["bit"])
     outcome = run_virtually(play.run())
     raw = float(outcome.result.value)
@@ -225,33 +291,57 @@ def test_an_honest_run_has_no_mark() -> None:
     data = Play().data()
     assert "degraded" not in data
     assert show(Result(data, SURVEY, None), as_json=True) == 0
-    assert "Budgets match: all 60 reports are accounted for." in Result(data, SURVEY, None).text(200)
+    assert "Budgets match: all 60 reports are accounted for." in Result(data, SURVEY, None).text(
+        200
+    )
 
 
 def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
-    """The server dies after the round that was tampered with; the one that goes on asks nobody again, and marks the result."""
+    """The server dies after the round that was tampered with; the one that goes on asks nobody
+    again, and marks the result."""
     play = Play(lambda delivery: bool(_reply(delivery, 0, 1)), rounds=2, folder=tmp_path)
     assert "round 1" in play.data()["degraded"][0]
 
 
-@pytest.mark.parametrize(("kept", "said"), [(0, "Budgets were not checked: none of the 60 members gave an account"), (50, "10 of 60 members gave no account")])
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (0, "Budgets were not checked: none of the 60 members gave an account"),
+        (50, "10 of 60 members gave no account"),
+    ],
+)
 def test_what_was_not_checked_is_said(kept: int, said: str) -> None:
-    """Accounts that do not arrive: the result says how many reports were not checked, and never that all of them were charged."""
+    """Accounts that do not arrive: the result says how many reports were not checked, and never
+    that all of them were charged."""
     lost = {f"client-{client}" for client in range(kept, PEOPLE)}
-    text = Result(Play(lambda delivery: isinstance(message := decode(delivery.payload), Account) and message.member in lost).data(), SURVEY, None).text(400)
+    text = Result(
+        Play(
+            lambda delivery: (
+                isinstance(message := decode(delivery.payload), Account) and message.member in lost
+            )
+        ).data(),
+        SURVEY,
+        None,
+    ).text(400)
     assert said in text
     assert f"{PEOPLE - kept} of 60 accepted reports were not checked" in text
     assert "all 60" not in text
 
 
 def test_reports_that_their_members_deny_degrade_the_result() -> None:
-    """Accepted and not charged: forged in an unsigned run. The interval allows for as many liars."""
+    """Accepted and not charged: forged in an unsigned run. The interval allows for as many
+    liars."""
     play = Play()
     outcome = run_virtually(play.run())
     assert outcome.bus is not None
     assert outcome.bus.reconciliation is not None
     balance = replace(outcome.bus.reconciliation.rounds[0], accepted_not_charged=6)
-    forged = replace(outcome, bus=replace(outcome.bus, reconciliation=replace(outcome.bus.reconciliation, rounds=(balance,))))
+    forged = replace(
+        outcome,
+        bus=replace(
+            outcome.bus, reconciliation=replace(outcome.bus.reconciliation, rounds=(balance,))
+        ),
+    )
     low, high = judged(play.settings, forged).result.interval()
     plain = outcome.result.interval()
     assert low < plain[0]
@@ -261,40 +351,66 @@ def test_reports_that_their_members_deny_degrade_the_result() -> None:
 
 @pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
 def test_an_honest_network_marks_no_result(seeds: int) -> None:
-    """Lossy runs, each message lost with probability LOSS and deadlines from 1 to 6 seconds, so that reports are lost. Marked by chance: one in a million."""
+    """Lossy runs, each message lost with probability LOSS and deadlines from 1 to 6 seconds, so
+    that reports are lost. Marked by chance: one in a million."""
     ran, lossy, low = 0, 0, 0
     for seed in range(seeds):
         chance = random.Random(seed)
-        play = Play(lambda delivery, chance=chance: chance.random() < LOSS, people=12, deadline=chance.uniform(1, 6), seed=seed)  # type: ignore[misc]
+        play = Play(
+            lambda delivery, chance=chance: chance.random() < LOSS,  # type: ignore[misc]
+            people=12,
+            deadline=chance.uniform(1, 6),
+            seed=seed,
+        )
         try:
             outcome = run_virtually(play.run())
         except QuorumError:
             continue
-        ran, lossy, low = ran + 1, lossy + (outcome.counts.missing > 0), low + bool(outcome.bus is not None and outcome.bus.losses)
+        ran, lossy, low = (
+            ran + 1,
+            lossy + (outcome.counts.missing > 0),
+            low + bool(outcome.bus is not None and outcome.bus.losses),
+        )
         assert "degraded" not in as_data(play.settings, outcome)
-    figure("class 19", f"{ran} honest runs that lose {LOSS:.0%} of their messages, {lossy} of which lost reports: {low} marked")
+    figure(
+        "class 19",
+        (
+            f"{ran} honest runs that lose {LOSS:.0%} of their messages, {lossy} of which lost "
+            f"reports: {low} marked"
+        ),
+    )
     assert ran > 0.9 * seeds
 
 
 @pytest.mark.parametrize("members", [1, 2, 10, 60, 200, 1000])
 def test_members_that_leave_are_explained_by_chance(members: int) -> None:
-    """Exactly, by the binomial law: where each member leaves with probability LEAVES, a mark at any level comes with that probability at most."""
+    """Exactly, by the binomial law: where each member leaves with probability LEAVES, a mark at any
+    level comes with that probability at most."""
     law = binom(members, LEAVES)
     names = tuple(f"client-{at}" for at in range(members))
-    chances = [losses_of(1, Unanswered(members, 20, names[:few]), frozenset(), {}, members)[0].chance for few in range(1, members + 1)]
+    chances = [
+        losses_of(1, Unanswered(members, 20, names[:few]), frozenset(), {}, members)[0].chance
+        for few in range(1, members + 1)
+    ]
     for level in (ALPHA / TESTS, 1e-3, 0.05):
         least = next((few for few, chance in enumerate(chances, 1) if chance <= level), members + 1)
         assert law.sf(least - 1) <= level
-    assert members < 10 or chances[-1] <= ALPHA / TESTS, "where all of many are missing, there is a mark"
+    assert members < 10 or chances[-1] <= ALPHA / TESTS, (
+        "where all of many are missing, there is a mark"
+    )
 
 
 def test_replies_of_charged_members_are_lost_as_rarely_as_is_said() -> None:
-    """Exactly: of members asked `asks` times, each with a shared request and an own reply, so many are missing with no more than the stated probability."""
+    """Exactly: of members asked `asks` times, each with a shared request and an own reply, so many
+    are missing with no more than the stated probability."""
     members = 12
     for asks in range(1, 8):
         through = binom(asks, 1 - LOSS)  # requests that reached the group
         for missing in range(1, members + 1):
-            exact = sum(through.pmf(some) * binom(members, LOSS**some).sf(missing - 1) for some in range(1, asks + 1))
+            exact = sum(
+                through.pmf(some) * binom(members, LOSS**some).sf(missing - 1)
+                for some in range(1, asks + 1)
+            )
             names = tuple(f"client-{at}" for at in range(missing))
             accounts = {name: Account(run=RUN, member=name, rounds=((1, 1, 1),)) for name in names}
             (loss,) = losses_of(1, Unanswered(members, asks, names), frozenset(), accounts, members)
@@ -311,25 +427,44 @@ def _influence(epsilon: float) -> tuple[Any, Influence]:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
-    """Exactly, by the binomial law of the reports, for everybody yes and nobody yes: a sign at any level comes with that probability at most, and it comes."""
+    """Exactly, by the binomial law of the reports, for everybody yes and nobody yes: a sign at any
+    level comes with that probability at most, and it comes."""
     randomizer, influence = _influence(epsilon)
     assert (float(influence.least), float(influence.most)) == pytest.approx((0.0, 1.0), abs=1e-12)
     truth, worst = 1 - randomizer.flip / randomizer.total, 0.0
     for n in (5, 60, 1000):
         ones = np.arange(n + 1)
-        chances = np.array([influence.chance(randomizer.estimate(Tally(np.array([[n - one, one]]))))[1] for one in ones.tolist()])
+        chances = np.array(
+            [
+                influence.chance(randomizer.estimate(Tally(np.array([[n - one, one]]))))[1]
+                for one in ones.tolist()
+            ]
+        )
         for level in (IMPOSSIBLE, 1e-3, 0.05):
             for share in (truth, 1 - truth):
                 found = float(binom(n, share).pmf(ones)[chances <= level].sum())
                 assert found <= level
                 worst = max(worst, found / level)
-        assert n < 1000 or chances[-1] <= IMPOSSIBLE or epsilon > 1, "a share far beyond 1 is a sign"
-    figure("class 19", f"at epsilon {epsilon} an honest estimate is called impossible at most {worst:.2g} times as often as is stated")
+        assert n < 1000 or chances[-1] <= IMPOSSIBLE or epsilon > 1, (
+            "a share far beyond 1 is a sign"
+        )
+    figure(
+        "class 19",
+        (
+            f"at epsilon {epsilon} an honest estimate is called impossible at most {worst:.2g} "
+            "times "
+            "as often as is stated"
+        ),
+    )
 
 
 def test_a_part_that_no_report_moves_hides_no_other() -> None:
-    """The last prefix sum is 1 whatever the reports are, up to rounding: an impossible estimate beside it has the same chance as alone."""
-    alone, beside = Influence(-np.ones(1), 2 * np.ones(1), 0.0, 1.0), Influence(np.array([-1.0, 1.0]), np.array([2.0, 1.0]), 0.0, 1.0)
+    """The last prefix sum is 1 whatever the reports are, up to rounding: an impossible estimate
+    beside it has the same chance as alone."""
+    alone, beside = (
+        Influence(-np.ones(1), 2 * np.ones(1), 0.0, 1.0),
+        Influence(np.array([-1.0, 1.0]), np.array([2.0, 1.0]), 0.0, 1.0),
+    )
     far = alone.chance(Estimate(np.array([1.5]), np.ones(1), 10_000))
     for rounded in (1.0, 1 + 2**-52, 1 - 2**-52):
         away, chance = beside.chance(Estimate(np.array([1.5, rounded]), np.ones(2), 10_000))
@@ -338,11 +473,18 @@ def test_a_part_that_no_report_moves_hides_no_other() -> None:
 
 
 def test_a_vector_keeps_its_possible_coordinates() -> None:
-    """Of a degraded histogram the impossible shares are unknown, the others stay, and every interval is within 0 and 1."""
+    """Of a degraded histogram the impossible shares are unknown, the others stay, and every
+    interval is within 0 and 1."""
     protocol = Frequency(k=4, randomizer="grr")
     influence = influence_of(protocol.algorithm(1.0, 100))
     assert influence is not None
-    worst = influence.worst_case(Estimate(np.array([1.6, 0.2, -0.9, 0.1]), np.full(4, 0.1), 40, (influence.low, influence.high)), 20, 0.0)
+    worst = influence.worst_case(
+        Estimate(
+            np.array([1.6, 0.2, -0.9, 0.1]), np.full(4, 0.1), 40, (influence.low, influence.high)
+        ),
+        20,
+        0.0,
+    )
     assert np.isnan(worst.value).tolist() == [True, False, True, False]
     low, high = worst.interval()
     assert (low >= 0).all()

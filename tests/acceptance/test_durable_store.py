@@ -1,4 +1,5 @@
-"""Acceptance tests 4, 5 and 10: a client that is killed at any point, or whose store fails, sends nothing uncharged and nothing twice in two forms."""
+"""Acceptance tests 4, 5 and 10: a client that is killed at any point, or whose store fails, sends
+nothing uncharged and nothing twice in two forms."""
 
 import os
 import random
@@ -26,7 +27,11 @@ from local_dp.wire import Reply
 from tests.support.inputs.builders import request, survey_query
 from tests.support.runs.stores import CLIENTS, SMALL, Doomed, asked, code, forked, member, told
 
-STEPS = 2 * 6 + 2 * 4  # of two commits: the look, the transaction's four statements, the move into the file; before and after each
+STEPS = (
+    2 * 6 + 2 * 4
+    # of two commits: the look, the transaction's four statements, the move into the file; before
+    # and after each
+)
 ROUNDS = 3
 
 
@@ -45,7 +50,8 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
 
 
 def _checked(path: Path, sent: list[bytes]) -> int:
-    """How many rounds are committed, after it is seen that each that was sent is, with those bytes, and that they are sent again."""
+    """How many rounds are committed, after it is seen that each that was sent is, with those bytes,
+    and that they are sent again."""
     again = member(path)
     for message in sent:
         assert again.store.get("run", message[0]) is not None, "uncharged, and sent"
@@ -59,7 +65,8 @@ def _checked(path: Path, sent: list[bytes]) -> int:
 
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
-    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
+    """Test 4, first half, once: killed before and after every step of a commit, and asked again by
+    a client that is started again."""
     crashes, silent = 0, 0
     for turn in range(times):
         for point in range(STEPS):
@@ -70,7 +77,10 @@ def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path
             crashes += 1
             silent += _checked(path, sent) > len(sent)
     assert silent > 0, "some die between the commit and the reply"
-    print(f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} charged and silent")
+    print(
+        f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} "
+        "charged and silent"
+    )
 
 
 def _pace(folder: Path) -> float:
@@ -83,12 +93,20 @@ def _pace(folder: Path) -> float:
 
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
-    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
-    generator, path, answers, killed = random.Random(4), tmp_path / "killed.store", dict[int, bytes](), 0
+    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests
+    again and new ones."""
+    generator, path, answers, killed = (
+        random.Random(4),
+        tmp_path / "killed.store",
+        dict[int, bytes](),
+        0,
+    )
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
-        for number in range(max(1, len(answers) - 4), 4000):  # some that were answered, and new ones
+        for number in range(
+            max(1, len(answers) - 4), 4000
+        ):  # some that were answered, and new ones
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
@@ -99,12 +117,17 @@ def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
         killed += 1
         assert killed <= 20 * kills
         for message in sent:
-            assert answers.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
+            assert answers.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], (
+                "another reply"
+            )
         for number in [*answers][-20:]:
             role = member(path, 24.0)
             assert role.store.get("run", number) is not None, "uncharged, and sent"
             role.store.close()  # type: ignore[attr-defined]
-    print(f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 changed replies")
+    print(
+        f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 "
+        "changed replies"
+    )
 
 
 @pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -119,11 +142,15 @@ def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Pa
             role = member(path)
         assert told(role.handle(asked(1))) == first
     assert (role.store.ledger.max_spent, role.store.rounds) == (SMALL, 1)
-    print(f"test 5: the same request {times} times, by a client that was started four times: the same bytes, one charge")
+    print(
+        f"test 5: the same request {times} times, by a client that was started four times: the "
+        "same bytes, one charge"
+    )
 
 
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
-    """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The store keeps the answer, under any number."""
+    """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the
+    value. The store keeps the answer, under any number."""
     weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), memo="weekly")
     reports = []
     for number in (1, 2, 3):
@@ -135,29 +162,43 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         role.store.close()  # type: ignore[attr-defined]
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)
-    (reply,) = moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4))
+    (reply,) = moved.handle(
+        request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4)
+    )
     assert isinstance(reply, Reply)
     assert (reply.reports, reply.start, moved.store.ledger.max_spent) == (reports[0], 1, 1.0)
 
 
 def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
-    """Under another number a client has another public coin, by which a server would misread what a label keeps: it refuses, uncharged."""
+    """Under another number a client has another public coin, by which a server would misread what a
+    label keeps: it refuses, uncharged."""
     hashed = LocalQuery(Question("yes == 1"), LOLOHA(1.0, k=2), Cohort(0, CLIENTS), "weekly")
     assert hashed.randomizer.uses_coins is False  # of two symbols there is one row
-    hashed = LocalQuery(Category("yes", ("0", "1", "2", "3", "4")), LOLOHA(1.0, k=5), Cohort(0, CLIENTS), "weekly")
+    hashed = LocalQuery(
+        Category("yes", ("0", "1", "2", "3", "4")), LOLOHA(1.0, k=5), Cohort(0, CLIENTS), "weekly"
+    )
     role = member(tmp_path / "a.store")
     assert code(role.handle(request(hashed, number=1))) == "reply"
     role.store.close()  # type: ignore[attr-defined]
     moved = member(tmp_path / "a.store", start=1)
-    assert code(moved.handle(request(replace(hashed, cohort=Cohort(1, CLIENTS + 1)), number=2))) == "equivocation"
+    assert (
+        code(moved.handle(request(replace(hashed, cohort=Cohort(1, CLIENTS + 1)), number=2)))
+        == "equivocation"
+    )
     assert moved.store.rounds == 1
 
 
 def test_a_client_is_itself_under_another_number(tmp_path: Path) -> None:
-    """Budgets are of records, by their place in the member's table: a member that has other numbers in another run has spent what it has spent."""
+    """Budgets are of records, by their place in the member's table: a member that has other numbers
+    in another run has spent what it has spent."""
     for start in (0, 1000):
         role = member(tmp_path / "a.store", start=start)
-        answers = role.handle(request(survey_query(start + CLIENTS, start=start, randomizer=BinaryRR(1.0)), run=f"run-{start}"))
+        answers = role.handle(
+            request(
+                survey_query(start + CLIENTS, start=start, randomizer=BinaryRR(1.0)),
+                run=f"run-{start}",
+            )
+        )
         assert code(answers) == ("budget" if start else "reply")
         role.store.close()  # type: ignore[attr-defined]
 
@@ -186,7 +227,9 @@ def _nobody_may_write(path: Path) -> None:
 def _full(path: Path) -> None:
     assert path.stat().st_size > 4096
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))  # a page of either file
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY)
+    )  # a page of either file
 
 
 FAULTS: dict[str, Callable[[Path], None]] = {
@@ -202,7 +245,8 @@ MANY = 20_000
 
 
 def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) -> list[bytes]:
-    """What a client says, to what it was asked before and to a long round of its own, after its store was hurt; in a process of its own."""
+    """What a client says, to what it was asked before and to a long round of its own, after its
+    store was hurt; in a process of its own."""
 
     def live(send: Callable[[bytes], None]) -> None:
         try:
@@ -222,7 +266,8 @@ def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) 
 @pytest.mark.parametrize("while_open", [False, True], ids=["before", "while open"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
-    """Test 10: the constant refusal "store", or no client at all; never a reply, not even one that was given before."""
+    """Test 10: the constant refusal "store", or no client at all; never a reply, not even one that
+    was given before."""
     with tempfile.TemporaryDirectory() as folder:  # pytest's own may be entered by its user alone
         path = Path(folder) / "a.store"
         role = member(path, clients=MANY)
@@ -230,11 +275,14 @@ def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
         role.store.close()  # type: ignore[attr-defined]
         codes = _answers_after(path, FAULTS[fault], while_open)
         assert set(codes) == {b"store"}, codes
-        print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
+        print(
+            f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply"
+        )
 
 
 def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
-    """The generalisation, by search: one bit of many bytes of the file. Either it is refused, or nothing that was kept has changed."""
+    """The generalisation, by search: one bit of many bytes of the file. Either it is refused, or
+    nothing that was kept has changed."""
     path, other = tmp_path / "a.store", tmp_path / "b.store"
     role = member(path)
     replies = [told(role.handle(asked(number))) for number in (1, 2)]
@@ -242,11 +290,24 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     role.store.close()  # type: ignore[attr-defined]
     data, refused = path.read_bytes(), 0
     generator = random.Random(10)
-    filled = [place for place, byte in enumerate(data) if byte]  # most of a page of entries or of an index is empty
+    filled = [
+        place for place, byte in enumerate(data) if byte
+    ]  # most of a page of entries or of an index is empty
     with closing(sqlite3.connect(path)) as read:
-        (root,), (size,) = read.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone(), read.execute("PRAGMA page_size").fetchone()
-    flips = [(place, generator.randrange(8)) for place in (*range(0, 200, 2), *generator.sample(filled, 100))]
-    flips += [(place, bit) for place in filled if (root - 1) * size <= place < root * size for bit in range(8)]  # the index, by which a reply is found again
+        (root,), (size,) = (
+            read.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone(),
+            read.execute("PRAGMA page_size").fetchone(),
+        )
+    flips = [
+        (place, generator.randrange(8))
+        for place in (*range(0, 200, 2), *generator.sample(filled, 100))
+    ]
+    flips += [
+        (place, bit)
+        for place in filled
+        if (root - 1) * size <= place < root * size
+        for bit in range(8)
+    ]  # the index, by which a reply is found again
     for place, bit in flips:
         other.write_bytes(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
         try:
@@ -262,7 +323,8 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
 
 
 def test_a_store_is_not_begun_again(tmp_path: Path) -> None:
-    """Deleted while no client runs, it is missed: a new one would have the whole budget again. Both limits are the file's for life."""
+    """Deleted while no client runs, it is missed: a new one would have the whole budget again. Both
+    limits are the file's for life."""
     path = tmp_path / "a.store"
     role = member(path, 1.0, 2.0)
     assert code(role.handle(asked(1, 1.0))) == "reply"

@@ -1,4 +1,5 @@
-"""Acceptance tests 17 and 18: bytes that nobody meant, and messages made to hurt: none is raised, none is kept, each is counted."""
+"""Acceptance tests 17 and 18: bytes that nobody meant, and messages made to hurt: none is raised,
+none is kept, each is counted."""
 
 import json
 import math
@@ -28,9 +29,30 @@ from local_dp.server.remote import RemoteOracle
 from local_dp.simulation.execute import execute
 from local_dp.simulation.outcome import BusRecord, as_data
 from local_dp.simulation.settings import Randomness, Settings
-from local_dp.wire import CLIENT, MAX_BYTES, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
+from local_dp.wire import (
+    CLIENT,
+    MAX_BYTES,
+    SERVER,
+    Gone,
+    Hello,
+    Refusal,
+    Reply,
+    Request,
+    Roll,
+    decode,
+    encode,
+    topic,
+)
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, SEED, arrive, request, role, survey_query, yes_records
+from tests.support.inputs.builders import (
+    RUN,
+    SEED,
+    arrive,
+    request,
+    role,
+    survey_query,
+    yes_records,
+)
 from tests.support.runs.virtual_time import run_virtually
 
 MEGABYTE = 1 << 20
@@ -60,14 +82,19 @@ VALUES: tuple[object, ...] = (
 def _random(chance: random.Random) -> bytes:
     """Any bytes, of which half begin as a map does."""
     size = chance.choice((0, 1, 3, 20, 20, 60, 60, 200)) if chance.random() < 0.999 else 1 << 16
-    return (bytes([0x80 + chance.getrandbits(4)]) if chance.random() < 0.5 else b"") + chance.randbytes(size)
+    return (
+        bytes([0x80 + chance.getrandbits(4)]) if chance.random() < 0.5 else b""
+    ) + chance.randbytes(size)
 
 
 def _mutated(chance: random.Random) -> bytes:
-    """A valid message with some bytes changed, lost, repeated or joined with another's, or with another value somewhere."""
+    """A valid message with some bytes changed, lost, repeated or joined with another's, or with
+    another value somewhere."""
     payload = bytearray(chance.choice(VALID))
     for _ in range(chance.choice((1, 1, 2, 5))):
-        place, end = sorted((chance.randrange(len(payload) + 1), chance.randrange(len(payload) + 1)))
+        place, end = sorted(
+            (chance.randrange(len(payload) + 1), chance.randrange(len(payload) + 1))
+        )
         match chance.choice(("flip", "flip", "cut", "repeat", "splice", "exchange", "exchange")):
             case "flip":
                 payload[place : place + 1] = bytes([chance.getrandbits(8)])
@@ -78,8 +105,13 @@ def _mutated(chance: random.Random) -> bytes:
             case "splice":
                 payload[place:] = chance.choice(VALID)[place:]
             case _:
-                with suppress(ValueError, OverflowError, TypeError, msgpack.exceptions.UnpackException):
-                    payload[:] = msgpack.packb(_changed(msgpack.unpackb(payload, use_list=False), chance), use_single_float=chance.random() < 0.1)
+                with suppress(
+                    ValueError, OverflowError, TypeError, msgpack.exceptions.UnpackException
+                ):
+                    payload[:] = msgpack.packb(
+                        _changed(msgpack.unpackb(payload, use_list=False), chance),
+                        use_single_float=chance.random() < 0.1,
+                    )
     return bytes(payload)
 
 
@@ -92,7 +124,9 @@ def _changed(data: object, chance: random.Random) -> object:
         name, how = chance.choice([*data]), chance.random()
         if how < 0.1:
             return dict(reversed(data.items()))
-        return {**data, f"{name}s": 1} if how < 0.2 else {**data, name: _changed(data[name], chance)}
+        return (
+            {**data, f"{name}s": 1} if how < 0.2 else {**data, name: _changed(data[name], chance)}
+        )
     return chance.choice(VALUES)
 
 
@@ -105,7 +139,9 @@ def _open() -> Coordinator:
     return coordinator
 
 
-def _heard(payload: bytes, coordinator: Coordinator, client: ClientRole, seen: Counter[str]) -> None:
+def _heard(
+    payload: bytes, coordinator: Coordinator, client: ClientRole, seen: Counter[str]
+) -> None:
     try:
         message = decode(payload, SERVER)
         coordinator.receive(topic(RUN, "rep", "g0", getattr(message, "member", "m0")), message, 1.0)
@@ -122,7 +158,9 @@ def _heard(payload: bytes, coordinator: Coordinator, client: ClientRole, seen: C
         client.handle(message_read)
 
 
-def _batches(make: Callable[[random.Random], bytes], count: int, chance: random.Random) -> Iterator[list[bytes]]:
+def _batches(
+    make: Callable[[random.Random], bytes], count: int, chance: random.Random
+) -> Iterator[list[bytes]]:
     for start in range(0, count, 5000):
         yield [make(chance) for _ in range(min(5000, count - start))]
 
@@ -135,9 +173,13 @@ def _unpacking(batch: list[bytes]) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.parametrize(("random_ones", "mutated_ones"), [(2_000, 2_000), pytest.param(1_000_000, 500_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("random_ones", "mutated_ones"),
+    [(2_000, 2_000), pytest.param(1_000_000, 500_000, marks=pytest.mark.slow)],
+)
 def test_no_bytes_are_an_error(random_ones: int, mutated_ones: int) -> None:
-    """Random bytes and changed messages: each is read, or rejected under a counter; nothing is raised, memory stays, and nobody pays twice."""
+    """Random bytes and changed messages: each is read, or rejected under a counter; nothing is
+    raised, memory stays, and nobody pays twice."""
     chance, seen, memory = random.Random(17), Counter[str](), psutil.Process().memory_info
     coordinator, client = _open(), role(yes_records(CLIENTS))
     used, unpacking, before = 0.0, 0.0, memory().rss
@@ -151,15 +193,27 @@ def test_no_bytes_are_an_error(random_ones: int, mutated_ones: int) -> None:
     more, rejected = memory().rss - before, coordinator.rejections
     figure(
         17,
-        f"{random_ones:,} random and {mutated_ones:,} mutated messages to a server and a client: 0 uncaught, {more / MEGABYTE:.0f} MB more, "
-        f"{(random_ones + mutated_ones) / used:,.0f} a second through both, {used / unpacking:.0f} times what msgpack alone takes; "
-        f"the server rejects {rejected.total():,} under {len(rejected)} counters and reads {seen['server reads']:,}, a client reads {seen['client reads']:,}",
+        f"{random_ones:,} random and {mutated_ones:,} mutated messages to a server and a client: "
+        f"0 uncaught, {more / MEGABYTE:.0f} MB more, "
+        f"{(random_ones + mutated_ones) / used:,.0f} a second through both, "
+        f"{used / unpacking:.0f} times what msgpack alone takes; "
+        f"the server rejects {rejected.total():,} under {len(rejected)} counters and reads "
+        f"{seen['server reads']:,}, a client reads {seen['client reads']:,}",
     )
     assert more < ROOM
     assert coordinator.counts.answered <= CLIENTS
     assert client.store.ledger.max_spent <= 1.0
     assert min(seen["server reads"], seen["client reads"]) > mutated_ones / 100
-    assert {"malformed", "unknown-kind", "unknown-field", "missing-field", "wrong-type", "wrong-value", "trailing-bytes", "not-canonical"} <= rejected.keys()
+    assert {
+        "malformed",
+        "unknown-kind",
+        "unknown-field",
+        "missing-field",
+        "wrong-type",
+        "wrong-value",
+        "trailing-bytes",
+        "not-canonical",
+    } <= rejected.keys()
 
 
 SCHEMA = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
@@ -183,15 +237,24 @@ BOMBS = {
     "a body of 2 MB": (bytes(2 * MAX_BYTES), "oversized"),
     "a depth of 200,000": (b"\x81\xa1a" * 200_000 + b"\x00", "too-deep"),
     "an array of 2^32 - 1": (b"\xdd\xff\xff\xff\xff", "too-long"),
-    "an extension type": (msgpack.packb({**FIELDS, "start": msgpack.ExtType(5, b"x")}), "extension"),
+    "an extension type": (
+        msgpack.packb({**FIELDS, "start": msgpack.ExtType(5, b"x")}),
+        "extension",
+    ),
     "not a number": (_packed(start=math.nan), "not-finite"),
     "a truth value for a whole number": (_packed(start=True), "wrong-type"),
     "a name twice": (_twice(), "repeated-key"),
     "bytes after the end": (encode(HONEST) + b"\x00", "trailing-bytes"),
     "an unknown field": (_packed(more=1), "unknown-field"),
-    "a field that is missing": (msgpack.packb({key: value for key, value in FIELDS.items() if key != "width"}), "missing-field"),
+    "a field that is missing": (
+        msgpack.packb({key: value for key, value in FIELDS.items() if key != "width"}),
+        "missing-field",
+    ),
     "a number out of range": (_packed(start=-1), "wrong-value"),
-    "a whole number in nine bytes": (encode(HONEST).replace(b"\xa5start\x00", b"\xa5start\xcf" + bytes(8)), "not-canonical"),
+    "a whole number in nine bytes": (
+        encode(HONEST).replace(b"\xa5start\x00", b"\xa5start\xcf" + bytes(8)),
+        "not-canonical",
+    ),
     "no message of ours": (msgpack.packb({**FIELDS, "kind": "bomb"}), "unknown-kind"),
     "no MessagePack": (b"\xc1", "malformed"),
     "a reply to a round that was not asked": (_packed(round=7), "unfit"),
@@ -225,7 +288,8 @@ def _thrown(*payloads: bytes) -> tuple[dict[str, int], int]:
 
 
 def test_every_bomb_has_its_counter() -> None:
-    """Each kind of bomb is rejected once, under a counter that no other has, with less than ten megabytes of memory."""
+    """Each kind of bomb is rejected once, under a counter that no other has, with less than ten
+    megabytes of memory."""
     assert len({kind for _, kind in BOMBS.values()}) == len(BOMBS)
     largest = 0
     for name, (payload, kind) in BOMBS.items():
@@ -234,7 +298,14 @@ def test_every_bomb_has_its_counter() -> None:
         largest = max(largest, most)
     together, _ = _thrown(*(payload for payload, _ in BOMBS.values()))
     assert together == {kind: 1 for _, kind in BOMBS.values()}
-    figure(18, f"{len(BOMBS)} bombs, each under its own counter: {', '.join(sorted(together))}; at most {largest / (1 << 20):.1f} MiB")
+    figure(
+        18,
+        (
+            f"{len(BOMBS)} bombs, each under its own counter: {', '.join(sorted(together))}; at "
+            "most "
+            f"{largest / (1 << 20):.1f} MiB"
+        ),
+    )
     assert largest < 10 << 20
 
 
@@ -254,12 +325,17 @@ def test_the_honest_one_is_counted() -> None:
         (BusRecord(), ""),
         (BusRecord(rejections={"oversized": 2, "too-deep": 1}), "2 oversized, 1 too-deep"),
         (BusRecord(silenced={"": 1}), "FLOODED by strangers, shut out:"),
-        (BusRecord(silenced={"client-3": 2, "": 1}), "FLOODED by 1 member (client-3), ignored for a while and by strangers, shut out"),
+        (
+            BusRecord(silenced={"client-3": 2, "": 1}),
+            "FLOODED by 1 member (client-3), ignored for a while and by strangers, shut out",
+        ),
     ],
 )
 def test_the_result_shows_the_counters_and_who_flooded(record: BusRecord, shown: str) -> None:
     """As data, in the published form, and in a person's words."""
-    settings = Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population")
+    settings = Settings(
+        Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population"
+    )
     data = as_data(settings, replace(execute(settings, lambda progress: None), bus=record))
     jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
     assert data.get("rejections", {}) == record.rejections

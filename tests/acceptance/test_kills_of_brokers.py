@@ -1,4 +1,5 @@
-"""Test 21, the brokers of servers, shufflers and polls: killed with -9 at random moments, the run's own or one that comes back at its port."""
+"""Test 21, the brokers of servers, shufflers and polls: killed with -9 at random moments, the run's
+own or one that comes back at its port."""
 
 import asyncio
 import json
@@ -33,9 +34,17 @@ from tests.support.runs.poll_pages import Running, running
 from tests.support.runs.polls import PATIENCE, Person
 
 ROUNDS = 80
-LEARNING = tuple(f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --clients {120 * ROUNDS} --epsilon 4 --seed 1".split())
+LEARNING = tuple(
+    (
+        f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --clients {120 * ROUNDS} "
+        "--epsilon 4 --seed 1"
+    ).split()
+)
 OWN = ("amqtt", "Mosquitto")  # kinds of the broker that a run starts
-KINDS = [(3, "amqtt", pytest.mark.long), *((50, kind, pytest.mark.slow) for kind in (*OWN, "external"))]
+KINDS = [
+    (3, "amqtt", pytest.mark.long),
+    *((50, kind, pytest.mark.slow) for kind in (*OWN, "external")),
+]
 FILE = """
 [[question]]
 text = "Did you ever cheat?"
@@ -47,21 +56,35 @@ text = "How many hours?"
 low = 0
 high = 10
 """
-EACH, PAUSE = 3, 1.5  # kills of a run at most, and seconds between two; a run gives up a broker that ends ten times in a row as it starts
+EACH, PAUSE = (
+    3,
+    1.5,
+    # kills of a run at most, and seconds between two; a run gives up a broker that ends ten times
+    # in a row as it starts
+)
 MADE_UP, PHONES, SEED = 40, 6, 5
 
 
 def _is_broker(process: psutil.Process) -> bool:
     try:
-        return process.name() == "mosquitto" or bool({"local_dp.bus.mosquitto", "local_dp.bus.embedded"} & {*process.cmdline()})
+        return process.name() == "mosquitto" or bool(
+            {"local_dp.bus.mosquitto", "local_dp.bus.embedded"} & {*process.cmdline()}
+        )
     except psutil.Error:
         return False
 
 
 class Killer:
-    """Kills the broker below a process, or one that it starts again, a random while after the last kill."""
+    """Kills the broker below a process, or one that it starts again, a random while after the last
+    kill."""
 
-    def __init__(self, process: "subprocess.Popen[str]", moments: random.Random, most: int, external: Mosquitto | None) -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[str]",
+        moments: random.Random,
+        most: int,
+        external: Mosquitto | None,
+    ) -> None:
         self.process, self.moments, self.most, self.external = process, moments, most, external
         self.kills = 0
         self._joined = False
@@ -69,11 +92,16 @@ class Killer:
         self._thread = threading.Thread(target=self._play)
 
     def _play(self) -> None:
-        while self.kills < self.most and not self._over.wait(self.moments.uniform(0, PAUSE)) and self.process.poll() is None:
+        while (
+            self.kills < self.most
+            and not self._over.wait(self.moments.uniform(0, PAUSE))
+            and self.process.poll() is None
+        ):
             self.kills += self._strike()
 
     def _strike(self) -> bool:
-        """Whether there was a broker to be killed; an external one, once the process has joined it."""
+        """Whether there was a broker to be killed; an external one, once the process has joined
+        it."""
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.process.pid)
             if self.external is None:
@@ -82,7 +110,10 @@ class Killer:
                     victim.kill()
                     return True
                 return False
-            self._joined |= any(each.raddr and each.raddr.port == self.external.port for each in process.net_connections())
+            self._joined |= any(
+                each.raddr and each.raddr.port == self.external.port
+                for each in process.net_connections()
+            )
             if self._joined:
                 self.external.process.kill()
                 self.external.process.wait()
@@ -101,7 +132,9 @@ class Killer:
 
 
 @contextmanager
-def _kind(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mosquitto | None, tuple[str, ...]]]:
+def _kind(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Mosquitto | None, tuple[str, ...]]]:
     """A broker of this kind, if it is external, and the options that name it."""
     monkeypatch.setenv(SETTING, kind if kind in OWN else "")
     with nullcontext() if kind in OWN else mosquitto(folder) as external:
@@ -119,7 +152,12 @@ def _until(kills: int, play: Callable[[int], tuple[int, float]]) -> tuple[int, i
 
 
 def _data(*words: str) -> Any:
-    done = subprocess.run(command("run", *LEARNING, "--tier", "hosts", "--hosts", "4", "--json", *words), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command("run", *LEARNING, "--tier", "hosts", "--hosts", "4", "--json", *words),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -134,14 +172,31 @@ def _digests(data: Any) -> list[str]:
 
 @needs_mosquitto
 @pytest.mark.parametrize("options", [(), ("--shuffle",)], ids=["server", "shuffler"])
-@pytest.mark.parametrize(("kills", "kind"), [pytest.param(kills, kind, marks=mark) for kills, kind, mark in KINDS])
-def test_a_killed_broker_loses_no_run(kills: int, kind: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run ends with exit code 0 and no traceback, with the population tier's result, and its digests; a shuffler's are those of a quiet run."""
+@pytest.mark.parametrize(
+    ("kills", "kind"), [pytest.param(kills, kind, marks=mark) for kills, kind, mark in KINDS]
+)
+def test_a_killed_broker_loses_no_run(
+    kills: int, kind: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every run ends with exit code 0 and no traceback, with the population tier's result, and its
+    digests; a shuffler's are those of a quiet run."""
     moments, alone = random.Random(49), outcome_of(*LEARNING, "--tier", "population", *options)
     digests = _digests(_data(*options) if options else alone)
 
     def play(number: int) -> tuple[int, float]:
-        words = command("run", *LEARNING, "--tier", "hosts", "--hosts", "4", "--quorum", "1", "--json", *options, *named)
+        words = command(
+            "run",
+            *LEARNING,
+            "--tier",
+            "hosts",
+            "--hosts",
+            "4",
+            "--quorum",
+            "1",
+            "--json",
+            *options,
+            *named,
+        )
         began = time.monotonic()
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         with process, Killer(process, moments, min(EACH, kills), external) as killer:
@@ -154,7 +209,14 @@ def test_a_killed_broker_loses_no_run(kills: int, kind: str, options: tuple[str,
     with _kind(kind, tmp_path, monkeypatch) as (external, named):
         done, runs, longest = _until(kills, play)
     what = "a shuffler's" if options else "a server's"
-    figure(21, f"{done} kills of {what} broker, {kind}, in {runs} runs: 0 lost, 0 changes, the longest took {longest:.0f} s")
+    figure(
+        21,
+        (
+            f"{done} kills of {what} broker, {kind}, in {runs} runs: 0 lost, 0 changes, the "
+            "longest "
+            f"took {longest:.0f} s"
+        ),
+    )
 
 
 async def _answer(person: Person, link: str, records: Records) -> None:
@@ -167,7 +229,10 @@ async def _answer(person: Person, link: str, records: Records) -> None:
 
 async def _all_answered(poll: Running) -> None:
     async with asyncio.timeout(2 * PATIENCE):
-        while min([len(await asyncio.to_thread(poll.counted, place)) for place in range(3)]) < MADE_UP + PHONES:
+        while (
+            min([len(await asyncio.to_thread(poll.counted, place)) for place in range(3)])
+            < MADE_UP + PHONES
+        ):
             await asyncio.sleep(0.1)
 
 
@@ -182,9 +247,15 @@ def _stored(folder: Path, run: str) -> tuple[Plan, str]:
 
 
 @needs_mosquitto
-@pytest.mark.parametrize(("kills", "kind"), [pytest.param(kills, kind, marks=mark) for kills, kind, mark in KINDS if kind != "Mosquitto"])
-def test_a_killed_broker_loses_no_poll(kills: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made-up people and phones all answer, each once; the poll ends with exit code 0; its digest is the population tier's."""
+@pytest.mark.parametrize(
+    ("kills", "kind"),
+    [pytest.param(kills, kind, marks=mark) for kills, kind, mark in KINDS if kind != "Mosquitto"],
+)
+def test_a_killed_broker_loses_no_poll(
+    kills: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made-up people and phones all answer, each once; the poll ends with exit code 0; its digest
+    is the population tier's."""
     moments = random.Random(50)
 
     async def answered(poll: Running, records: Records) -> None:
@@ -199,19 +270,39 @@ def test_a_killed_broker_loses_no_poll(kills: int, kind: str, tmp_path: Path, mo
     def play(number: int) -> tuple[int, float]:
         folder, began = tmp_path / str(number), time.monotonic()
         folder.mkdir()
-        words = ("--demo", str(MADE_UP), "--people", str(MADE_UP + PHONES), "--seed", str(SEED), *named)
+        words = (
+            "--demo",
+            str(MADE_UP),
+            "--people",
+            str(MADE_UP + PHONES),
+            "--seed",
+            str(SEED),
+            *named,
+        )
         with running(folder, *words, questions=FILE) as poll:
-            records = records_of(read(str(folder / "questions.toml"), 1.0), MADE_UP + PHONES, np.random.default_rng(SEED))
+            records = records_of(
+                read(str(folder / "questions.toml"), 1.0),
+                MADE_UP + PHONES,
+                np.random.default_rng(SEED),
+            )
             with Killer(poll.process, moments, min(2 * EACH, kills), external) as killer:
                 asyncio.run(answered(poll, records))
         (errors,) = folder.glob("errors-*")
         assert _mishaps(errors.read_text()) == []
         plan, digest = _stored(folder, poll.name)
-        oracle = PopulationOracle(Rows(records), KeyedNoise(SEED), plan.coins, plan.questions.epsilon)
+        oracle = PopulationOracle(
+            Rows(records), KeyedNoise(SEED), plan.coins, plan.questions.epsilon
+        )
         oracle.answer(plan.questions.asks(plan.people))
         assert digest == oracle.rounds[0].digest
         return killer.kills, time.monotonic() - began
 
     with _kind(kind, tmp_path, monkeypatch) as (external, named):
         done, runs, longest = _until(kills, play)
-    figure(21, f"{done} kills of a poll's broker, {kind}, in {runs} polls: 0 lost, 0 changes, the longest took {longest:.0f} s")
+    figure(
+        21,
+        (
+            f"{done} kills of a poll's broker, {kind}, in {runs} polls: 0 lost, 0 changes, the "
+            f"longest took {longest:.0f} s"
+        ),
+    )

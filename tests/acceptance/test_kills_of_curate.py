@@ -1,4 +1,5 @@
-"""Class 20, the curator: `local-dp curate` and `budget` as commands, killed at moments over their whole length."""
+"""Class 20, the curator: `local-dp curate` and `budget` as commands, killed at moments over their
+whole length."""
 
 import json
 import random
@@ -30,7 +31,17 @@ class Table:
         KeptBudget.create(self.budget, Pure(10**12))
 
     def ask(self, *question: str) -> Command:
-        words = ("--records", str(self.folder / "t.csv"), "--epsilon", "0.01", "--budget", str(self.budget), "--seed", "1", "--json")
+        words = (
+            "--records",
+            str(self.folder / "t.csv"),
+            "--epsilon",
+            "0.01",
+            "--budget",
+            str(self.budget),
+            "--seed",
+            "1",
+            "--json",
+        )
         return Command(self.line, self.folder, "curate", *question, *words)
 
     def charges(self) -> int:
@@ -40,7 +51,8 @@ class Table:
         return spent.nano // PRICE
 
     def lengths(self) -> list[float]:
-        """The seconds that each question takes where nobody kills it: the second time, when all of it is in memory."""
+        """The seconds that each question takes where nobody kills it: the second time, when all of
+        it is in memory."""
         for _ in range(2):
             lengths = []
             for question in QUESTIONS:
@@ -52,7 +64,8 @@ class Table:
 
 @pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_killed_curate_has_paid(kills: int, interpreter: str, tmp_path: Path) -> None:
-    """Killed at a moment of its length, or every third time at the first byte of its answer: what is printed is paid, and at most one answer more each time."""
+    """Killed at a moment of its length, or every third time at the first byte of its answer: what
+    is printed is paid, and at most one answer more each time."""
     table, generator = Table(interpreter, tmp_path), random.Random(21)
     lengths, ends = table.lengths(), {"paid and printed": 0, "paid, not printed": 0, "not paid": 0}
     for turn in range(kills):
@@ -65,7 +78,9 @@ def test_a_killed_curate_has_paid(kills: int, interpreter: str, tmp_path: Path) 
         paid = table.charges() - before
         assert paid in (0, 1)
         assert paid or not command.out, "an answer without its charge"
-        ends["not paid" if not paid else "paid and printed" if command.out else "paid, not printed"] += 1
+        ends[
+            "not paid" if not paid else "paid and printed" if command.out else "paid, not printed"
+        ] += 1
     listing = json.loads(local_dp("budget", str(table.budget), "--json").stdout)
     assert len(listing["charges"]) == table.charges()
     assert round(1e9 * (1000 - listing["left"]["epsilon"])) == PRICE * table.charges()
@@ -77,7 +92,8 @@ def test_a_killed_curate_has_paid(kills: int, interpreter: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_budget_is_whole_or_refused(kills: int, interpreter: str, tmp_path: Path) -> None:
-    """`local-dp budget FILE --epsilon 1`, killed: no file, the whole budget, or a file that every command refuses with one line."""
+    """`local-dp budget FILE --epsilon 1`, killed: no file, the whole budget, or a file that every
+    command refuses with one line."""
     generator, length, ends = random.Random(22), 0.0, {"none": 0, "whole": 0, "refused": 0}
     for turn in range(kills + 1):
         path = tmp_path / f"{turn}.budget"

@@ -1,4 +1,5 @@
-"""Class 13, labels: old words never meet new records, and reports of any records under a label lose at most what was charged."""
+"""Class 13, labels: old words never meet new records, and reports of any records under a label lose
+at most what was charged."""
 
 import shutil
 import signal
@@ -40,7 +41,8 @@ NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].silence is N
 
 @dataclass
 class Enumerated:
-    """Gives each client its own choice of words: in every round the same ones, but of two steps the second half, which is of the round."""
+    """Gives each client its own choice of words: in every round the same ones, but of two steps the
+    second half, which is of the round."""
 
     randomizer: Randomizer
     rounds: int
@@ -63,7 +65,9 @@ class Enumerated:
         if fresh:
             above = each * (lasting + max(0, which.round - 1) * fresh)
             word = word << fresh | client >> above + place * fresh & (1 << fresh) - 1
-        return np.asarray(word.astype(np.uint64) << np.uint64(bits - lasting - fresh)).astype(f"<u{bits // 8}")
+        return np.asarray(word.astype(np.uint64) << np.uint64(bits - lasting - fresh)).astype(
+            f"<u{bits // 8}"
+        )
 
 
 class Holder(ClientRole):
@@ -76,17 +80,31 @@ class Holder(ClientRole):
 
 
 def holder(randomizer: Randomizer, clients: int, noise: Noise) -> Holder:
-    role = Holder("host", 0, Records({"value": np.zeros(clients, dtype=np.int64)}), noise, MemoryStore(24.0), Policy(kept=1 << 30))
+    role = Holder(
+        "host",
+        0,
+        Records({"value": np.zeros(clients, dtype=np.int64)}),
+        noise,
+        MemoryStore(24.0),
+        Policy(kept=1 << 30),
+    )
     role.randomizer = randomizer
     return role
 
 
 def told(role: ClientRole, value: int, number: int, clients: int) -> Words:
-    """The reports of a round under the label, a row of bytes each, of clients who all hold this value now."""
+    """The reports of a round under the label, a row of bytes each, of clients who all hold this
+    value now."""
     role.records = Records({"value": np.full(clients, value)})
     replies = role.handle(request(replace(survey_query(clients), memo=LABEL), number=number))
     assert all(isinstance(reply, Reply) for reply in replies), replies
-    return np.concatenate([np.frombuffer(reply.reports, np.uint8).reshape(-1, reply.width) for reply in replies if isinstance(reply, Reply)])
+    return np.concatenate(
+        [
+            np.frombuffer(reply.reports, np.uint8).reshape(-1, reply.width)
+            for reply in replies
+            if isinstance(reply, Reply)
+        ]
+    )
 
 
 def held(randomizer: Randomizer, many: int) -> list[int]:
@@ -98,13 +116,16 @@ def held(randomizer: Randomizer, many: int) -> list[int]:
 
 
 def law(randomizer: Randomizer, history: tuple[int, ...]) -> tuple[Counter[bytes], int]:
-    """How many choices of words give each transcript of a client whose record becomes these values, and the nano-nats charged."""
+    """How many choices of words give each transcript of a client whose record becomes these values,
+    and the nano-nats charged."""
     noise = Enumerated(randomizer, len(history))
     role = holder(randomizer, noise.clients, noise)
     rounds = [told(role, value, number, noise.clients) for number, value in enumerate(history, 1)]
     rows = np.ascontiguousarray(np.concatenate(rounds, axis=1))
     kinds, counts = np.unique(rows.view(np.dtype((np.void, rows.shape[1]))), return_counts=True)
-    return Counter(dict(zip(map(bytes, kinds), counts.tolist(), strict=True))), round(role.store.ledger.max_spent * NANO)
+    return Counter(dict(zip(map(bytes, kinds), counts.tolist(), strict=True))), round(
+        role.store.ledger.max_spent * NANO
+    )
 
 
 def sized(name: str, epsilon: float, k: int) -> Randomizer:
@@ -116,7 +137,8 @@ def sized(name: str, epsilon: float, k: int) -> Randomizer:
 
 
 def narrow(name: str, k: int, rounds: int) -> Randomizer | None:
-    """The randomizer with the widest words of which all choices can be enumerated, if it can be built with any."""
+    """The randomizer with the widest words of which all choices can be enumerated, if it can be
+    built with any."""
     found = None
     for epsilon, bits in product((1.0, 4.0), range(1, 17)):
         try:
@@ -136,21 +158,47 @@ def narrow(name: str, k: int, rounds: int) -> Randomizer | None:
 @pytest.fixture
 def one_coin(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Gives all clients this public coin: a law is of one coin."""
-    return lambda coin: monkeypatch.setattr(asked, "public_coins", lambda key, start, stop: np.full(stop - start, coin, dtype=np.uint64))
+    return lambda coin: monkeypatch.setattr(
+        asked, "public_coins", lambda key, start, stop: np.full(stop - start, coin, dtype=np.uint64)
+    )
 
 
-WIDE = ("discrete-gaussian", "privunit", "projunit", "with-coin")  # of which no choice of all words can be enumerated, or which lose a delta
-CASES = [(name, k, rounds) for name in NAMES if name not in WIDE for k in (2, 3) for rounds in (2, 3) if (name, k) != ("memoised-rappor", 3)]
+WIDE = (
+    "discrete-gaussian",
+    "privunit",
+    "projunit",
+    "with-coin",
+)  # of which no choice of all words can be enumerated, or which lose a delta
+CASES = [
+    (name, k, rounds)
+    for name in NAMES
+    if name not in WIDE
+    for k in (2, 3)
+    for rounds in (2, 3)
+    if (name, k) != ("memoised-rappor", 3)
+]
 
 
-@pytest.mark.parametrize(("name", "k", "rounds"), short(CASES, lambda case: case[1:] == (2, 2) or (case[0] == "memoised-grr" and case[1] == 2), several=True))
-def test_no_change_of_records_tells_more_than_was_charged(name: str, k: int, rounds: int, one_coin: Callable[[int], None]) -> None:
-    """Class 13, every randomizer: over all words, the transcript of two or three reports under a label is at most e^charged times as likely under one history
-    of records as under another, whenever records change."""
+@pytest.mark.parametrize(
+    ("name", "k", "rounds"),
+    short(
+        CASES,
+        lambda case: case[1:] == (2, 2) or (case[0] == "memoised-grr" and case[1] == 2),
+        several=True,
+    ),
+)
+def test_no_change_of_records_tells_more_than_was_charged(
+    name: str, k: int, rounds: int, one_coin: Callable[[int], None]
+) -> None:
+    """Class 13, every randomizer: over all words, the transcript of two or three reports under a
+    label is at most e^charged times as likely under one history of records as under another,
+    whenever records change."""
     randomizer = narrow(name, k, rounds)
     assert randomizer is not None, "a new randomizer that cannot be enumerated is one of WIDE"
     worst = 1.0
-    for number, coin in enumerate((0, 0x9E3779B97F4A7C15, 1, 2, 3, 5) if randomizer.uses_coins else (0,)):
+    for number, coin in enumerate(
+        (0, 0x9E3779B97F4A7C15, 1, 2, 3, 5) if randomizer.uses_coins else (0,)
+    ):
         if number > 1 and worst > 1:
             break  # some coins show nothing of these values
         one_coin(coin)
@@ -159,48 +207,73 @@ def test_no_change_of_records_tells_more_than_was_charged(name: str, k: int, rou
         assert {nano for _, nano in laws} == {randomizer.nano}
         for (one, _), (other, _) in product(laws, laws):
             for transcript, weight in one.items():
-                assert weight <= charged * other[transcript], f"{name}: {transcript.hex()} tells more than was charged"
+                assert weight <= charged * other[transcript], (
+                    f"{name}: {transcript.hex()} tells more than was charged"
+                )
                 worst = max(worst, weight / other[transcript])
     assert worst > 1
     figure(
-        "class 13", f"{len({case[0] for case in CASES})} randomizers, two and three reports of changing records: no transcript is likelier than e^charged times"
+        "class 13",
+        (
+            f"{len({case[0] for case in CASES})} randomizers, two and three reports of changing "
+            "records: no transcript is likelier than e^charged times"
+        ),
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_without_a_second_step_is_repeated(name: str) -> None:
-    """The rest of class 13: at its own width every randomizer of one step repeats the first report to the bit, and of two steps reports of the kept outcome."""
+    """The rest of class 13: at its own width every randomizer of one step repeats the first report
+    to the bit, and of two steps reports of the kept outcome."""
     randomizer = sized(name, 1.0, 8)
     role, clients, values = holder(randomizer, 64, SystemNoise()), 64, held(randomizer, 2)
     if not isinstance(randomizer.loss, Pure) or randomizer.evidence == "density":
-        assert isinstance(role.handle(request(replace(survey_query(clients), memo=LABEL)))[0], Refusal)
+        assert isinstance(
+            role.handle(request(replace(survey_query(clients), memo=LABEL)))[0], Refusal
+        )
         return
-    reports = [told(role, value, number, clients) for number, value in enumerate((values[0], values[-1], values[0]), 1)]
+    reports = [
+        told(role, value, number, clients)
+        for number, value in enumerate((values[0], values[-1], values[0]), 1)
+    ]
     assert role.store.ledger.max_spent == pytest.approx(randomizer.nano / NANO)
     if not randomizer.has_second_step:
         assert (reports[0] == reports[1]).all()
         assert (reports[0] == reports[2]).all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if RANDOMIZERS[name].again is not Randomizer.again])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if RANDOMIZERS[name].again is not Randomizer.again]
+)
 def test_two_steps_are_their_composition(name: str) -> None:
-    """A report is a report of the kept outcome by the same word, and the outcome is of the leading half of it alone."""
+    """A report is a report of the kept outcome by the same word, and the outcome is of the leading
+    half of it alone."""
     randomizer, n = of_size(name, 1.0, 8), 2000
-    values, cells = np.arange(n) % 8, randomizer.cells_of(np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    values, cells = (
+        np.arange(n) % 8,
+        randomizer.cells_of(np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)),
+    )
     words = randomizer.draw(SystemNoise(), Draw(1), 0, n)
     kept = randomizer.lasting(values, words, cells)
     assert kept.dtype == randomizer.report_dtype.base
-    assert np.array_equal(randomizer.again(kept, words, cells), randomizer.respond(values, words, cells))
+    assert np.array_equal(
+        randomizer.again(kept, words, cells), randomizer.respond(values, words, cells)
+    )
     leading = words >> words.dtype.type(32) << words.dtype.type(32)
     assert np.array_equal(randomizer.lasting(values, leading, cells), kept)
-    assert np.array_equal(randomizer.again(kept, words & words.dtype.type(2**32 - 1), cells), randomizer.again(kept, words, cells))
+    assert np.array_equal(
+        randomizer.again(kept, words & words.dtype.type(2**32 - 1), cells),
+        randomizer.again(kept, words, cells),
+    )
 
 
 # A person's own device, whose record changes; copies of its store; kills.
 
 
 def age_asked(number: int, label: str = LABEL, epsilon: float = 0.001) -> Request:
-    return request(LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, 1), label), number=number)
+    return request(
+        LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, 1), label), number=number
+    )
 
 
 def report(role: ClientRole, asked: Request) -> int:
@@ -210,11 +283,15 @@ def report(role: ClientRole, asked: Request) -> int:
 
 
 def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: Path) -> None:
-    """Two copies answer one request about one record by the same bytes, whether labelled or not; about another record by words that have nothing in common."""
+    """Two copies answer one request about one record by the same bytes, whether labelled or not;
+    about another record by words that have nothing in common."""
     close(device(tmp_path / "a.store", FIRST))
     for name in ("b", "c"):
         shutil.copy(tmp_path / "a.store", tmp_path / f"{name}.store")
-    first, copy, changed = (device(tmp_path / f"{name}.store", age) for name, age in (("a", FIRST), ("b", FIRST), ("c", LATER)))
+    first, copy, changed = (
+        device(tmp_path / f"{name}.store", age)
+        for name, age in (("a", FIRST), ("b", FIRST), ("c", LATER))
+    )
     shifts = set()
     for number in range(1, 41):
         ask = age_asked(number, "" if number % 2 else f"label-{number}")
@@ -240,7 +317,8 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
 
 
 def test_no_kill_frees_a_label(tmp_path: Path) -> None:
-    """Killed before and after each step of its commits, and back with another record: what was sent under the label is sent again, and paid once."""
+    """Killed before and after each step of its commits, and back with another record: what was sent
+    under the label is sent again, and paid once."""
     kept = 0
     for point in range(STEPS):
         path = tmp_path / f"{point}.store"
@@ -249,7 +327,9 @@ def test_no_kill_frees_a_label(tmp_path: Path) -> None:
         assert ended == signal.SIGKILL
         role = device(path, LATER)
         kept += role.store.rounds > 0
-        reports = {message[0] for message in sent} | {report(role, age_asked(number)) for number in range(10, 14)}
+        reports = {message[0] for message in sent} | {
+            report(role, age_asked(number)) for number in range(10, 14)
+        }
         assert len(reports) == 1 or not sent, "two outcomes under a label"
         assert role.store.ledger.max_spent == 0.001
         close(role)
@@ -258,7 +338,8 @@ def test_no_kill_frees_a_label(tmp_path: Path) -> None:
 
 
 def test_a_plug_in_has_no_second_step_of_its_own() -> None:
-    """A loss that was verified is that of a report; a plug-in's own second step would lose more under a label, and is refused there alone."""
+    """A loss that was verified is that of a report; a plug-in's own second step would lose more
+    under a label, and is refused there alone."""
 
     class Tells(BinaryRR):
         def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -267,7 +348,9 @@ def test_a_plug_in_has_no_second_step_of_its_own() -> None:
         def again(self, kept: Words, words: Words, cells: Words) -> Words:
             return super().respond(kept, words, cells)
 
-    role = ClientRole("c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0))
+    role = ClientRole(
+        "c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0)
+    )
     role.work._randomizers.of = lambda key, make: Tells(1.0)  # type: ignore[method-assign]
     role.work.verify = lambda randomizers: None  # type: ignore[method-assign]
     assert code(role.handle(request(survey_query(3), number=1))) == "reply"

@@ -1,4 +1,5 @@
-"""Class 23: a server of 10,000 rounds. The last thousand cost what the first did; memory, open files and the journal stay small, and the budget is exact."""
+"""Class 23: a server of 10,000 rounds. The last thousand cost what the first did; memory, open
+files and the journal stay small, and the budget is exact."""
 
 import os
 import time
@@ -38,18 +39,33 @@ MEMBERS, EACH = 5, 200
 CLIENTS = MEMBERS * EACH
 EPSILON = 0.002  # of a round
 NANO_NATS = 2_000_000  # the same
-GROWTH, ON_DISK = 2048, 4096  # bytes of a round that stay in memory and in the journal, at most: its reports are 1,000
+GROWTH, ON_DISK = (
+    2048,
+    4096,
+)  # bytes of a round that stay in memory and in the journal, at most: its reports are 1,000
 TRACED = 2  # rounds of each window whose steps are counted
-SLOWER, MORE = 2.0, 1.25  # the last rounds take so many times as long as the first at most, and so many times the steps
+SLOWER, MORE = (
+    2.0,
+    1.25,
+)  # the last rounds take so many times as long as the first at most, and so many times the steps
 LONG = 1_000  # rounds whose time can be compared
 ASKED = (survey_query(CLIENTS, randomizer=BinaryRR(EPSILON)),)
 TERMS = Terms(20.0, 1.0)
 
 
 def _reply(member: int, round: int) -> Reply:
-    """The reports of a host to a round: a function of both, so that nothing is kept of them here."""
+    """The reports of a host to a round: a function of both, so that nothing is kept of them
+    here."""
     bits = np.frombuffer(shake_256(f"{member} {round}".encode()).digest(EACH), dtype=np.uint8) & 1
-    return Reply(run=RUN, round=round, member=f"host-{member}", ask=0, start=member * EACH, width=1, reports=bits.tobytes())
+    return Reply(
+        run=RUN,
+        round=round,
+        member=f"host-{member}",
+        ask=0,
+        start=member * EACH,
+        width=1,
+        reports=bits.tobytes(),
+    )
 
 
 class Hosts(MemoryBroker):
@@ -61,19 +77,28 @@ class Hosts(MemoryBroker):
         super().route(delivery)
         if delivery.topic.split("/")[3] == "req":
             message = decode(delivery.payload)
-            self.asked = max(self.asked, message.round) if isinstance(message, Request) else self.asked
+            self.asked = (
+                max(self.asked, message.round) if isinstance(message, Request) else self.asked
+            )
             for member in range(MEMBERS):
                 self._answer(member, message)
 
     def _answer(self, member: int, message: object) -> None:
         name, start = f"host-{member}", member * EACH
         if isinstance(message, Roll):
-            self._say("hello", name, encode(Hello(run=RUN, member=name, start=start, stop=start + EACH, private=False)))
+            self._say(
+                "hello",
+                name,
+                encode(Hello(run=RUN, member=name, start=start, stop=start + EACH, private=False)),
+            )
         elif isinstance(message, Request):
             for _ in range(1 + (message.round % 10 == 0)):
                 self._say("rep", name, encode(_reply(member, message.round)))
         elif isinstance(message, End):
-            lines = tuple((number, EACH, checksum(_reply(member, number))) for number in range(1, self.asked + 1))
+            lines = tuple(
+                (number, EACH, checksum(_reply(member, number)))
+                for number in range(1, self.asked + 1)
+            )
             self._say("rep", name, encode(Account(run=RUN, member=name, rounds=lines)))
 
     def _say(self, leaf: str, name: str, payload: bytes) -> None:
@@ -82,7 +107,8 @@ class Hosts(MemoryBroker):
 
 @dataclass
 class Window:
-    """What some rounds in a row took: seconds of processor time, lines of Python and SQLite's steps; the journal's bytes, open files and memory at the end."""
+    """What some rounds in a row took: seconds of processor time, lines of Python and SQLite's
+    steps; the journal's bytes, open files and memory at the end."""
 
     seconds: float = 0.0
     lines: int = 0
@@ -124,9 +150,13 @@ class Server:
         return seen
 
     async def play(self, journal: Journal, window: int) -> list[Window]:
-        """All rounds, in windows of so many, and one round more, which the budget does not pay for."""
+        """All rounds, in windows of so many, and one round more, which the budget does not pay
+        for."""
         journal._log._held.set_progress_handler(self._step, 10)
-        oracle, windows = RemoteOracle(self.hosts.join(filters(RUN)), self.coordinator, journal=journal), list[Window]()
+        oracle, windows = (
+            RemoteOracle(self.hosts.join(filters(RUN)), self.coordinator, journal=journal),
+            list[Window](),
+        )
         async with beside(oracle.serve(1.0)):
             await oracle.ready(5.0)
             with Peak() as peak:
@@ -160,9 +190,12 @@ def _grown(windows: list[Window], window: int) -> list[str]:
     return [name for name, holds in checks.items() if not holds]
 
 
-@pytest.mark.parametrize(("rounds", "window"), [(210, 70), pytest.param(10_000, 1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("rounds", "window"), [(210, 70), pytest.param(10_000, 1_000, marks=pytest.mark.slow)]
+)
 def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_path: Path) -> None:
-    """By steps, time, open files, bytes of the journal and memory; every report is reconciled, the budget is charged to the last nano-nat.
+    """By steps, time, open files, bytes of the journal and memory; every report is reconciled, the
+    budget is charged to the last nano-nat.
 
     A server that is started again with the journal has the same rounds, and asks nobody.
     """
@@ -170,21 +203,34 @@ def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_p
     played, first, last = server.coordinator, windows[0], windows[-1]
     figure(
         "class 23",
-        f"{rounds:,} rounds of {CLIENTS:,} clients: the last {window:,} take {last.seconds / first.seconds:.2f} times the time of the first, "
-        f"{last.lines / first.lines:.2f} times the lines of Python, {last.steps / first.steps:.2f} times the steps of SQLite. Open files {first.files} and "
-        f"{last.files}. {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal. "
+        f"{rounds:,} rounds of {CLIENTS:,} clients: the last {window:,} take "
+        f"{last.seconds / first.seconds:.2f} times the time of the first, "
+        f"{last.lines / first.lines:.2f} times the lines of Python, "
+        f"{last.steps / first.steps:.2f} times the steps of SQLite. Open files {first.files} and "
+        f"{last.files}. {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in "
+        f"memory, {last.size / rounds:,.0f} in the journal. "
         f"{played.ledger.max_spent:g} of {EPSILON * rounds:g} nats charged",
     )
     assert _grown(windows, window) == []
     assert played.ledger._life.maximum == rounds * NANO_NATS
-    assert (played.counts.answered, played.counts.duplicate, played.counts.conflicting) == (rounds * CLIENTS, rounds // 10 * CLIENTS, 0)
+    assert (played.counts.answered, played.counts.duplicate, played.counts.conflicting) == (
+        rounds * CLIENTS,
+        rounds // 10 * CLIENTS,
+        0,
+    )
     assert (played.rejected, played.losses()) == (0, ())
     accounts = played.reconciliation()
-    assert [each.round for each in accounts.rounds if each.agree and each.accepted == CLIENTS] == list(range(1, rounds + 1))
+    assert [
+        each.round for each in accounts.rounds if each.agree and each.accepted == CLIENTS
+    ] == list(range(1, rounds + 1))
     again = Server(tmp_path, rounds)
     with closing(Journal.open(tmp_path, RUN)) as journal:
         run_virtually(again.play(journal, window))
-    assert (again.coordinator.rounds, again.coordinator.ledger._life.maximum, again.hosts.asked) == (played.rounds, rounds * NANO_NATS, 0)
+    assert (
+        again.coordinator.rounds,
+        again.coordinator.ledger._life.maximum,
+        again.hosts.asked,
+    ) == (played.rounds, rounds * NANO_NATS, 0)
 
 
 def _whole(self: Log, run: str | None = None, round: int = 0) -> list[Entry]:
@@ -201,7 +247,9 @@ TWINS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS)
-def test_a_server_that_grows_is_caught(twin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_grows_is_caught(
+    twin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where, name, wrong, grows = TWINS[twin]
     monkeypatch.setattr(where, name, wrong)
     assert grows in _grown(_begun(tmp_path, 140, 70)[1], 70)
@@ -212,11 +260,18 @@ CANARY = LocalQuery(Question("yes == 1"), BinaryRR(0.01), Cohort(0, 4))
 
 def _said(by: Coordinator, round: int, member: int, report: int = 1) -> None:
     name = f"m{member}"
-    by.receive(topic(RUN, "rep", HOSTS, name), Reply(run=RUN, round=round, member=name, ask=0, start=member, width=1, reports=bytes([report])), 0.0)
+    by.receive(
+        topic(RUN, "rep", HOSTS, name),
+        Reply(
+            run=RUN, round=round, member=name, ask=0, start=member, width=1, reports=bytes([report])
+        ),
+        0.0,
+    )
 
 
 def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
-    """Rounds of four members, each of which loses some replies and repeats others, with other bytes or the same; at the end all give their accounts."""
+    """Rounds of four members, each of which loses some replies and repeats others, with other bytes
+    or the same; at the end all give their accounts."""
     server = Coordinator(RUN, 4, SEED, 1.0, Terms(20.0, 0.1))
     for member in range(4):
         arrive(server, f"m{member}", member, member + 1)
@@ -232,14 +287,23 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
             server.close(20.0)
     server.phase = Parting(server.members, 1.0, 20.0)
     for member in range(4):
-        lines = tuple((number, 1, loss.getrandbits(64)) for number in range(1, rounds + 1) if loss.random() < 0.9)
-        server.receive(topic(RUN, "rep", HOSTS, f"m{member}"), Account(run=RUN, member=f"m{member}", rounds=lines), 20.0)
+        lines = tuple(
+            (number, 1, loss.getrandbits(64))
+            for number in range(1, rounds + 1)
+            if loss.random() < 0.9
+        )
+        server.receive(
+            topic(RUN, "rep", HOSTS, f"m{member}"),
+            Account(run=RUN, member=f"m{member}", rounds=lines),
+            20.0,
+        )
     return server
 
 
 @pytest.mark.parametrize("seeds", [6, pytest.param(500, marks=pytest.mark.slow)])
 def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By search: counts, reconciliation and losses are the same whether one round is kept whole, or all of them."""
+    """By search: counts, reconciliation and losses are the same whether one round is kept whole, or
+    all of them."""
     for seed in range(seeds):
         found = []
         for recent in (1, 3, 10**9):
@@ -251,7 +315,8 @@ def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.Monk
 
 
 def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
-    """It has a counter of its own. Its member counts as late in that round; nobody else's name does, and nothing else changes."""
+    """It has a counter of its own. Its member counts as late in that round; nobody else's name
+    does, and nothing else changes."""
     server = Coordinator(RUN, 4, SEED, 20.0, Terms(20.0, 0.1))
     for member in range(4):
         arrive(server, f"m{member}", member, member + 1)

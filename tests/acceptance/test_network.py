@@ -1,4 +1,5 @@
-"""Reliability 24: what the configuration of a broker in docs/deployment.md keeps out. Each test prints its figure."""
+"""Reliability 24: what the configuration of a broker in docs/deployment.md keeps out. Each test
+prints its figure."""
 
 import asyncio
 import re
@@ -30,7 +31,8 @@ from tests.support.runs.certificates import certify, deployed
 from tests.support.runs.parties import CLIENTS, Cast, play_on
 
 pytestmark = needs_mosquitto
-LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time
+# rounds of members in private, who take a tenth of a second each, so that an attack has time
+LONG = 15
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,8 @@ def _url(folder: Path, port: int, name: str, authority: Path | None = None) -> s
 
 @needs_mosquitto
 def test_the_configuration_has_a_websocket_on_demand(tmp_path: Path) -> None:
-    """With another listener the same certificates are good for WebSocket, with the same rules; without a certificate nobody comes in."""
+    """With another listener the same certificates are good for WebSocket, with the same rules;
+    without a certificate nobody comes in."""
     port, websocket = free_port(), free_port()
     config = deployed(tmp_path / "broker", port, ["host-0"], websocket=websocket)
     url = _url(tmp_path / "broker", websocket, "host-0").replace("mqtts", "wss")
@@ -67,7 +70,8 @@ def test_the_configuration_has_a_websocket_on_demand(tmp_path: Path) -> None:
 
 @dataclass
 class Intruder:
-    """A member with a certificate of its own, which is after the others; in no roster of a run, which it could not be in under another name."""
+    """A member with a certificate of its own, which is after the others; in no roster of a run,
+    which it could not be in under another name."""
 
     url: str
     heard: list[str] = field(default_factory=list)
@@ -79,7 +83,9 @@ class Intruder:
         client = paho.Client(CallbackAPIVersion.VERSION2, identifier, protocol=paho.MQTTv311)
         client.tls_set_context(address.context())
         if gone:
-            client.will_set(topic(RUN, "gone", HOSTS, gone), encode(Gone(run=RUN, member=gone)), qos=1)
+            client.will_set(
+                topic(RUN, "gone", HOSTS, gone), encode(Gone(run=RUN, member=gone)), qos=1
+            )
         client.on_message = lambda client, data, message: self.heard.append(message.topic)
         client.on_connect = self._on_connect
         client.connect(address.host, address.port)
@@ -87,12 +93,27 @@ class Intruder:
             client.loop(0.05)
         return client
 
-    def _on_connect(self, client: paho.Client, data: object, flags: object, reason: object, properties: object) -> None:
+    def _on_connect(
+        self, client: paho.Client, data: object, flags: object, reason: object, properties: object
+    ) -> None:
         self.joined += 1
-        client.subscribe([(pattern, 2) for pattern in ("#", "ldp/#", "ldp/1/+/rep/#", "+/+/+/+/+/+", f"ldp/1/{RUN}/hello/+/+", "$SYS/#")])
+        client.subscribe(
+            [
+                (pattern, 2)
+                for pattern in (
+                    "#",
+                    "ldp/#",
+                    "ldp/1/+/rep/#",
+                    "+/+/+/+/+/+",
+                    f"ldp/1/{RUN}/hello/+/+",
+                    "$SYS/#",
+                )
+            ]
+        )
 
     def attack(self, over: threading.Event) -> int:
-        """Forges by every QoS, retained, by will, under a client id of somebody else, until it is over; how many messages that were."""
+        """Forges by every QoS, retained, by will, under a client id of somebody else, until it is
+        over; how many messages that were."""
         messages = 0
         while not over.is_set():
             client = self.client(f"{RUN}-host-0" if self.joined % 2 else "intruder", gone="host-0")
@@ -116,7 +137,10 @@ def _break(client: paho.Client) -> None:
 
 _FORGED = [
     (topic(RUN, "rep", HOSTS, "host-0"), encode(reply_of(1, "host-0", 0, bytes([1]) * 10))),
-    (topic(RUN, "hello", HOSTS, "host-0"), encode(Hello(run=RUN, member="host-0", start=0, stop=CLIENTS, private=True))),
+    (
+        topic(RUN, "hello", HOSTS, "host-0"),
+        encode(Hello(run=RUN, member="host-0", start=0, stop=CLIENTS, private=True)),
+    ),
     (topic(RUN, "gone", HOSTS, "host-0"), encode(Gone(run=RUN, member="host-0"))),
     (topic(RUN, "req", "all"), encode(End(run=RUN))),
     (topic(RUN, "req", HOSTS), encode(End(run=RUN))),
@@ -124,7 +148,12 @@ _FORGED = [
 
 
 def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Intruder, int]:
-    cast, intruder, over, messages = Cast.of(seeded=(), rounds=LONG), Intruder(_url(folder, port, "intruder")), threading.Event(), list[int]()
+    cast, intruder, over, messages = (
+        Cast.of(seeded=(), rounds=LONG),
+        Intruder(_url(folder, port, "intruder")),
+        threading.Event(),
+        list[int](),
+    )
     attacking = threading.Thread(target=lambda: messages.append(intruder.attack(over)))
     others = [_url(folder, port, member.place.member) for member in cast.members]
     with configured(config, port):
@@ -147,7 +176,8 @@ def _without_rules(folder: Path, at: Path) -> Path:
 
 
 def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
-    """Reliability 24: it forges by every QoS, by wills, retained, takes client ids, subscribes to everything: nobody sees it, it hears nobody."""
+    """Reliability 24: it forges by every QoS, by wills, retained, takes client ids, subscribes to
+    everything: nobody sees it, it hears nobody."""
     folder, port = shipped
     outcome, cast, intruder, messages = _attacked(folder / "mosquitto.conf", folder, port)
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
@@ -157,11 +187,18 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
     assert (forged, outcome.rejected, topics) == (0, 0, [])
     assert intruder.joined > 2
     assert intruder.heard, "requests are for everybody"
-    figure(24, f"{messages} messages forged by {intruder.joined} connections of a member: 0 reached anybody, 0 of others read, 0 accepted")
+    figure(
+        24,
+        (
+            f"{messages} messages forged by {intruder.joined} connections of a member: 0 reached "
+            "anybody, 0 of others read, 0 accepted"
+        ),
+    )
 
 
 def test_without_the_rules_signatures_are_left(shipped: tuple[Path, int], tmp_path: Path) -> None:
-    """The twin: the same attack where the access rules are left out reaches server and members, is read by nobody, and the intruder hears everything."""
+    """The twin: the same attack where the access rules are left out reaches server and members, is
+    read by nobody, and the intruder hears everything."""
     folder, port = shipped
     outcome, cast, intruder, _ = _attacked(_without_rules(folder, tmp_path), folder, port)
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
@@ -171,8 +208,11 @@ def test_without_the_rules_signatures_are_left(shipped: tuple[Path, int], tmp_pa
     assert any("/rep/" in where for where in intruder.heard)
 
 
-def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reliability 24: without a certificate, or with one of another authority in a member's name, nobody joins; nor a member such a broker."""
+def test_strangers_do_not_get_in(
+    shipped: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reliability 24: without a certificate, or with one of another authority in a member's name,
+    nobody joins; nor a member such a broker."""
     monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
     folder, port = shipped
     deployed(tmp_path / "other", port, ["host-0"])
@@ -189,25 +229,50 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
     figure(24, f"of {len(urls)} ways to join {len(joined)} lets in: {', '.join(joined)}")
 
 
-def test_passwords_take_the_place_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As docs/deployment.md says: with its password a member joins over TLS, with a wrong one or none it does not."""
+def test_passwords_take_the_place_of_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/deployment.md says: with its password a member joins over TLS, with a wrong one or
+    none it does not."""
     monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
     folder, port = tmp_path / "broker", free_port()
     config = deployed(folder, port, [])
-    lines = [line for line in config.read_text().splitlines() if not line.startswith(("require_certificate", "use_identity"))]
+    lines = [
+        line
+        for line in config.read_text().splitlines()
+        if not line.startswith(("require_certificate", "use_identity"))
+    ]
     config.write_text("\n".join((*lines, f"password_file {folder}/passwords")))
-    subprocess.run(["mosquitto_passwd", "-b", "-c", "passwords", "host-0", "word"], cwd=folder, check=True, capture_output=True)
-    urls = [f"mqtts://{login}localhost:{port}?ca={folder}/ca.crt" for login in ("host-0:word@", "host-0:other@", "")]
+    subprocess.run(
+        ["mosquitto_passwd", "-b", "-c", "passwords", "host-0", "word"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    urls = [
+        f"mqtts://{login}localhost:{port}?ca={folder}/ca.crt"
+        for login in ("host-0:word@", "host-0:other@", "")
+    ]
     with configured(config, port):
         assert [asyncio.run(joins(url)) for url in urls] == [True, False, False]
 
 
 def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
-    """A member that asks for the name `server` gets its own, and a certificate is no use with another member's key."""
+    """A member that asks for the name `server` gets its own, and a certificate is no use with
+    another member's key."""
     folder, port = shipped
     certify(folder, "greedy", asked="server")
-    shown = subprocess.run(["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"], cwd=folder, capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert re.sub(r"\s", "", shown.stdout) == "subject=CN=greedy"
-    (folder / "both.pem").write_text((folder / "host-0.crt").read_text() + (folder / "greedy.pem").read_text().partition("-----BEGIN CERTIFICATE")[0])
+    (folder / "both.pem").write_text(
+        (folder / "host-0.crt").read_text()
+        + (folder / "greedy.pem").read_text().partition("-----BEGIN CERTIFICATE")[0]
+    )
     with pytest.raises(InputError, match="certificate"):
         Address.parse(_url(folder, port, "both")).context()

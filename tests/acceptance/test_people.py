@@ -1,4 +1,5 @@
-"""Class 13, people: charges, kept answers and sessions of a store belong to people, wherever their rows are."""
+"""Class 13, people: charges, kept answers and sessions of a store belong to people, wherever their
+rows are."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,24 +50,43 @@ def host(path: Path, records: Records, person: str = "id", budget: float = 8.0) 
 
 def answers(role: ClientRole, number: int, label: str = LABEL, epsilon: float = 0.5) -> bytes:
     """The reports of all its clients, in their order, which is that of their places."""
-    (reply,) = role.handle(request(LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, role.stop), label), number=number))
+    (reply,) = role.handle(
+        request(
+            LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, role.stop), label),
+            number=number,
+        )
+    )
     assert isinstance(reply, Reply), reply
     return reply.reports
 
 
 def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
-    """The attack: of a host whose table lost its first row, 500 of 500 differences between people were told. Such tables are refused in one line, which names
-    the remedy and no value; a table's own rows are not."""
+    """The attack: of a host whose table lost its first row, 500 of 500 differences between people
+    were told. Such tables are refused in one line, which names the remedy and no value; a table's
+    own rows are not."""
     people, path = np.arange(PEOPLE) + 7_000_000, tmp_path / "a.store"
     role = host(path, table(people), person="")
     reports = answers(role, 1)
     close(role)
-    role = host(path, Records(dict(reversed(table(people).columns.items()))), person="")  # columns have no order
+    role = host(
+        path, Records(dict(reversed(table(people).columns.items()))), person=""
+    )  # columns have no order
     assert answers(role, 2) == reports
     close(role)
     ages = people * 7 % 64
-    others = [people[1:], people[:-1], np.roll(people, 1), people[::-1], np.append(people, 8_000_000), people[:1]]
-    for changed in (*map(table, others), table(people, np.where(people == people[3], 1 + ages, ages)), table(people).without("id")):
+    others = [
+        people[1:],
+        people[:-1],
+        np.roll(people, 1),
+        people[::-1],
+        np.append(people, 8_000_000),
+        people[:1],
+    ]
+    for changed in (
+        *map(table, others),
+        table(people, np.where(people == people[3], 1 + ages, ages)),
+        table(people).without("id"),
+    ):
         with pytest.raises(InputError, match=r"belongs to other rows.*person=COLUMN") as error:
             host(path, changed, person="")
         assert "\n" not in str(error.value)
@@ -75,14 +95,27 @@ def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
 
 
 def test_entries_belong_to_people(tmp_path: Path) -> None:
-    """Rows move, values change, people join and leave: each person's reports under a label are its first one, and each pays for what it was asked."""
-    generator, people, path = np.random.default_rng(13), np.arange(PEOPLE) + 500, tmp_path / "a.store"
+    """Rows move, values change, people join and leave: each person's reports under a label are its
+    first one, and each pays for what it was asked."""
+    generator, people, path = (
+        np.random.default_rng(13),
+        np.arange(PEOPLE) + 500,
+        tmp_path / "a.store",
+    )
     first: dict[int, int] = {}
     spent: dict[int, float] = {}
     for turn in range(12):
-        present = people if turn == 0 else generator.permutation(np.append(people, np.arange(600, 600 + turn)))[: PEOPLE - turn]
+        present = (
+            people
+            if turn == 0
+            else generator.permutation(np.append(people, np.arange(600, 600 + turn)))[
+                : PEOPLE - turn
+            ]
+        )
         role = host(path, table(present, generator.integers(0, 64, len(present))))
-        known = list(first) + [int(each) for each in present if int(each) not in first]  # places are in the order of joining
+        known = list(first) + [
+            int(each) for each in present if int(each) not in first
+        ]  # places are in the order of joining
         order = sorted(map(int, present), key=known.index)
         for who, said in zip(order, answers(role, 2 * turn + 1), strict=True):
             spent[who] = spent.get(who, 0.0) + 0.5 * (who not in first)
@@ -90,36 +123,61 @@ def test_entries_belong_to_people(tmp_path: Path) -> None:
         answers(role, 2 * turn + 2, "", 0.25)
         spent |= {who: spent[who] + 0.25 for who in order}
         life = role.store.ledger._life
-        assert [life.most(place, place + 1) for place in range(len(first))] == [round(spent[who] * NANO) for who in first]
+        assert [life.most(place, place + 1) for place in range(len(first))] == [
+            round(spent[who] * NANO) for who in first
+        ]
         close(role)
     assert len(first) > PEOPLE + 5
-    figure("class 13", f"12 tables of {len(first)} people whose rows moved, changed, joined and left: no second outcome, each charge to its person")
+    figure(
+        "class 13",
+        (
+            f"12 tables of {len(first)} people whose rows moved, changed, joined and left: no "
+            "second "
+            "outcome, each charge to its person"
+        ),
+    )
 
 
 def test_a_session_belongs_to_people(tmp_path: Path) -> None:
-    """Who has spoken in a session is silent in it under any row: after the rows were turned round, those alone speak who joined."""
+    """Who has spoken in a session is silent in it under any row: after the rows were turned round,
+    those alone speak who joined."""
     path, people = tmp_path / "a.store", np.arange(PEOPLE)
 
     def asked_in(role: ClientRole, number: int) -> None:
         query = LocalQuery(PathStep("01", 1), OneOfRounds(1.0), Cohort(0, role.stop), "path")
         assert code(role.handle(request(query, number=number))) == "reply"
 
-    records = Records({"id": people, "level": np.ones(PEOPLE, dtype=np.uint8), "table0": np.full(PEOPLE, 3, dtype=np.uint64)})
+    records = Records(
+        {
+            "id": people,
+            "level": np.ones(PEOPLE, dtype=np.uint8),
+            "table0": np.full(PEOPLE, 3, dtype=np.uint64),
+        }
+    )
     role = host(path, records.take(slice(0, 30)))
     asked_in(role, 1)
     close(role)
     role = host(path, records.take(np.arange(PEOPLE)[::-1][:-5]))  # 5 have left, 10 have joined
     asked_in(role, 2)
-    assert np.unpackbits(np.frombuffer(role.store.spoken.bits("path"), np.uint8), bitorder="little").sum() == PEOPLE
+    assert (
+        np.unpackbits(
+            np.frombuffer(role.store.spoken.bits("path"), np.uint8), bitorder="little"
+        ).sum()
+        == PEOPLE
+    )
     assert role.store.ledger.max_spent == 1.0
 
 
 @pytest.mark.parametrize("kind", [int, float, str])
 def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path) -> None:
-    """A person with two rows, a row without a person, another column: one line, which names no person; the same numbers in another type are the same people."""
+    """A person with two rows, a row without a person, another column: one line, which names no
+    person; the same numbers in another type are the same people."""
     people, path = np.array([1234567, 2345678, 3456789]), tmp_path / "a.store"
     ages = np.array(["1", "2", "3"])
-    role = host(path, Records({"id": people.astype(kind), "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}))
+    role = host(
+        path,
+        Records({"id": people.astype(kind), "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}),
+    )
     answers(role, 1)
     close(role)
     for other in (int, float, str):
@@ -129,21 +187,40 @@ def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path
         assert answers(role, 1 + (int, float, str).index(other) + 1)
         close(role)
     wrong: list[tuple[Records, str, str]] = [
-        (Records({"id": np.array(["1234567", "2345678", "1234567"]), "age": ages}), "id", "a person in several rows"),
-        (Records({"id": np.array(["1234567", "", "3456789"]), "age": ages}), "id", "lacks a value in 1 rows"),
-        (Records({"id": np.array([1234567.0, np.nan, 3456789.0]), "age": ages}), "id", "lacks a value in 1 rows"),
-        (Records({"id": people, "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}), "name", "person=.id."),
+        (
+            Records({"id": np.array(["1234567", "2345678", "1234567"]), "age": ages}),
+            "id",
+            "a person in several rows",
+        ),
+        (
+            Records({"id": np.array(["1234567", "", "3456789"]), "age": ages}),
+            "id",
+            "lacks a value in 1 rows",
+        ),
+        (
+            Records({"id": np.array([1234567.0, np.nan, 3456789.0]), "age": ages}),
+            "id",
+            "lacks a value in 1 rows",
+        ),
+        (
+            Records({"id": people, "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}),
+            "name",
+            "person=.id.",
+        ),
         (Records({"id": people, "age": ages}), "", "person=.id."),
         (Records({"age": ages}), "id", "no column"),
     ]
     for records, person, why in wrong:
         with pytest.raises(InputError, match=why) as error:
             host(path, records, person)
-        assert not any(word in str(error.value) for word in ("1234567", "3456789", "Ann", "Eve", "\n"))
+        assert not any(
+            word in str(error.value) for word in ("1234567", "3456789", "Ann", "Eve", "\n")
+        )
 
 
 def test_a_number_is_one_person_in_every_writing(tmp_path: Path) -> None:
-    """Types are read from the values where none are declared: one row more may make texts or fractions of a column of whole numbers."""
+    """Types are read from the values where none are declared: one row more may make texts or
+    fractions of a column of whole numbers."""
     path, ages = tmp_path / "a.store", np.array(["1", "2", "3", "4"])
     writings: list[list[Any]] = [
         [7, 8, 9],
@@ -166,7 +243,8 @@ def test_a_number_is_one_person_in_every_writing(tmp_path: Path) -> None:
 
 
 def test_a_table_may_turn_to_people(tmp_path: Path) -> None:
-    """The remedy that is named: opened once with its own table and a person column, a store follows its people; with another table it is refused even so."""
+    """The remedy that is named: opened once with its own table and a person column, a store follows
+    its people; with another table it is refused even so."""
     people, path = np.arange(PEOPLE), tmp_path / "a.store"
     role = host(path, table(people), person="")
     reports = answers(role, 1)
@@ -180,7 +258,8 @@ def test_a_table_may_turn_to_people(tmp_path: Path) -> None:
 
 
 def test_a_store_of_one_client_stays_one(tmp_path: Path) -> None:
-    """A device's record may change; a table of several rows is another member's. A launcher's rows are bound however few they are."""
+    """A device's record may change; a table of several rows is another member's. A launcher's rows
+    are bound however few they are."""
     close(device(tmp_path / "a.store", FIRST))
     close(device(tmp_path / "a.store", LATER))
     with pytest.raises(InputError, match="of a single client"):
@@ -188,7 +267,14 @@ def test_a_store_of_one_client_stays_one(tmp_path: Path) -> None:
 
     def launched(person: int) -> MemberConfig:
         run = RunConfig(run="r", broker="", budget=1.0)
-        return MemberConfig(run=run, member="client-0", group="g0", start=0, columns=pack_columns([table(np.array([person]))]), store=str(tmp_path / "b.store"))
+        return MemberConfig(
+            run=run,
+            member="client-0",
+            group="g0",
+            start=0,
+            columns=pack_columns([table(np.array([person]))]),
+            store=str(tmp_path / "b.store"),
+        )
 
     for _ in range(2):
         close(launched(1).role())
@@ -197,14 +283,17 @@ def test_a_store_of_one_client_stays_one(tmp_path: Path) -> None:
 
 
 def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
-    """Killed at each step of a join: whoever has answered has a place that stays, and nobody gets the place of another."""
+    """Killed at each step of a join: whoever has answered has a place that stays, and nobody gets
+    the place of another."""
     people, joined, sent_once = np.arange(8), np.arange(4, 12), 0
 
     def live(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
         def lives(send: Callable[[bytes], None]) -> None:
             store = SqliteStore(path, 8.0)
             store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
-            role = ClientRole("host-0", 0, table(joined), StoreNoise(store.secret), store, person="id")
+            role = ClientRole(
+                "host-0", 0, table(joined), StoreNoise(store.secret), store, person="id"
+            )
             send(answers(role, 2))
 
         return lives
@@ -225,7 +314,8 @@ def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
 
 
 def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
-    """A person who moves from one host's store to another's would have a second budget: one host, or a refusal. The person's column is no protocol's."""
+    """A person who moves from one host's store to another's would have a second budget: one host,
+    or a refusal. The person's column is no protocol's."""
     options = RunOptions(stores=tmp_path, person="id", notice=print)
     survey = find_protocol("survey").from_settings({"question": "age == '7'"})
     settings = options.settings(survey, table(np.arange(30)))
@@ -234,8 +324,16 @@ def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     wrong: list[dict[str, Any]] = [{"hosts": 3}, {"tier": "processes"}, {"stores": None}]
     for more in wrong:
         with pytest.raises(InputError, match="hosts=1"):
-            RunOptions(**{"stores": tmp_path, "person": "id", "notice": print, **more}).settings(survey, table(np.arange(30)))
-    deals = [RunOptions(stores=tmp_path, notice=print).settings(survey, table(np.arange(30))).population.batch(0, 30).digest() for _ in range(2)]
+            RunOptions(**{"stores": tmp_path, "person": "id", "notice": print, **more}).settings(
+                survey, table(np.arange(30))
+            )
+    deals = [
+        RunOptions(stores=tmp_path, notice=print)
+        .settings(survey, table(np.arange(30)))
+        .population.batch(0, 30)
+        .digest()
+        for _ in range(2)
+    ]
     assert deals[0] == deals[1], "the rows of a launcher's stores are dealt alike in every run"
 
 
@@ -253,19 +351,33 @@ def test_a_store_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("warm")
 def test_the_budgets_of_a_launchers_people_last(tmp_path: Path) -> None:
-    """By the command line: a table's second run under new rows finds its people's budgets spent, people who are new have theirs, and without a person column
-    the changed table is refused in one line."""
+    """By the command line: a table's second run under new rows finds its people's budgets spent,
+    people who are new have theirs, and without a person column the changed table is refused in one
+    line."""
     stores = str(tmp_path / "stores")
 
     def run(people: Ints, *more: str) -> tuple[int, str]:
         rows = "".join(f"{person},{person % 7 > 2}\n".lower() for person in people.tolist())
         (tmp_path / "table.csv").write_text(f"id,yes\n{rows}")
-        options = ("--records", str(tmp_path / "table.csv"), "--stores", stores, "--private", "--question", "yes == 'true'", "--missing", "no", *more)
+        options = (
+            "--records",
+            str(tmp_path / "table.csv"),
+            "--stores",
+            stores,
+            "--private",
+            "--question",
+            "yes == 'true'",
+            "--missing",
+            "no",
+            *more,
+        )
         done = local_dp("run", "survey", *options, "--schema", str(tmp_path / "schema.json"))
         return done.returncode, done.stdout + done.stderr
 
     (tmp_path / "schema.json").write_text('{"id": "whole", "yes": "text"}')
-    people = np.arange(704_000_000, 704_000_060)  # nine digits: a digest of 64 characters has one of these in 1 of 10^7 runs
+    people = np.arange(
+        704_000_000, 704_000_060
+    )  # nine digits: a digest of 64 characters has one of these in 1 of 10^7 runs
     expected = [
         (people, ("--person", "id"), 0, "60 answered"),
         (people[::-1], ("--person", "id"), 4, "budget has left"),

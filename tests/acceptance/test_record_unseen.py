@@ -1,4 +1,5 @@
-"""Class 1: nothing but the report shows what a record holds: no warning, no error, no word, no time. Each test prints its figure."""
+"""Class 1: nothing but the report shows what a record holds: no warning, no error, no word, no
+time. Each test prints its figure."""
 
 import math
 import os
@@ -36,8 +37,26 @@ from tests.support.inputs.builders import request
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
 from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
-FLOATS = [0.0, -0.0, 5e-324, 1e-300, 1e-150, 0.5, 1.0, -1e150, 1e300, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
-NUMBERS = st.one_of(st.sampled_from([*FLOATS, 3, 64, 4095, 1 << 20, 1 << 62, 10**400]), st.floats(), st.integers(-(1 << 63), 1 << 64))
+FLOATS = [
+    0.0,
+    -0.0,
+    5e-324,
+    1e-300,
+    1e-150,
+    0.5,
+    1.0,
+    -1e150,
+    1e300,
+    1.7976931348623157e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
+NUMBERS = st.one_of(
+    st.sampled_from([*FLOATS, 3, 64, 4095, 1 << 20, 1 << 62, 10**400]),
+    st.floats(),
+    st.integers(-(1 << 63), 1 << 64),
+)
 TYPES = ("f8", "f4", "f2", "i8", "i4", "i1", "u8", "u1", "?", "U3", "M8[us]")
 
 
@@ -47,14 +66,36 @@ def _columns(draw: st.DrawFn) -> np.ndarray:
     kind = np.dtype(draw(st.sampled_from(TYPES)))
     if kind.kind == "f":
         with np.errstate(all="ignore"):
-            return np.array(draw(st.lists(st.one_of(st.sampled_from(FLOATS), st.floats()), min_size=4, max_size=4))).astype(kind)
+            return np.array(
+                draw(
+                    st.lists(
+                        st.one_of(st.sampled_from(FLOATS), st.floats()), min_size=4, max_size=4
+                    )
+                )
+            ).astype(kind)
     if kind.kind in "iu":
         ends = np.iinfo(kind.name)
-        values = st.one_of(st.sampled_from([int(ends.min), int(ends.max), 0, 1]), st.integers(int(ends.min), int(ends.max)))
+        values = st.one_of(
+            st.sampled_from([int(ends.min), int(ends.max), 0, 1]),
+            st.integers(int(ends.min), int(ends.max)),
+        )
         return np.array(draw(st.lists(values, min_size=4, max_size=4)), dtype=kind)
     if kind.kind == "M":
-        return np.array(draw(st.lists(st.sampled_from(["NaT", "0001-01-01", "2020-06-01T12:30:00.5", "9999-12-31"]), min_size=4, max_size=4)), dtype=kind)
-    values = st.booleans() if kind.kind == "b" else st.sampled_from(["", "a", "1", "é", "\ud800", "\x00", "nan"])
+        return np.array(
+            draw(
+                st.lists(
+                    st.sampled_from(["NaT", "0001-01-01", "2020-06-01T12:30:00.5", "9999-12-31"]),
+                    min_size=4,
+                    max_size=4,
+                )
+            ),
+            dtype=kind,
+        )
+    values = (
+        st.booleans()
+        if kind.kind == "b"
+        else st.sampled_from(["", "a", "1", "é", "\ud800", "\x00", "nan"])
+    )
     return np.array(draw(st.lists(values, min_size=4, max_size=4)), dtype=kind)
 
 
@@ -62,17 +103,25 @@ def _columns(draw: st.DrawFn) -> np.ndarray:
 def _questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A query with parameters of which some numbers are others, as a server may send them."""
     name = draw(st.sampled_from(sorted(ANY_PARAMETERS)))
-    params = dict(draw(st.sampled_from([each[name] for each in (ANY_PARAMETERS, SHARP) if name in each])))
+    params = dict(
+        draw(st.sampled_from([each[name] for each in (ANY_PARAMETERS, SHARP) if name in each]))
+    )
     for key, value in params.items():
         if isinstance(value, int | float) and draw(st.booleans()):
             params[key] = draw(NUMBERS)
-        elif isinstance(value, tuple) and value and isinstance(value[0], float) and draw(st.booleans()):
+        elif (
+            isinstance(value, tuple)
+            and value
+            and isinstance(value[0], float)
+            and draw(st.booleans())
+        ):
             params[key] = tuple(draw(st.lists(NUMBERS, min_size=len(value), max_size=len(value))))
     return name, params
 
 
 def _look(question: tuple[str, dict[str, Any]], records: Records) -> str:
-    """Whether a client answers, which no row may decide; and that each answer is a member of the domain, alone as beside others, and that nothing is said."""
+    """Whether a client answers, which no row may decide; and that each answer is a member of the
+    domain, alone as beside others, and that nothing is said."""
     name, params = question
     try:
         query = QUERIES.build(name, params)
@@ -94,15 +143,31 @@ def _look(question: tuple[str, dict[str, Any]], records: Records) -> str:
     return "answered"
 
 
-@pytest.mark.parametrize(("examples", "least"), [(40, 5), pytest.param(5_000, 1_200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("examples", "least"), [(40, 5), pytest.param(5_000, 1_200, marks=pytest.mark.slow)]
+)
 def test_every_query_is_total_and_silent(examples: int, least: int) -> None:
-    """The attack was a product that overflows for one record of two: every query, parameters and columns of any type by search."""
+    """The attack was a product that overflows for one record of two: every query, parameters and
+    columns of any type by search."""
     seen: dict[str, int] = {}
 
-    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
-    def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
-        table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        _questions(),
+        st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)),
+        st.booleans(),
+    )
+    def search(
+        question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool
+    ) -> None:
+        table = dict(
+            zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True)
+        )
         verdict = _look(question, Records(table))
         seen[verdict] = seen.get(verdict, 0) + 1
 
@@ -119,12 +184,24 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
     ("below", {"column": "x", "end": math.nan, "missing": 1}),
     ("product", {"factors": ("x",), "bound": 1e-300}),
     ("mistake", {"columns": ("x",), "label": "y", "weights": (1e300,)}),
-    ("descent", {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (math.inf,), "coordinate": 0}),
+    (
+        "descent",
+        {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (math.inf,), "coordinate": 0},
+    ),
     ("coordinates", {"columns": ("x",), "centres": (1e300,), "reaches": (1.0,)}),
     ("coordinates", {"columns": ("x",), "centres": (0.0,), "reaches": (1e-300,)}),
     ("nearest-centre", {"columns": ("x",), "centres": (1e300, 0.0), "centre": 0}),
     ("cell", {"column": "x", "edges": (0.0, 1e300)}),
-    ("encoded", {"features": ("x",), "lows": (0.0,), "highs": (10**400,), "label": "y", "query": '["product", {"factors": ["x0", "y"]}]'}),
+    (
+        "encoded",
+        {
+            "features": ("x",),
+            "lows": (0.0,),
+            "highs": (10**400,),
+            "label": "y",
+            "query": '["product", {"factors": ["x0", "y"]}]',
+        },
+    ),
 ]
 
 
@@ -179,17 +256,22 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow")
 def test_a_private_reply_leaves_in_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In virtual time: whatever the evaluation takes, up to a slot, the reply leaves one slot after the request; a simulation's leaves at once."""
+    """In virtual time: whatever the evaluation takes, up to a slot, the reply leaves one slot after
+    the request; a simulation's leaves at once."""
     drawn = np.random.default_rng(11).uniform(0, SLOT, 50).tolist()
     left = {round(_left(value, SystemNoise(), monkeypatch), 9) for value in (0.0, 4e-4, *drawn)}
     assert left == {SLOT}
-    assert round(_left(1.5 * SLOT, SystemNoise(), monkeypatch), 9) == 2 * SLOT, "more work leaves in a later slot, never between"
+    assert round(_left(1.5 * SLOT, SystemNoise(), monkeypatch), 9) == 2 * SLOT, (
+        "more work leaves in a later slot, never between"
+    )
     assert _left(0.01, KeyedNoise(1), monkeypatch) == 0.01
     figure("class 1", f"52 records: replies leave {left} s after the request")
 
 
 def _told(value: float) -> Request:
-    return request(LocalQuery(Product(("x", "x"), value), OneBitMean(1.0, steps=1 << 16), Cohort(0, 1)))
+    return request(
+        LocalQuery(Product(("x", "x"), value), OneBitMean(1.0, steps=1 << 16), Cohort(0, 1))
+    )
 
 
 SAYING = """
@@ -199,32 +281,49 @@ from local_dp.clients.member import {how}
 {before}
 import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:
-    print("{value}"); print("{value}", file=sys.stderr); warnings.warn("{value}"); np.float64({value}) * np.float64(1e308)
+    print("{value}"); print("{value}", file=sys.stderr); warnings.warn("{value}")
+    np.float64({value}) * np.float64(1e308)
     logging.getLogger("x").error("{value}"); logging.getLogger("y").error("{value}")
     {raw}
 """
 
 
 def _heard(value: str, log_file: Path, *, child: bool) -> bytes:
-    """What a process says on both streams, and to a log it keeps, while a record is read: as a member of a fleet, whose streams are closed, or as a host in a
-    terminal. With warnings as errors, a raised warning would show as well.
+    """What a process says on both streams, and to a log it keeps, while a record is read: as a
+    member of a fleet, whose streams are closed, or as a host in a terminal. With warnings as
+    errors, a raised warning would show as well.
     """
     before, raw = ("never_heard()", f"os.write(2, b'{value}')") if child else ("", "pass")
-    code = SAYING.format(how="never_heard, unheard", before=before, within="unheard()", value=value, raw=raw, kept=str(log_file))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"})
+    code = SAYING.format(
+        how="never_heard, unheard",
+        before=before,
+        within="unheard()",
+        value=value,
+        raw=raw,
+        kept=str(log_file),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"},
+    )
     return done.stdout + done.stderr + log_file.read_bytes()
 
 
 @pytest.mark.parametrize("child", [True, False])
 def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Path) -> None:
-    """A query that prints, warns, logs and overflows by what the record holds: the bytes on both streams are none, for each record."""
+    """A query that prints, warns, logs and overflows by what the record holds: the bytes on both
+    streams are none, for each record."""
     assert {_heard(value, tmp_path / "log", child=child) for value in ("0.5", "1e200")} == {b""}
 
 
 def test_the_streams_are_the_same_for_many_records(capfd: pytest.CaptureFixture[str]) -> None:
     generator, answered = np.random.default_rng(5), 0
     for value in [*FLOATS, *np.frombuffer(generator.bytes(8 * 287)).tolist()]:
-        role = ClientRole("m", 0, Records({"x": np.array([value])}), SystemNoise(), MemoryStore(24.0))
+        role = ClientRole(
+            "m", 0, Records({"x": np.array([value])}), SystemNoise(), MemoryStore(24.0)
+        )
         with unheard():
             (answer,) = role.handle(_told(1e-150))
         answered += answer.kind == "reply"
@@ -253,23 +352,38 @@ class Fails(Query):
 
 
 def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else's query that raises, exits or gives floats on some records: the client answers for all, at the same length."""
+    """Somebody else's query that raises, exits or gives floats on some records: the client answers
+    for all, at the same length."""
     monkeypatch.setitem(QUERIES._loaded, "fails", Fails)
     lengths = set()
     for values in ([0], [1], [2], [3], [0, 1, 2, 3]):
-        role = ClientRole(HOSTS, 0, Records({"x": np.array(values)}), SystemNoise(), MemoryStore(1.0))
+        role = ClientRole(
+            HOSTS, 0, Records({"x": np.array(values)}), SystemNoise(), MemoryStore(1.0)
+        )
         answers = role.handle(request(LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, len(values)))))
-        lengths |= {len(answer.reports) / len(values) if isinstance(answer, Reply) else 0 for answer in answers}
+        lengths |= {
+            len(answer.reports) / len(values) if isinstance(answer, Reply) else 0
+            for answer in answers
+        }
     assert lengths == {1}
 
 
 def test_a_simulation_shows_the_error_of_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """In every tier: the query's name, the type of the error and its message."""
     monkeypatch.setitem(QUERIES._loaded, "fails", Fails)
-    records, query, shown = Records({"x": np.array([0, 1])}), LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, 2)), r"query 'fails' fails with ValueError: a record"
-    (refusal,) = ClientRole(HOSTS, 0, records, KeyedNoise(1), MemoryStore(1.0)).handle(request(query))
+    records, query, shown = (
+        Records({"x": np.array([0, 1])}),
+        LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, 2)),
+        r"query 'fails' fails with ValueError: a record",
+    )
+    (refusal,) = ClientRole(HOSTS, 0, records, KeyedNoise(1), MemoryStore(1.0)).handle(
+        request(query)
+    )
     assert isinstance(refusal, Refusal)
     assert re.search(shown, refusal.text)
-    for oracle in (PopulationOracle(Rows(records), KeyedNoise(1), 1, 1.0), AggregateOracle(Rows(records), np.random.default_rng(1), 1.0)):
+    for oracle in (
+        PopulationOracle(Rows(records), KeyedNoise(1), 1, 1.0),
+        AggregateOracle(Rows(records), np.random.default_rng(1), 1.0),
+    ):
         with pytest.raises(InputError, match=shown):
             oracle.answer((query,))

@@ -1,4 +1,5 @@
-"""Acceptance tests 1, 2 and 3: clients, network and server under faults of every kind, in virtual time, from seeds (tests/support/faults)."""
+"""Acceptance tests 1, 2 and 3: clients, network and server under faults of every kind, in virtual
+time, from seeds (tests/support/faults)."""
 
 import os
 import subprocess
@@ -22,10 +23,18 @@ SAVED = sorted((Path(__file__).parents[1] / "support" / "faults" / "saved").glob
 
 @pytest.mark.parametrize("seeds", [50, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_no_promise_is_broken(seeds: int) -> None:
-    """Whatever happens to messages, clients and server: no budget exceeded, no second reply, none uncharged, no report counted twice or late, no exception."""
+    """Whatever happens to messages, clients and server: no budget exceeded, no second reply, none
+    uncharged, no report counted twice or late, no exception."""
     began = time.process_time()
     failure = searched(range(seeds))
-    figure(1, f"{seeds:,} seeds x {EVENTS} events: {'no promise broken' if failure is None else failure}, in {time.process_time() - began:.0f} s of one core")
+    figure(
+        1,
+        (
+            f"{seeds:,} seeds x {EVENTS} events: "
+            f"{'no promise broken' if failure is None else failure}, in "
+            f"{time.process_time() - began:.0f} s of one core"
+        ),
+    )
     assert failure is None
 
 
@@ -48,16 +57,28 @@ class FileStore(SqliteStore):
 
 @pytest.mark.parametrize("seeds", [5, pytest.param(400, marks=pytest.mark.slow)])
 def test_no_promise_is_broken_by_stores_in_files(seeds: int, tmp_path: Path) -> None:
-    """The same with the store that real clients have, opened again after each crash; and a run is then, event by event, that of stores in memory."""
+    """The same with the store that real clients have, opened again after each crash; and a run is
+    then, event by event, that of stores in memory."""
     FileStore.folder = tmp_path
-    traces = [(play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS))) for seed in range(seeds)]
-    figure(1, f"{seeds} seeds with the clients' stores in files: no promise broken, each event as with stores in memory")
+    traces = [
+        (play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS)))
+        for seed in range(seeds)
+    ]
+    figure(
+        1,
+        (
+            f"{seeds} seeds with the clients' stores in files: no promise broken, each event as "
+            "with "
+            "stores in memory"
+        ),
+    )
     assert all(filed == in_memory for filed, in_memory in traces)
     assert len(list(tmp_path.glob("*.made"))) == 4 * seeds
 
 
 def test_much_happens() -> None:
-    """Of 25 seeds' worlds: rounds are closed, reports come twice and late, clients crash, refuse, tell their truths, and spend nearly all they have."""
+    """Of 25 seeds' worlds: rounds are closed, reports come twice and late, clients crash, refuse,
+    tell their truths, and spend nearly all they have."""
     seen = dict.fromkeys(("closed", "duplicate", "late", "rejected", "spent", "truths"), 0)
     for seed in range(25):
         world = World(seed, TRUE)
@@ -67,13 +88,16 @@ def test_much_happens() -> None:
             seen[what] += sum(getattr(round.counts, what) for round in rounds)
         seen["closed"] += len(world.server.closed)
         seen["rejected"] += world.server.coordinator.rejected
-        seen["truths"] += sum(truths.total() for client in world.clients for truths in client.disk.truths)
+        seen["truths"] += sum(
+            truths.total() for client in world.clients for truths in client.disk.truths
+        )
         seen["spent"] += sum(sent.nano >= 7 * 10**8 for sent in world.sent)
     assert min(seen.values()) >= 10, seen
 
 
 def test_the_twins_are_caught() -> None:
-    """Each of the ten wrong twins breaks a promise in its saved, shrunk schedule; the true roles break none."""
+    """Each of the ten wrong twins breaks a promise in its saved, shrunk schedule; the true roles
+    break none."""
     assert {load(path)[0] for path in SAVED} == TWINS.keys()
     lengths = {}
     for path in SAVED:
@@ -98,7 +122,10 @@ def test_the_twins_are_caught_for_long() -> None:
     figure(2, f"{len(lines)} wrong twins, each caught within 1,000 seeds: {'; '.join(lines)}")
 
 
-TRACES = "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed in range({})])"
+TRACES = (
+    "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed "
+    "in range({})])"
+)
 
 
 @pytest.mark.parametrize("seeds", [2, pytest.param(100, marks=pytest.mark.slow)])
@@ -106,6 +133,18 @@ def test_a_seed_is_a_run(seeds: int) -> None:
     """The same seed gives the same trace, here and in another process; another seed another one."""
     first, again = ([play(seed, drawn(seed, EVENTS)) for seed in range(seeds)] for _ in range(2))
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
-    elsewhere = subprocess.run([sys.executable, "-c", TRACES.format(seeds)], capture_output=True, text=True, check=True, env=environment)
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", TRACES.format(seeds)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
     assert (first, str(first), len(set(first))) == (again, elsewhere.stdout.strip(), seeds)
-    figure(3, f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} traces")
+    figure(
+        3,
+        (
+            f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} "
+            "traces"
+        ),
+    )

@@ -1,4 +1,5 @@
-"""Class 16: strangers who connect to a broker without its password end no run, and nothing is kept of them."""
+"""Class 16: strangers who connect to a broker without its password end no run, and nothing is kept
+of them."""
 
 import asyncio
 import re
@@ -40,7 +41,13 @@ from tests.support.figures import figure
 from tests.support.runs.brokers import a_broker, embedded, line_to, needs_mosquitto, retain
 
 FILES, CLIENTS, MEBIBYTE = 1024, 6, 1 << 20
-WARM, PAUSE, PARTING = 3, 0.01, 0.5  # rounds before the strangers come and after they left; seconds between two rounds, and before the last look
+WARM, PAUSE, PARTING = (
+    3,
+    0.01,
+    0.5,
+    # rounds before the strangers come and after they left; seconds between two rounds, and before
+    # the last look
+)
 
 
 @contextmanager
@@ -55,8 +62,12 @@ def few_files() -> Iterator[None]:
 
 
 def _survey(goes_on: Callable[[int], bool], tier: Tier, broker: str = EMBEDDED) -> Settings:
-    """The settings of a survey that is asked again and again, while it `goes_on` before the round of this number."""
-    protocol, query = Survey(question="yes == 1"), LocalQuery(Question("yes == 1"), BinaryRR(0.002), Cohort(0, CLIENTS))
+    """The settings of a survey that is asked again and again, while it `goes_on` before the round
+    of this number."""
+    protocol, query = (
+        Survey(question="yes == 1"),
+        LocalQuery(Question("yes == 1"), BinaryRR(0.002), Cohort(0, CLIENTS)),
+    )
 
     def play() -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], Estimate]:
         (tally,) = yield (query,)
@@ -66,15 +77,26 @@ def _survey(goes_on: Callable[[int], bool], tier: Tier, broker: str = EMBEDDED) 
             (tally,) = yield (query,)
         raise AssertionError
 
-    how: dict[str, Any] = {"tier": tier, "broker": broker, "terms": Terms(60.0, 1.0), "played": Adaptive(play)}
+    how: dict[str, Any] = {
+        "tier": tier,
+        "broker": broker,
+        "terms": Terms(60.0, 1.0),
+        "played": Adaptive(play),
+    }
     return Settings(protocol, protocol.synthetic(CLIENTS, 1), 20.0, Randomness(1, False), **how)
 
 
 class Beside:
-    """Goes on until all strangers have come, and some rounds more. `looks` are the broker's open files and bytes, before and after."""
+    """Goes on until all strangers have come, and some rounds more. `looks` are the broker's open
+    files and bytes, before and after."""
 
     def __init__(self, broker: psutil.Process, strangers: Strays) -> None:
-        self.broker, self.strangers, self.looks, self.last = broker, strangers, list[tuple[int, int]](), 0
+        self.broker, self.strangers, self.looks, self.last = (
+            broker,
+            strangers,
+            list[tuple[int, int]](),
+            0,
+        )
 
     def __call__(self, number: int) -> bool:
         if number == WARM:
@@ -93,15 +115,23 @@ class Beside:
 
 
 SOON = 3.0  # seconds for what takes a moment
-PASSWORDS = "run:$7$101$7K6eh3n38G6KHM1S$bOaf0EkQX5pPhk2qdlkgOxF3eChj0lR+xmZRH+UX0eHw2amMoE/Hrl0a1icEmEHcoWAR1gmluM5qbvkW8hgk0Q==\n"  # "secret"
+# "secret"
+PASSWORDS = (
+    "run:$7$101$7K6eh3n38G6KHM1S$bOaf0EkQX5pPhk2qdlkgOxF3eChj0lR+xmZRH+UX0eHw2amMoE/"
+    "Hrl0a1icEmEHcoWAR1gmluM5qbvkW8hgk0Q==\n"
+)
 
 
 @needs_mosquitto
 @pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize("kind", ["embedded", "mosquitto", pytest.param("mosquitto that is full", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind",
+    ["embedded", "mosquitto", pytest.param("mosquitto that is full", marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("strangers", [pytest.param(20_000, marks=pytest.mark.slow), 200])
 def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None:
-    """Of four kinds: every report counts, all are those of an undisturbed run, and the broker has the files and the memory that it had before.
+    """Of four kinds: every report counts, all are those of an undisturbed run, and the broker has
+    the files and the memory that it had before.
 
     Where silent strangers hold all connections of Mosquitto, members that have joined go on.
     """
@@ -109,19 +139,28 @@ def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None
     ours = set(psutil.Process().children())
     with ExitStack() as stack:
         with few_files():
-            login = ("allow_anonymous false", f"password_file {tmp_path / 'passwords'}", f"user {getuser()}")
+            login = (
+                "allow_anonymous false",
+                f"password_file {tmp_path / 'passwords'}",
+                f"user {getuser()}",
+            )
             full = ("max_connections 30",) if "full" in kind else ()
-            url = stack.enter_context(a_broker(kind, tmp_path, *login, *full, "set_tcp_nodelay true"))
+            url = stack.enter_context(
+                a_broker(kind, tmp_path, *login, *full, "set_tcp_nodelay true")
+            )
         url = url if "@" in url else url.replace("//", "//run:secret@")
         (broker,) = set(psutil.Process().children()) - ours
         come = stack.enter_context(strays(Address.parse(url), strangers))
         beside = Beside(broker, come)
         outcome = asyncio.run(over_bus(_survey(beside, "hosts", url), lambda progress: None))
-    alone = execute(_survey(lambda number: number != beside.last, "population"), lambda progress: None)
+    alone = execute(
+        _survey(lambda number: number != beside.last, "population"), lambda progress: None
+    )
     (files, memory), (files_after, memory_after) = beside.looks
     figure(
         "class 16",
-        f"{come.made:,} strangers on {kind} beside {len(outcome.rounds)} rounds: 0 reports lost, open files {files} and {files_after}, "
+        f"{come.made:,} strangers on {kind} beside {len(outcome.rounds)} rounds: 0 reports lost, "
+        f"open files {files} and {files_after}, "
         f"{(memory_after - memory) / MEBIBYTE:.2f} MiB more",
     )
     assert come.made == strangers
@@ -133,7 +172,8 @@ def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None
 
 
 def test_a_stranger_takes_no_members_place() -> None:
-    """The client id of a member without the password, which ended the member's subscriptions: the member hears on."""
+    """The client id of a member without the password, which ended the member's subscriptions: the
+    member hears on."""
 
     async def play(url: str) -> None:
         address = Address.parse(url)
@@ -154,7 +194,9 @@ HELLO = greeting("secret")
 WORDS = st.one_of(
     st.just(HELLO),
     st.binary(max_size=40),
-    st.tuples(st.integers(0, len(HELLO) - 1), st.integers(1, 255)).map(lambda at: HELLO[: at[0]] + bytes([HELLO[at[0]] ^ at[1]]) + HELLO[at[0] + 1 :]),
+    st.tuples(st.integers(0, len(HELLO) - 1), st.integers(1, 255)).map(
+        lambda at: HELLO[: at[0]] + bytes([HELLO[at[0]] ^ at[1]]) + HELLO[at[0] + 1 :]
+    ),
     st.integers(0, len(HELLO)).map(lambda end: HELLO[:end]),
     st.integers(0, 0xFFFFFF).map(lambda size: b"\x10" + size.to_bytes(3) + bytes(GREETING)),
 )
@@ -192,7 +234,8 @@ class Doors:
 
 @pytest.mark.parametrize("examples", [60, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_nobody_enters_without_the_password(examples: int, tmp_path: Path) -> None:
-    """Any bytes, in any pieces, by search: only a greeting that ends with the login is handed on, whole; every other connection is closed, and forgotten."""
+    """Any bytes, in any pieces, by search: only a greeting that ends with the login is handed on,
+    whole; every other connection is closed, and forgotten."""
     entered = [0]
 
     async def play(words: list[bytes], piece: int) -> None:
@@ -213,11 +256,19 @@ def test_nobody_enters_without_the_password(examples: int, tmp_path: Path) -> No
             await asyncio.sleep(0)
             assert not doors.door.waiting
             assert not doors.door.inside
-        assert all(each.endswith(LOGIN) and any(word.startswith(each) for word in words) for each in doors.entered)
+        assert all(
+            each.endswith(LOGIN) and any(word.startswith(each) for word in words)
+            for each in doors.entered
+        )
         assert doors.entered.count(HELLO) == sum(word.startswith(HELLO) for word in words)
         entered[0] += len(doors.entered)
 
-    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.lists(WORDS, max_size=4), st.sampled_from([1, 7, 4096]))
     def search(words: list[bytes], piece: int) -> None:
         asyncio.run(play(words, piece))
@@ -226,8 +277,11 @@ def test_nobody_enters_without_the_password(examples: int, tmp_path: Path) -> No
     assert entered[0] > examples // 10
 
 
-def test_the_oldest_silent_stranger_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Three wait where two may: the first is closed after its shortest time; a member enters meanwhile; the others are closed after theirs."""
+def test_the_oldest_silent_stranger_gives_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Three wait where two may: the first is closed after its shortest time; a member enters
+    meanwhile; the others are closed after theirs."""
     monkeypatch.setattr(door, "STRANGERS", 3)
     monkeypatch.setattr(door, "CROWDED", 0.05)
     monkeypatch.setattr(door, "PATIENCE", 0.3)
@@ -254,7 +308,8 @@ def test_the_oldest_silent_stranger_gives_way(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative: the page of a run closes connections beyond its number at once, and those that ask for nothing soon; then it answers a reader."""
+    """A relative: the page of a run closes connections beyond its number at once, and those that
+    ask for nothing soon; then it answers a reader."""
     monkeypatch.setattr(watch, "CONNECTIONS", 5)
     monkeypatch.setattr(watch, "SILENCE", 0.2)
     page = watch.Page(Scene(RunOptions(clients=2000, seed=7).settings(Survey(), None)))
@@ -268,7 +323,12 @@ def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.Monk
                 assert line.recv(1) == b""
         assert not page._server.server_state.connections
         with socket.create_connection(here) as reader:
-            reader.sendall(f"GET {page.url.split(str(here[1]))[1]} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            reader.sendall(
+                (
+                    f"GET {page.url.split(str(here[1]))[1]} HTTP/1.1\r\nHost: "
+                    "127.0.0.1\r\nConnection: close\r\n\r\n"
+                ).encode()
+            )
             assert reader.recv(12) == b"HTTP/1.1 200"
     finally:
         page.close()
@@ -278,14 +338,27 @@ LISTENERS = {  # where this project listens, and why no stranger fills it
     "local_dp/bus/embedded.py": {"bind"},  # the door
     "clients/fleet.py": {"start_unix_server"},  # in a folder that others cannot enter
     "server/watch/server.py": {"create_server"},  # the test above
-    "server/poll/place.py": {"create_server"},  # tests/poll/test_attacks.py: floods of silent connections
+    "server/poll/place.py": {
+        "create_server"
+    },  # tests/poll/test_attacks.py: floods of silent connections
     "experiments/bench/fleets.py": {"create_server"},  # finds a free port, and closes
 }
 
 
 def test_every_listener_has_its_bound() -> None:
     """The search for relatives: no other file of the project listens for connections."""
-    root, listens = Path(__file__).parents[2], re.compile(r"\b(create_server|start_server|start_unix_server|bind|serve_forever|HTTPServer)\(")
-    files = (path for room in ("local_dp", "clients", "server", "experiments") for path in (root / room).rglob("*.py"))
-    found = {path.relative_to(root).as_posix(): set(listens.findall(path.read_text())) for path in files}
+    root, listens = (
+        Path(__file__).parents[2],
+        re.compile(
+            r"\b(create_server|start_server|start_unix_server|bind|serve_forever|HTTPServer)\("
+        ),
+    )
+    files = (
+        path
+        for room in ("local_dp", "clients", "server", "experiments")
+        for path in (root / room).rglob("*.py")
+    )
+    found = {
+        path.relative_to(root).as_posix(): set(listens.findall(path.read_text())) for path in files
+    }
     assert {file: calls for file, calls in found.items() if calls} == LISTENERS

@@ -12,7 +12,8 @@ from tests.support.runs.stores import asked, close, member
 
 
 def _opened(names: list[Path]) -> list[str]:
-    """What becomes of processes that open a store at once, each by one of its names: "open" while all the others try, or the line of its error."""
+    """What becomes of processes that open a store at once, each by one of its names: "open" while
+    all the others try, or the line of its error."""
     start, over, said = FORK.Barrier(len(names)), FORK.Barrier(len(names)), FORK.SimpleQueue()
 
     def live(name: Path) -> None:
@@ -56,17 +57,30 @@ def _at_once(folder: Path, times: int) -> list[list[str]]:
 
 @pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) -> None:
-    """Four processes that open a store at the same moment: at most one has it, and the others end with a line each."""
+    """Four processes that open a store at the same moment: at most one has it, and the others end
+    with a line each."""
     found = _at_once(tmp_path, times)
     opened = [told.count("open") for told in found]
-    figure("class 22", f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by one; {sum(map(len, found)) - sum(opened)} refusals")
+    figure(
+        "class 22",
+        (
+            f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by "
+            "one; "
+            f"{sum(map(len, found)) - sum(opened)} refusals"
+        ),
+    )
     figure(10, f"opened by {TRIES} processes at once: no reply of more than one")
     assert max(opened) == 1
-    assert all(line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED)) for told in found for line in told)
+    assert all(
+        line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED))
+        for told in found
+        for line in told
+    )
 
 
 def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
-    """Opened by a symbolic link, a store has its one mark and its charges; a link to a store that was deleted begins no new one."""
+    """Opened by a symbolic link, a store has its one mark and its charges; a link to a store that
+    was deleted begins no new one."""
     store, link = tmp_path / "a.store", tmp_path / "link"
     role = member(store)
     answers = role.handle(asked(1))
@@ -74,7 +88,9 @@ def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
     link.symlink_to(store)
     role = member(link)
     assert role.handle(asked(1)) == answers
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".made") == ["a.store.made"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".made") == [
+        "a.store.made"
+    ]
     close(role)
     store.unlink()
     with pytest.raises(InputError, match="is gone"):
@@ -82,6 +98,10 @@ def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_store_that_is_not_locked_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_HOLD", tuple(statement.replace("EXCLUSIVE", "NORMAL") for statement in log._HOLD))
+def test_a_store_that_is_not_locked_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        log, "_HOLD", tuple(statement.replace("EXCLUSIVE", "NORMAL") for statement in log._HOLD)
+    )
     assert max(told.count("open") for told in _at_once(tmp_path, 6)) > 1

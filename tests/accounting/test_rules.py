@@ -1,4 +1,5 @@
-"""What many losses come to together, by every rule: against golden figures, closed forms, an established accountant and brute force in fractions."""
+"""What many losses come to together, by every rule: against golden figures, closed forms, an
+established accountant and brute force in fractions."""
 
 import math
 from collections import Counter
@@ -10,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.accounting.laws import Summed, binomial_curve
-from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, conversion, discrete_laplace, gaussian_delta, gaussian_epsilon, response, rho_within
+from local_dp.accounting.losses import (
+    DiscreteGaussian,
+    Gaussian,
+    Lattice,
+    conversion,
+    discrete_laplace,
+    gaussian_delta,
+    gaussian_epsilon,
+    response,
+    rho_within,
+)
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
@@ -24,20 +35,25 @@ def price(terms: str, delta: float, rule: str = "exact") -> float:
 
 
 @pytest.mark.parametrize(("terms", "expected"), [
-    ("pure 0.1 x 100", [10, 6.31, 5.76, 5.22, 4.775]), ("pure 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
+    ("pure 0.1 x 100", [10, 6.31, 5.76, 5.22, 4.775]),
+    ("pure 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
     ("discrete-laplace 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
 ])  # fmt: skip
 def test_golden_figures(terms: str, expected: list[float]) -> None:
-    """A hundred steps of .1 and ten thousand of .01 beside delta 1e-6: basic, advanced, tanh form, zCDP, exact."""
+    """A hundred steps of .1 and ten thousand of .01 beside delta 1e-6: basic, advanced, tanh form,
+    zCDP, exact."""
     digits = [0, 2, 2, 2, 3]
-    assert [round(price(terms, 1e-6, rule), places) for rule, places in zip(RULES, digits, strict=True)] == expected
+    assert [
+        round(price(terms, 1e-6, rule), places) for rule, places in zip(RULES, digits, strict=True)
+    ] == expected
 
 
 def test_what_a_mechanism_loses_is_rounded_up() -> None:
-    """Epsilons to 1e-9 and deltas to 1e-18: a hundred million answers of 1.9e-9 are 0.2 in all, not 0.1, and a million deltas of 1.9e-18 exceed 1.5e-12."""
-    assert losses_of("pure 0.0000000019 + discrete-laplace 2.5e-9 + approximate 0.1 1.9e-18") == Counter(
-        [Pure(2), discrete_laplace(3), Approximate(NANO // 10, 2)]
-    )
+    """Epsilons to 1e-9 and deltas to 1e-18: a hundred million answers of 1.9e-9 are 0.2 in all, not
+    0.1, and a million deltas of 1.9e-18 exceed 1.5e-12."""
+    assert losses_of(
+        "pure 0.0000000019 + discrete-laplace 2.5e-9 + approximate 0.1 1.9e-18"
+    ) == Counter([Pure(2), discrete_laplace(3), Approximate(NANO // 10, 2)])
     for digits in (1, 0.7, 0.1234567894, 24):
         assert 0 <= epsilon(losses_of(f"pure {digits}"), 1e-6, "basic") - digits < 1e-9
     assert price("discrete-laplace 0.0000000019 x 100000000", 1e-6, "basic") >= 0.19
@@ -47,7 +63,8 @@ def test_what_a_mechanism_loses_is_rounded_up() -> None:
 @pytest.mark.parametrize("sigma", short([0.2, 5, 1000], lambda sigma: sigma > 1))
 @pytest.mark.parametrize("rare", [1e-15, 0.01])
 def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
-    """At most .001 above and never below, for one answer and for 16 of four times the noise, which are the same; delta within a thousandth."""
+    """At most .001 above and never below, for one answer and for 16 of four times the noise, which
+    are the same; delta within a thousandth."""
     closed = gaussian_epsilon(1 / sigma, rare)
     exact_price = epsilon({Gaussian.of_sigma(sigma): 1}, rare)
     assert closed <= exact_price <= closed + ABOVE
@@ -56,7 +73,9 @@ def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
     assert exact * (1 - 1e-9) <= delta({Gaussian.of_sigma(sigma): 1}, closed) <= exact * (1 + ABOVE)
 
 
-ACCOUNTED = [  # terms, delta, and what dp_accounting 0.6.0 says: its optimistic and its pessimistic estimate on a mesh of 2e-6
+# terms, delta, and what dp_accounting 0.6.0 says: its optimistic and its pessimistic estimate on a
+# mesh of 2e-6
+ACCOUNTED = [
     ("pure 0.1 x 100", 1e-6, 4.7745164, 4.7747165),
     ("pure 0.5 x 10", 1e-6, 4.9998854, 4.9999055),
     ("pure 0.1 x 50 + pure 0.25 x 20", 1e-6, 6.2859434, 6.2860835),
@@ -69,29 +88,51 @@ ACCOUNTED = [  # terms, delta, and what dp_accounting 0.6.0 says: its optimistic
     ("discrete-gaussian 5 x 20", 1e-6, 4.3061528, 4.3061689),
     ("discrete-gaussian 2 x 3 + gaussian 3 x 2", 1e-6, 4.8088811, 4.8088832),
     ("pure 0.1 x 20 + gaussian 4 x 5 + discrete-laplace 0.3 3 x 6", 1e-6, 4.5337739, 4.533819),
-    ("pure 0.2 x 10 + discrete-gaussian 6 x 12 + gaussian 10 x 7 + discrete-laplace 0.4 2 x 5", 1e-5, 5.1231669, 5.1232253),
+    (
+        "pure 0.2 x 10 + discrete-gaussian 6 x 12 + gaussian 10 x 7 + discrete-laplace 0.4 2 x 5",
+        1e-5,
+        5.1231669,
+        5.1232253,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("terms", "rare", "low", "high"), ACCOUNTED, ids=[terms for terms, *_ in ACCOUNTED])
-def test_exact_is_between_another_accountants_estimates(terms: str, rare: float, low: float, high: float) -> None:
-    """Never below the established accountant's lower estimate, and above its upper one by the cost of the mesh at most."""
+@pytest.mark.parametrize(
+    ("terms", "rare", "low", "high"), ACCOUNTED, ids=[terms for terms, *_ in ACCOUNTED]
+)
+def test_exact_is_between_another_accountants_estimates(
+    terms: str, rare: float, low: float, high: float
+) -> None:
+    """Never below the established accountant's lower estimate, and above its upper one by the cost
+    of the mesh at most."""
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
 @settings(max_examples=8, derandomize=True)
 @given(
-    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=2, max_size=4, unique_by=lambda part: part[0]),
+    st.lists(
+        st.tuples(st.integers(1, 12), st.integers(1, 3)),
+        min_size=2,
+        max_size=4,
+        unique_by=lambda part: part[0],
+    ),
     st.integers(0, 40),
     st.integers(0, 10**15),
 )
-def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]], whole: int, atto: int) -> None:
-    """The transform's delta of unequal pure parts and an approximate one is that of the convolution in fractions, 1e-6 above at most; so is epsilon."""
+def test_unequal_parts_are_brute_force_in_fractions(
+    parts: list[tuple[int, int]], whole: int, atto: int
+) -> None:
+    """The transform's delta of unequal pure parts and an approximate one is that of the convolution
+    in fractions, 1e-6 above at most; so is epsilon."""
     nano = NANO // 10
     growth = exp_epsilon(nano)
-    laws = [response(growth, steps).times(count) for steps, count in parts] + [response(growth, 2, Fraction(atto, ATTO))]
+    laws = [response(growth, steps).times(count) for steps, count in parts] + [
+        response(growth, 2, Fraction(atto, ATTO))
+    ]
     exact = sum(laws[1:], laws[0])
-    losses: Counter[Pure | Approximate] = Counter({Pure(steps * nano): count for steps, count in parts})
+    losses: Counter[Pure | Approximate] = Counter(
+        {Pure(steps * nano): count for steps, count in parts}
+    )
     losses[Approximate(2 * nano, atto)] += 1
     epsilon_asked = whole * 0.1 + 0.05
     truth = float(exact.delta(exp_epsilon(round(epsilon_asked * NANO))))
@@ -103,44 +144,59 @@ def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]]
 @pytest.mark.parametrize("parts", [1, 5, 40])
 @pytest.mark.parametrize("tenths", [7])
 def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
-    """The curve in floats is never below the one in fractions, and a millionth above at most; its epsilon spends delta, and a little less does not fit."""
+    """The curve in floats is never below the one in fractions, and a millionth above at most; its
+    epsilon spends delta, and a little less does not fit."""
     nano = tenths * NANO // 10
     curve, exact = binomial_curve(Pure(nano), parts), response(exp_epsilon(nano)).times(parts)
     for whole in (0, nano // 3, nano, parts * nano // 2):
         truth = float(exact.delta(exp_epsilon(whole)))
         assert truth * (1 - 1e-12) <= curve.delta(whole / NANO) <= truth * (1 + 1e-6)
     least = curve.epsilon(1e-3)
-    assert exact.delta(exp_epsilon(math.ceil(least * NANO))) <= Fraction(1, 1000) < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
+    assert (
+        exact.delta(exp_epsilon(math.ceil(least * NANO)))
+        <= Fraction(1, 1000)
+        < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
+    )
 
 
 @pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])
 @pytest.mark.parametrize("rare", [1e-15, 0.1])
 def test_the_transform_is_the_binomial_curve(each: float, parts: int, rare: float) -> None:
-    """Equal parts have one price by the transform and by the binomial curve: 7 and a million of them, small and large delta."""
+    """Equal parts have one price by the transform and by the binomial curve: 7 and a million of
+    them, small and large delta."""
     part = Pure(nano_epsilon(each))
     closed = binomial_curve(part, parts).epsilon(rare)
     assert closed <= Summed.of({part: parts}).epsilon(rare) <= closed + 1e-6
 
 
 def test_a_million_parts_are_nearly_gaussian() -> None:
-    """A million unequal parts on no common mesh cost within .001 of their limit, the closed Gaussian price."""
+    """A million unequal parts on no common mesh cost within .001 of their limit, the closed
+    Gaussian price."""
     losses = {Pure(1_234_567): 500_000, Pure(765_432): 500_000}
     mu = math.sqrt(sum(count * part.epsilon**2 for part, count in losses.items()))
     assert epsilon(losses, 1e-6) == pytest.approx(gaussian_epsilon(mu, 1e-6), abs=ABOVE)
-    assert epsilon({DiscreteGaussian.of_sigma(1000): 10**6}, 1e-6) == pytest.approx(gaussian_epsilon(1, 1e-6), abs=ABOVE)
+    assert epsilon({DiscreteGaussian.of_sigma(1000): 10**6}, 1e-6) == pytest.approx(
+        gaussian_epsilon(1, 1e-6), abs=ABOVE
+    )
 
 
 PARTS = st.one_of(
     st.builds(Pure, st.integers(NANO // 100, NANO)),
     st.builds(Approximate, st.integers(NANO // 100, NANO), st.integers(1, 10**10)),
-    st.sampled_from([Gaussian.of_sigma(3), DiscreteGaussian.of_sigma(4), discrete_laplace(NANO // 2, 3)]),
+    st.sampled_from(
+        [Gaussian.of_sigma(3), DiscreteGaussian.of_sigma(4), discrete_laplace(NANO // 2, 3)]
+    ),
 )
 
 
 @settings(max_examples=3, derandomize=True)
-@given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
+@given(
+    st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3),
+    st.sampled_from([1e-5, 1e-3]),
+)
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
-    """Each rule is right, so the optimum exceeds its price at most by the mesh; and what it says to spend beside its own epsilon is not more than delta."""
+    """Each rule is right, so the optimum exceeds its price at most by the mesh; and what it says to
+    spend beside its own epsilon is not more than delta."""
     least = epsilon(losses, rare)
     assert all(least <= epsilon(losses, rare, rule) + ABOVE for rule in RULES)
     for rule in RULES:
@@ -148,33 +204,47 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
 
 
 def test_losses_of_nothing_cost_nothing() -> None:
-    """An epsilon of 0 adds none; of several small chances of a full disclosure, that of any counts."""
+    """An epsilon of 0 adds none; of several small chances of a full disclosure, that of any
+    counts."""
     assert [epsilon({Pure(0): 3}, 1e-6, rule) for rule in ("basic", "tanh", "exact")] == [0.0] * 3
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9991e-3) == 0
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9989e-3) == math.inf
     assert delta({Approximate(0, ATTO // 1000): 2}, 0.0) == pytest.approx(1 - 0.999**2, rel=1e-9)
-    assert epsilon({Pure(0): 3, Pure(NANO): 1, Pure(NANO // 2): 1}, 1e-9) == pytest.approx(1.5, abs=1e-6)
+    assert epsilon({Pure(0): 3, Pure(NANO): 1, Pure(NANO // 2): 1}, 1e-9) == pytest.approx(
+        1.5, abs=1e-6
+    )
 
 
 def test_concentrated_losses_are_converted() -> None:
-    """Rhos add up in the zCDP rule, pure parts with eps^2 / 2; a Gaussian's zCDP price lies above its closed one; only its exact price is unknown."""
+    """Rhos add up in the zCDP rule, pure parts with eps^2 / 2; a Gaussian's zCDP price lies above
+    its closed one; only its exact price is unknown."""
     assert conversion(0.5, 1e-6) == pytest.approx(5.2215, abs=1e-4)
     mixed: Losses = {Concentrated(ATTO // 4): 1, Pure(NANO // 10): 50}
     assert epsilon(mixed, 1e-6, "zcdp") == conversion(0.5, 1e-6)
-    assert gaussian_epsilon(1, 1e-6) < epsilon({Gaussian.of_sigma(1): 1}, 1e-6, "zcdp") < gaussian_epsilon(1, 1e-6) + 0.4
-    assert epsilon({Concentrated(ATTO // 4): 1}, 1e-6, "basic") == pytest.approx(conversion(0.25, 1e-6), rel=1e-11)
+    assert (
+        gaussian_epsilon(1, 1e-6)
+        < epsilon({Gaussian.of_sigma(1): 1}, 1e-6, "zcdp")
+        < gaussian_epsilon(1, 1e-6) + 0.4
+    )
+    assert epsilon({Concentrated(ATTO // 4): 1}, 1e-6, "basic") == pytest.approx(
+        conversion(0.25, 1e-6), rel=1e-11
+    )
 
 
 def test_the_most_rho_within_a_budget() -> None:
-    """It is converted to no more than epsilon, and a billionth more of it to more; without a delta there is none."""
+    """It is converted to no more than epsilon, and a billionth more of it to more; without a delta
+    there is none."""
     most = rho_within(Approximate(NANO, ATTO // 10**6)).atto_rho
     assert conversion(most / ATTO, 1e-6) <= 1 < conversion(most * (1 + 1e-9) / ATTO, 1e-6)
 
 
 def test_what_no_delta_pays_for() -> None:
-    """Where the parts' own deltas come to as much, no rule but the exact one at more finds an epsilon; no rule promises what costs more."""
+    """Where the parts' own deltas come to as much, no rule but the exact one at more finds an
+    epsilon; no rule promises what costs more."""
     leaky = {Approximate(NANO // 10, ATTO // 1000): 10}
-    enough = [epsilon(leaky, 1e-2 - 1e-5, rule) < math.inf for rule in RULES]  # of ten chances of .001, the exact rule knows that two may fall together
+    enough = [
+        epsilon(leaky, 1e-2 - 1e-5, rule) < math.inf for rule in RULES
+    ]  # of ten chances of .001, the exact rule knows that two may fall together
     assert enough == [False, False, False, False, True]
     assert [epsilon(leaky, 1e-4, rule) for rule in RULES] == [math.inf] * 5
     assert delta({Pure(NANO): 2}, 1.0, "basic") == 1.0
@@ -192,7 +262,10 @@ def test_bad_input() -> None:
         ("no worst law", mixed),
     ]
     refuse(
-        *(("strictly between 0 and 1", partial(epsilon, one, rare)) for rare in (0.0, 1.0, math.nan)),
+        *(
+            ("strictly between 0 and 1", partial(epsilon, one, rare))
+            for rare in (0.0, 1.0, math.nan)
+        ),
         ("0 or more", lambda: delta(one, -1.0)),
         ("no rule 'exakt'; did you mean 'exact'", lambda: epsilon(one, 1e-6, "exakt")),
         ("worth no rho", lambda: rho_within(Approximate(NANO, 0))),
@@ -222,6 +295,12 @@ def test_bad_terms() -> None:
 
 
 def test_terms_are_counted() -> None:
-    assert losses_of("pure 0.1 x 1e4 + pure .1+gaussian 1e+1 × 2") == {Pure(NANO // 10): 10_001, Gaussian.of_sigma(10): 2}
-    assert losses_of("Discrete-Gaussian 2 * 3 + discrete-laplace 0.5 2") == {DiscreteGaussian.of_sigma(2): 3, discrete_laplace(NANO // 2, 2): 1}
+    assert losses_of("pure 0.1 x 1e4 + pure .1+gaussian 1e+1 × 2") == {
+        Pure(NANO // 10): 10_001,
+        Gaussian.of_sigma(10): 2,
+    }
+    assert losses_of("Discrete-Gaussian 2 * 3 + discrete-laplace 0.5 2") == {
+        DiscreteGaussian.of_sigma(2): 3,
+        discrete_laplace(NANO // 2, 2): 1,
+    }
     assert losses_of("approximate 0.5 1e-9") == {Approximate(NANO // 2, 10**9): 1}

@@ -1,4 +1,5 @@
-"""The front door: a person's own table in a line of Python, whatever frame it is in, a result that speaks for itself, and its figure."""
+"""The front door: a person's own table in a line of Python, whatever frame it is in, a result that
+speaks for itself, and its figure."""
 
 import asyncio
 import json
@@ -24,7 +25,11 @@ pytestmark = pytest.mark.usefixtures("warm")
 ROWS = 600
 AGES = [float(20 + 7 * row % 40) if row % 11 else None for row in range(ROWS)]
 CITIES = ["Oslo" if row % 3 else "Rome" for row in range(ROWS)]
-PLAIN: dict[str, Any] = {"age": AGES, "city": CITIES, "smokes": [row % 2 == 0 for row in range(ROWS)]}
+PLAIN: dict[str, Any] = {
+    "age": AGES,
+    "city": CITIES,
+    "smokes": [row % 2 == 0 for row in range(ROWS)],
+}
 
 
 class Stream:
@@ -43,7 +48,11 @@ def _tables(folder: Path) -> dict[str, Any]:
     frame = polars.DataFrame(PLAIN)
     frame.write_csv(folder / "people.csv")
     frame.write_parquet(folder / "people.parquet")
-    arrays = {"age": np.array([math.nan if age is None else age for age in AGES]), "city": np.array(CITIES), "smokes": np.array(PLAIN["smokes"])}
+    arrays = {
+        "age": np.array([math.nan if age is None else age for age in AGES]),
+        "city": np.array(CITIES),
+        "smokes": np.array(PLAIN["smokes"]),
+    }
     return {
         "polars": frame,
         "pandas": pandas.DataFrame(PLAIN),
@@ -59,13 +68,20 @@ def _tables(folder: Path) -> dict[str, Any]:
 
 
 def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path) -> None:
-    """Frames of pandas and polars, an Arrow stream, lists, arrays and files: one seed gives one digest."""
+    """Frames of pandas and polars, an Arrow stream, lists, arrays and files: one seed gives one
+    digest."""
     digests = set()
     for name, table in _tables(tmp_path).items():
         records = records_of(table)
-        assert np.array_equal(records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True), name
+        assert np.array_equal(
+            records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True
+        ), name
         assert records["city"].tolist() == CITIES, name
-        answer = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict() if name != "CSV" else None
+        answer = (
+            ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict()
+            if name != "CSV"
+            else None
+        )
         if answer is not None:
             digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
         assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
@@ -75,8 +91,16 @@ def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path)
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        *(([1, 2, 3], "not list"), ("nowhere.csv", "no file"), ({}, "0 columns"), ({"a": []}, "0 rows")),
-        *(({"a": "text"}, "one value for each record"), ({"a": [1, 2], "b": [1]}, "differ in length")),
+        *(
+            ([1, 2, 3], "not list"),
+            ("nowhere.csv", "no file"),
+            ({}, "0 columns"),
+            ({"a": []}, "0 rows"),
+        ),
+        *(
+            ({"a": "text"}, "one value for each record"),
+            ({"a": [1, 2], "b": [1]}, "differ in length"),
+        ),
     ],
 )
 def test_what_is_no_table_is_refused_in_a_line(table: Any, words: str) -> None:
@@ -90,24 +114,46 @@ def _asked() -> dict[str, ldp.Result]:
         "survey": ldp.survey(PLAIN, "age > 30", missing="exclude", **how),
         "survey by": ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], **how),
         "frequency": ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome", "Bonn"], **how),
-        "histogram": ldp.histogram(PLAIN, "age", bounds=(20, 60), bins=4, missing="category", **how),
+        "histogram": ldp.histogram(
+            PLAIN, "age", bounds=(20, 60), bins=4, missing="category", **how
+        ),
         "mean": ldp.mean(PLAIN, "age", bounds=(20, 60), missing="exclude", **how),
-        "quantiles": ldp.quantiles(PLAIN, "age", bounds=(20, 60), at=(0.25, 0.5), missing="exclude", **how),
-        "crosstab": ldp.crosstab(PLAIN, ["city", "smokes == 1"], labels={"city": ["Oslo", "Rome"]}, **how),
-        "sq": ldp.statistical_queries(PLAIN, ["smokes == 1", "city == 'Oslo'"], tolerances=0.3, **how),
+        "quantiles": ldp.quantiles(
+            PLAIN, "age", bounds=(20, 60), at=(0.25, 0.5), missing="exclude", **how
+        ),
+        "crosstab": ldp.crosstab(
+            PLAIN, ["city", "smokes == 1"], labels={"city": ["Oslo", "Rome"]}, **how
+        ),
+        "sq": ldp.statistical_queries(
+            PLAIN, ["smokes == 1", "city == 'Oslo'"], tolerances=0.3, **how
+        ),
     }
 
 
 def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
-    """The block names protocol, model, randomizer, estimate, who answered and what was spent; data, frame and figure hold the same numbers."""
+    """The block names protocol, model, randomizer, estimate, who answered and what was spent; data,
+    frame and figure hold the same numbers."""
     for name, result in _asked().items():
         block, data = repr(result), result.to_dict()
-        words = (data["protocol"], data["model"], data["rounds"][0]["randomizers"][0]["name"], "estimate", "95 % interval", "spent")
+        words = (
+            data["protocol"],
+            data["model"],
+            data["rounds"][0]["randomizers"][0]["name"],
+            "estimate",
+            "95 % interval",
+            "spent",
+        )
         assert all(word in block for word in (*words, "600 asked, 600 answered")), (name, block)
         assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data)), name
         frame = result.to_polars()
-        assert frame.columns == ["label", "estimate", "standard_error", "low", "high", "truth"], name
-        assert np.allclose(np.atleast_1d(np.array(result.estimate, float)), frame["estimate"].to_numpy(), equal_nan=True), name
+        assert frame.columns == ["label", "estimate", "standard_error", "low", "high", "truth"], (
+            name
+        )
+        assert np.allclose(
+            np.atleast_1d(np.array(result.estimate, float)),
+            frame["estimate"].to_numpy(),
+            equal_nan=True,
+        ), name
         ends = np.atleast_2d(np.array(result.interval, float))  # an open end is None
         assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name
         assert "<pre" in result._repr_html_()
@@ -123,21 +169,32 @@ def test_it_works_inside_a_running_loop() -> None:
     async def cell() -> ldp.Result:
         return ldp.survey(PLAIN, "smokes == 1", tier="hosts", seed=9, clients=40)
 
-    assert asyncio.run(cell()).estimate == ldp.survey(PLAIN, "smokes == 1", seed=9, clients=40).estimate
+    assert (
+        asyncio.run(cell()).estimate
+        == ldp.survey(PLAIN, "smokes == 1", seed=9, clients=40).estimate
+    )
 
 
 def test_rows_are_drawn_with_replacement_when_told_to() -> None:
     with pytest.raises(InputError, match="resample"):
         ldp.survey(PLAIN, "smokes == 1", clients=5000)
     more = ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()
-    assert (more["clients"]["answered"], more["table"]["rows"], round(more["result"]["truth"], 9)) == (5000, ROWS, 0.5)
+    assert (
+        more["clients"]["answered"],
+        more["table"]["rows"],
+        round(more["result"]["truth"], 9),
+    ) == (5000, ROWS, 0.5)
     assert more["table"] == ldp.survey(PLAIN, "smokes == 1", seed=2).to_dict()["table"]
 
 
 def test_labels_read_from_the_table_are_owned_up_to() -> None:
-    """Wherever labels or groups were read from the table, the block says so; where they were listed, it does not."""
+    """Wherever labels or groups were read from the table, the block says so; where they were
+    listed, it does not."""
     for read, listed in (
-        (ldp.frequency(PLAIN, "city", labels_from_data=True, seed=1), ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome"], seed=1)),
+        (
+            ldp.frequency(PLAIN, "city", labels_from_data=True, seed=1),
+            ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome"], seed=1),
+        ),
         (
             ldp.survey(PLAIN, "smokes == 1", by="city", labels_from_data=True, seed=1),
             ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], seed=1),
@@ -153,7 +210,9 @@ def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
     notices: list[str] = []
     ldp.survey(PLAIN, "smokes == 1", seed=1, notice=notices.append)
     assert len(notices) == 1
-    assert "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in notices[0]
+    assert (
+        "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in notices[0]
+    )
     ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=notices.append)
     assert len(notices) == 1
 
@@ -163,7 +222,10 @@ def test_wrong_words_are_answered_with_the_right_ones() -> None:
         (lambda: ldp.survey(PLAIN, "smokes == 1", epsilo=2.0), "did you mean 'epsilon'"),  # type: ignore[call-arg]
         (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
         (lambda: ldp.frequency(PLAIN, "city", labels="Oslo"), "give a list"),
-        (lambda: ldp.crosstab(PLAIN, ["city", "smokes"], labels={"city": ["Oslo"], "age": [1]}), "the columns are city, smokes"),
+        (
+            lambda: ldp.crosstab(PLAIN, ["city", "smokes"], labels={"city": ["Oslo"], "age": [1]}),
+            "the columns are city, smokes",
+        ),
         (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), 'missing="exclude"'),
         (lambda: ldp.survey(PLAIN, "smokes == 1", private=True, seed=1), "takes no seed"),
     ):
@@ -181,7 +243,8 @@ def test_the_door_is_whole() -> None:
 
 
 def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
-    """With a schema, a row with a missing, a broken and a right number gives the same types and columns; without one the types differ."""
+    """With a schema, a row with a missing, a broken and a right number gives the same types and
+    columns; without one the types differ."""
     schema = {"age": "number", "city": "text"}
     kinds, guessed = set(), set()
     for place, row in enumerate(("31,Oslo,1", ",Oslo,2", "many,,3", " 7 ,4,4")):
@@ -194,7 +257,10 @@ def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
     assert len(guessed) > 1
     assert read_records(tmp_path / "row3.csv", schema)["age"].tolist() == [7.0]
     assert read_records(tmp_path / "row3.csv", {"extra": "whole"})["extra"].dtype.kind == "i"
-    for words, schema in (("table lacks", {"income": "number"}), ("declare it number", {"age": "whole"})):
+    for words, schema in (
+        ("table lacks", {"income": "number"}),
+        ("declare it number", {"age": "whole"}),
+    ):
         with pytest.raises(InputError, match=words):
             read_records(tmp_path / "row2.csv", schema)
 
@@ -208,29 +274,58 @@ def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None
 
 
 def test_a_rule_is_learnt_in_a_line() -> None:
-    """A mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
-    table = {"age": [20 + row % 50 for row in range(100)], "visits": [row % 7 for row in range(100)]}
-    result = ldp.learn(table, "age > 45", bounds={"visits": (0, 6)}, parameters={"steps": 2}, missing="exclude", seed=3, tier="population")
+    """A mapping, a label that is a question, bounds by column, parameters by name: the result
+    explains its rule and says how often it is right."""
+    table = {
+        "age": [20 + row % 50 for row in range(100)],
+        "visits": [row % 7 for row in range(100)],
+    }
+    result = ldp.learn(
+        table,
+        "age > 45",
+        bounds={"visits": (0, 6)},
+        parameters={"steps": 2},
+        missing="exclude",
+        seed=3,
+        tier="population",
+    )
     rule = result.to_dict()["result"]
     assert "visits" in rule["explanation"]
     assert rule["score"]["what"] == "accuracy"
     assert rule["score"]["interval"][0] <= rule["true_score"] <= rule["score"]["interval"][1]
 
 
-RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}  # few clients suffice here, and the warning is not needed
+RUN: dict[str, Any] = {
+    "tier": "aggregate",
+    "seed": 1,
+    "notice": str,
+}  # few clients suffice here, and the warning is not needed
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}
 
 
 def test_axes_say_what_is_estimated() -> None:
-    """A mean has its column and units, a share is a share of the clients; the truth is drawn where it is known, and only there."""
+    """A mean has its column and units, a share is a share of the clients; the truth is drawn where
+    it is known, and only there."""
     mean = pictured(ldp.mean(PEOPLE, "age", bounds=(0, 50), **RUN).data)
     quantiles = pictured(ldp.quantiles(PEOPLE, "age", bounds=(0, 50), **RUN).data)
-    assert (", 400 clients;" in quantiles.title, quantiles.model, mean.model) == (True, "interactive", "one-round")  # of all rounds
-    assert (mean.axis, mean.rows, mean.labels) == ("mean of age, in the units of the column", "", ["age"])
+    assert (", 400 clients;" in quantiles.title, quantiles.model, mean.model) == (
+        True,
+        "interactive",
+        "one-round",
+    )  # of all rounds
+    assert (mean.axis, mean.rows, mean.labels) == (
+        "mean of age, in the units of the column",
+        "",
+        ["age"],
+    )
     assert mean.truth == pytest.approx([32.5], abs=1e-3)
     town = ldp.frequency(PEOPLE, "town", labels=["a", "b", "c"], **RUN).data
     drawn = pictured(town)
-    assert (drawn.title, drawn.axis, drawn.rows) == ("frequency, epsilon 1, 400 clients; simulation: not private", "share of the clients", "town")
+    assert (drawn.title, drawn.axis, drawn.rows) == (
+        "frequency, epsilon 1, 400 clients; simulation: not private",
+        "share of the clients",
+        "town",
+    )
     assert drawn.truth == [0.25, 0.25, 0.5]
     town["result"]["truth"] = None
     assert pictured(town).truth is None
@@ -238,8 +333,11 @@ def test_axes_say_what_is_estimated() -> None:
 
 @pytest.mark.parametrize("labels", [MOST, MOST + 1, 100])
 def test_other_labels_are_summed(labels: int) -> None:
-    """Of more than forty labels the last ones are one row, their sum: nothing is lost, and the choice does not look at the estimates."""
-    data = ldp.frequency(PEOPLE, "town", labels=["a", "b", "c", *map(str, range(labels - 3))], **RUN).data
+    """Of more than forty labels the last ones are one row, their sum: nothing is lost, and the
+    choice does not look at the estimates."""
+    data = ldp.frequency(
+        PEOPLE, "town", labels=["a", "b", "c", *map(str, range(labels - 3))], **RUN
+    ).data
     drawn, estimate = pictured(data), data["result"]["estimate"]
     assert len(drawn.labels) == MOST
     assert drawn.truth is not None

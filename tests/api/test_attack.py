@@ -27,20 +27,38 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.long
 def test_the_shell_says_what_the_attack_found(path: Path) -> None:
-    """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon 1 does not; the stamp is that of a simulation."""
-    arguments = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]
+    """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon
+    1 does not; the stamp is that of a simulation."""
+    arguments = [
+        "attack",
+        "reconstruct",
+        "--records",
+        str(path),
+        "--question",
+        "b0 == 1",
+        "--seed",
+        "3",
+    ]
     result = json.loads(local_dp(*arguments, "--noise", "4", "--json").stdout)
     assert result == reconstruct(people(), "b0 == 1", noise=4.0, seed=3).data
-    assert (result["n"], result["tried"], result["counts"], result["stamp"]) == (1000, 400, 1600, "simulation: not private")
+    assert (result["n"], result["tried"], result["counts"], result["stamp"]) == (
+        1000,
+        400,
+        1600,
+        "simulation: not private",
+    )
     assert result["wrong"] < 0.02
     assert result["guessing"] > 0.4
     text = " ".join(local_dp(*arguments, "--noise", "4").stdout.split())
     assert "So many counts reveal single rows" in text
-    assert "do not show that the attack does better" in " ".join(local_dp(*arguments, "--epsilon", "1").stdout.split())
+    assert "do not show that the attack does better" in " ".join(
+        local_dp(*arguments, "--epsilon", "1").stdout.split()
+    )
 
 
 def test_noise_counts_in_square_roots() -> None:
-    """400 of 1,000 rows are tried with the noise as large against their square root: by closed form as many are wrong as of the whole table."""
+    """400 of 1,000 rows are tried with the noise as large against their square root: by closed form
+    as many are wrong as of the whole table."""
     result = reconstruct(people(), "b0 == 1", noise=20.0, seed=1).data
     assert result["noise_in_roots"] == pytest.approx(20 / 1000**0.5)
     assert result["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
@@ -51,23 +69,51 @@ def test_noise_counts_in_square_roots() -> None:
 
 
 def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
-    """Five rows of 121 attributes stand out from exact means and not from a curator's at epsilon 1, as the shell says too."""
+    """Five rows of 121 attributes stand out from exact means and not from a curator's at epsilon 1,
+    as the shell says too."""
     output = trace(people(), "job == 'baker' or job == 'smith'", members=5, noise=0.0, seed=1)
-    private = trace(people(), "job == 'baker' or job == 'smith'", members=5, epsilon=1.0, seed=1).data
+    private = trace(
+        people(), "job == 'baker' or job == 'smith'", members=5, epsilon=1.0, seed=1
+    ).data
     assert output.data["found"] > 0.9
     assert private["found"] < 0.2
     assert output.data["largest_error"] < 1e-12
     assert private["largest_error"] > 0.5
     assert output.data["attributes"] == 122
-    typed = local_dp("attack", "trace", "--records", str(path), "--question", "b1 >= 0", "--noise", "0", "--members", "5", "--seed", "1")
+    typed = local_dp(
+        "attack",
+        "trace",
+        "--records",
+        str(path),
+        "--question",
+        "b1 >= 0",
+        "--noise",
+        "0",
+        "--members",
+        "5",
+        "--seed",
+        "1",
+    )
     assert "of 122 attributes of 5 rows" in " ".join(typed.stdout.split())
     assert output.text(80).count("\n") < 8
 
 
 def test_attributes_are_cuts_and_labels() -> None:
-    """Above each value but the least, at most 16 to a column; equal to each text; nothing for a column of one value; a missing number is in none."""
-    table = Records({"few": np.array([1.0, 2.0, np.nan, 4.0]), "one": np.array([5, 5, 5, 5]), "text": np.array(["a", "b", "a", ""])})
-    assert attributes(table).T.tolist() == [[False, True, False, True], [False, False, False, True], [True, False, True, False], [False, True, False, False]]
+    """Above each value but the least, at most 16 to a column; equal to each text; nothing for a
+    column of one value; a missing number is in none."""
+    table = Records(
+        {
+            "few": np.array([1.0, 2.0, np.nan, 4.0]),
+            "one": np.array([5, 5, 5, 5]),
+            "text": np.array(["a", "b", "a", ""]),
+        }
+    )
+    assert attributes(table).T.tolist() == [
+        [False, True, False, True],
+        [False, False, False, True],
+        [True, False, True, False],
+        [False, True, False, False],
+    ]
     assert attributes(Records({"many": np.arange(1000)})).shape == (1000, 16)
     with pytest.raises(InputError, match="one value"):
         attributes(Records({"one": np.array([5, 5])}))

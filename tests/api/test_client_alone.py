@@ -1,4 +1,5 @@
-"""The client's own distribution: how large its environment is, and that its clients and hosts are those of a whole installation."""
+"""The client's own distribution: how large its environment is, and that its clients and hosts are
+those of a whole installation."""
 
 import json
 import os
@@ -24,26 +25,37 @@ INSTALLERS = ("pip", "setuptools", "wheel")
 SCHEMA = {"age": "number", "n": "whole", "smokes": "truth", "city": "text 8"}
 WRITTEN = {
     "plain": ("age,n,smokes,city\n34.5,7,true,Rome\n-1e3,-2,0,\n,0,1,Lake Constance\n", ""),
-    "excel": ("age;n;smokes;city;other\n34,5;7;TRUE;Köln;x\n1.234,5;0;false;'a;y\n", "sep=; decimal=, encoding=latin-1"),
+    "excel": (
+        "age;n;smokes;city;other\n34,5;7;TRUE;Köln;x\n1.234,5;0;false;'a;y\n",
+        "sep=; decimal=, encoding=latin-1",
+    ),
     "quoted": ('city,age,n,smokes\n"a ""b"", c",nothing,3,1\n" d",+.5,4,FALSE\n', ""),
 }
 
 
 def _parts(path: Path) -> tuple[str, dict[str, str]]:
     project = tomllib.loads(path.read_text())["project"]
-    return project["requires-python"], {line.partition(">")[0]: line for line in project["dependencies"]}
+    return project["requires-python"], {
+        line.partition(">")[0]: line for line in project["dependencies"]
+    }
 
 
 def test_the_client_needs_less_of_the_same() -> None:
-    """Each dependency is written as in the whole package, and none is one that the message about a missing package names."""
-    (python, whole), (same, client) = _parts(ROOT / "pyproject.toml"), _parts(ROOT / "clients" / "pyproject.toml")
+    """Each dependency is written as in the whole package, and none is one that the message about a
+    missing package names."""
+    (python, whole), (same, client) = (
+        _parts(ROOT / "pyproject.toml"),
+        _parts(ROOT / "clients" / "pyproject.toml"),
+    )
     assert (same, client.items() <= whole.items()) == (python, True)
     assert whole.keys() - client.keys() == HEAVY
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("total", [False, True])
-def test_a_declared_table_is_the_same_without_polars(name: str, total: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declared_table_is_the_same_without_polars(
+    name: str, total: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The columns of a CSV file with a schema have the values and types that Polars reads."""
     text, form = WRITTEN[name]
     path = tmp_path / "t.csv"
@@ -53,7 +65,10 @@ def test_a_declared_table_is_the_same_without_polars(name: str, total: bool, tmp
     alone = tables.read_records(path, SCHEMA, total=total, notice=tables.unsaid, csv=form)
     assert (alone.lengths, [*alone.columns]) == (whole.lengths, [*whole.columns])
     for column, values in whole.columns.items():
-        assert (alone.columns[column].dtype, np.array_equal(alone.columns[column], values, equal_nan=values.dtype.kind == "f")) == (values.dtype, True)
+        assert (
+            alone.columns[column].dtype,
+            np.array_equal(alone.columns[column], values, equal_nan=values.dtype.kind == "f"),
+        ) == (values.dtype, True)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +84,9 @@ def test_a_declared_table_is_the_same_without_polars(name: str, total: bool, tmp
         ("a\n", {"a": "number"}, "0 rows"),
     ],
 )
-def test_what_cannot_be_read_without_polars_is_one_line(text: str, schema: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_without_polars_is_one_line(
+    text: str, schema: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda name: None)
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(InputError, match=said):
@@ -81,32 +98,44 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` folder of an environment with the client's distribution alone."""
     folder = tmp_path_factory.mktemp("client")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    subprocess.run([folder / "bin" / "pip", "install", "-q", str(ROOT / "clients")], check=True, capture_output=True)
+    subprocess.run(
+        [folder / "bin" / "pip", "install", "-q", str(ROOT / "clients")],
+        check=True,
+        capture_output=True,
+    )
     return folder / "bin"
 
 
 SIZES = """
 import json
 from importlib.metadata import distributions
-print(json.dumps({each.name: sum(path.locate().stat().st_size for path in each.files if path.locate().exists()) for each in distributions()}))
+def size(each):
+    return sum(path.locate().stat().st_size for path in each.files if path.locate().exists())
+print(json.dumps({each.name: size(each) for each in distributions()}))
 """
 
 
 @pytest.mark.slow
 def test_a_clients_environment_is_small(installed: Path) -> None:
-    """All its distributions but the installer have at most 110 MB of files, and none of them is for servers or figures; another command is one line."""
-    found = subprocess.run([installed / "python", "-c", SIZES], check=True, capture_output=True, text=True).stdout
+    """All its distributions but the installer have at most 110 MB of files, and none of them is for
+    servers or figures; another command is one line."""
+    found = subprocess.run(
+        [installed / "python", "-c", SIZES], check=True, capture_output=True, text=True
+    ).stdout
     sizes = {name: size for name, size in json.loads(found).items() if name not in INSTALLERS}
     assert not HEAVY & {name.lower() for name in sizes}
     assert sum(sizes.values()) <= MOST, sizes
-    refused = subprocess.run([installed / "local-dp", "plan", "survey"], check=False, capture_output=True, text=True)
+    refused = subprocess.run(
+        [installed / "local-dp", "plan", "survey"], check=False, capture_output=True, text=True
+    )
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "pip install local-dp has every command" in refused.stderr
 
 
 @pytest.mark.long
 def test_its_client_and_host_are_counted(installed: Path, tmp_path: Path) -> None:
-    """A host and a client with a row of its own, from that environment, answer a server of the whole package: the digest is that of the population tier."""
+    """A host and a client with a row of its own, from that environment, answer a server of the
+    whole package: the digest is that of the population tier."""
     (row,) = Survey().synthetic(41, 3).batch(40, 41)["yes"]
     (tmp_path / "row.csv").write_text(f"yes\n{row}\n")
     (tmp_path / "schema.json").write_text('{"yes": "whole"}')
@@ -114,13 +143,36 @@ def test_its_client_and_host_are_counted(installed: Path, tmp_path: Path) -> Non
     common = ["survey", "--run", "r", "--seed", "3", "--broker"]
     with embedded() as url:
         own_command = str(installed / "local-dp")
-        roles = [[own_command, "host", *common, url, "--clients", "40"], [own_command, "client", *common, url, "--index", "40"]]
-        roles[1] += ["--records", str(tmp_path / "row.csv"), "--schema", str(tmp_path / "schema.json"), "--question", "yes == 1"]
-        started = [subprocess.Popen(words, env=own, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for words in roles]
-        served = subprocess.run(command("server", *common, url, "--clients", "41", "--json"), capture_output=True, text=True, timeout=120, check=False)
+        roles = [
+            [own_command, "host", *common, url, "--clients", "40"],
+            [own_command, "client", *common, url, "--index", "40"],
+        ]
+        roles[1] += [
+            "--records",
+            str(tmp_path / "row.csv"),
+            "--schema",
+            str(tmp_path / "schema.json"),
+            "--question",
+            "yes == 1",
+        ]
+        started = [
+            subprocess.Popen(words, env=own, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+            for words in roles
+        ]
+        served = subprocess.run(
+            command("server", *common, url, "--clients", "41", "--json"),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         said = [process.communicate(timeout=30)[1] for process in started]
     assert served.returncode == 0, served.stderr + "".join(said)
-    alone = json.loads(local_dp("run", "survey", "--tier", "population", "--clients", "41", "--seed", "3", "--json").stdout)
+    alone = json.loads(
+        local_dp(
+            "run", "survey", "--tier", "population", "--clients", "41", "--seed", "3", "--json"
+        ).stdout
+    )
     data = json.loads(served.stdout)
     assert data["clients"]["answered"] == 41
     assert all("epsilon spent 1" in each for each in said)

@@ -23,21 +23,36 @@ from tests.support.runs.people import people, written
 
 
 def test_the_table_has_every_rule() -> None:
-    """10,000 answers of .01 beside delta 1e-6: each rule's price, rounded up; as JSON unrounded, and null where a rule promises nothing."""
+    """10,000 answers of .01 beside delta 1e-6: each rule's price, rounded up; as JSON unrounded,
+    and null where a rule promises nothing."""
     done = local_dp("price", "discrete-laplace 0.01 x 10000", "--delta", "1e-6")
     assert done.returncode == 0
     lines = {line.split(":")[0]: line.split()[-1] for line in done.stdout.splitlines()[4:]}
-    assert lines == {"basic": "100", "advanced": "6.262", "tanh": "5.757", "zcdp": "5.222", "exact": "4.886"}
+    assert lines == {
+        "basic": "100",
+        "advanced": "6.262",
+        "tanh": "5.757",
+        "zcdp": "5.222",
+        "exact": "4.886",
+    }
     assert "10,000 answers, delta 1e-06" in done.stdout
     assert PRICED.keys() == RULES.keys()
-    data = json.loads(local_dp("price", "approximate 0.1 1e-4 x 10", "--delta", "9.999e-4", "--json").stdout)
-    assert [rule for rule, price in data["epsilon"].items() if price is None] == ["basic", "advanced", "tanh", "zcdp"]
+    data = json.loads(
+        local_dp("price", "approximate 0.1 1e-4 x 10", "--delta", "9.999e-4", "--json").stdout
+    )
+    assert [rule for rule, price in data["epsilon"].items() if price is None] == [
+        "basic",
+        "advanced",
+        "tanh",
+        "zcdp",
+    ]
     assert data == ldp.price("approximate 0.1 1e-4 x 10", delta=9.999e-4).to_dict()
     assert (data["answers"], data["delta"]) == (10, 9.999e-4)
 
 
 def test_delta_beside_an_epsilon() -> None:
-    """--epsilon asks for deltas: at the exact price the exact delta is the one that was asked for, and no rule has a smaller one."""
+    """--epsilon asks for deltas: at the exact price the exact delta is the one that was asked for,
+    and no rule has a smaller one."""
     price = ldp.price("pure 0.1 x 100").data["epsilon"]["exact"]
     done = local_dp("price", "pure 0.1 x 100", "--epsilon", str(price))
     assert done.returncode == 0
@@ -49,7 +64,8 @@ def test_delta_beside_an_epsilon() -> None:
 
 @given(st.floats(1e-12, 1e6))
 def test_shown_prices_are_rounded_up(price: float) -> None:
-    """What is shown is at least the price, by less than a thousandth, and a price of few digits is shown as it is."""
+    """What is shown is at least the price, by less than a thousandth, and a price of few digits is
+    shown as it is."""
     shown = float(bound(price, True, 4))
     assert price * (1 - 2e-9) <= shown <= price * 1.0011
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
@@ -58,7 +74,16 @@ def test_shown_prices_are_rounded_up(price: float) -> None:
 def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
     """Rounded to four digits, 0.99996 would be 1, and then a release for 1 is refused."""
     ldp.budget(file := tmp_path / "b.budget", epsilon=2.0, delta=1e-5)
-    told = ldp.curate.mean(people(), "age", bounds=(0, 99), outside="clip", missing="exclude", epsilon=1.00004, budget=file, seed=1)
+    told = ldp.curate.mean(
+        people(),
+        "age",
+        bounds=(0, 99),
+        outside="clip",
+        missing="exclude",
+        epsilon=1.00004,
+        budget=file,
+        seed=1,
+    )
     for text in (told.text(), ldp.budget(file).text()):
         assert "0.99996" in text
         assert "1.00004" in text
@@ -66,14 +91,21 @@ def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_both_sides_are_printed() -> None:
-    """The upper bound rounded up, the lower one down; as JSON and in Python the same; with --shuffled the reports together keep to it."""
+    """The upper bound rounded up, the lower one down; as JSON and in Python the same; with
+    --shuffled the reports together keep to it."""
     output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
     assert all(part in output for part in ("0.035659", "0.035658", "known from both sides"))
-    data = json.loads(local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout)
+    data = json.loads(
+        local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout
+    )
     assert data == ldp.shuffled("grr", k=3, clients=1000).to_dict()
-    assert data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
+    assert (
+        data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
+    )
     assert not data["exact"]
-    data = json.loads(local_dp("shuffle", "binary-rr", "--clients", "1000", "--shuffled", "0.2", "--json").stdout)
+    data = json.loads(
+        local_dp("shuffle", "binary-rr", "--clients", "1000", "--shuffled", "0.2", "--json").stdout
+    )
     assert data["most"] <= 0.2 < data["epsilon"] - 0.8
 
 
@@ -81,11 +113,14 @@ SEEDS = 300
 
 
 def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever their size, the tally is that of all clients answering at once, by the words of the same noise."""
+    """Whatever their size, the tally is that of all clients answering at once, by the words of the
+    same noise."""
     protocol, blankets, noise = Frequency(k=5), BlanketHistogram(5, 1 << 29, 3), KeyedNoise(4)
     population = protocol.synthetic(1000, 2)
     words = noise.words(Draw(1), 0, 3000, WORD_BITS).reshape(1000, 3)
-    whole = blankets.tally(blankets.respond(population.values(protocol.query, 0, 1000), words), 1000)
+    whole = blankets.tally(
+        blankets.respond(population.values(protocol.query, 0, 1000), words), 1000
+    )
     for size in (1 << 18, 300):
         monkeypatch.setattr(histogram, "_WORDS", size)
         result = blankets.gather(protocol.query, population, noise)
@@ -93,11 +128,16 @@ def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_intervals_hold_the_law() -> None:
-    """Of 300 runs of 1,000 clients, sampling and blankets together: 95 % of the intervals, within 4.5 standard errors, and the variance that is said."""
+    """Of 300 runs of 1,000 clients, sampling and blankets together: 95 % of the intervals, within
+    4.5 standard errors, and the variance that is said."""
     protocol, blankets = Frequency(k=5), BlanketHistogram(5, 1 << 29, 3)
     truth, coverage, errors = protocol.truth(protocol.synthetic(1, 0)), [], []
     for seed in range(SEEDS):
-        result = blankets.estimate(blankets.gather(protocol.query, protocol.synthetic(1000, seed), KeyedNoise(SEEDS + seed)))
+        result = blankets.estimate(
+            blankets.gather(
+                protocol.query, protocol.synthetic(1000, seed), KeyedNoise(SEEDS + seed)
+            )
+        )
         low, high = result.interval()
         coverage.append((low <= truth) & (truth <= high))
         errors.append(result.value - truth)
@@ -108,19 +148,51 @@ def test_intervals_hold_the_law() -> None:
 
 @pytest.mark.long
 def test_the_command_is_the_function() -> None:
-    typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
-    assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
-    output = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())
-    assert all(part in output for part in ("The shuffler itself sees the true symbols", "simulation: not private, seed 3"))
+    typed = local_dp(
+        "mix",
+        "frequency",
+        "--k",
+        "4",
+        "--clients",
+        "500",
+        "--epsilon",
+        "2",
+        "--seed",
+        "3",
+        "--json",
+    )
+    assert (
+        json.loads(typed.stdout)
+        == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
+    )
+    output = " ".join(
+        local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split()
+    )
+    assert all(
+        part in output
+        for part in ("The shuffler itself sees the true symbols", "simulation: not private, seed 3")
+    )
 
 
 def test_a_table_is_mixed(tmp_path: Path) -> None:
     labels = ("baker", "smith", "clerk")
-    result = ldp.mix("frequency", people(), column="job", labels=labels, other="category", seed=1).to_dict()
+    result = ldp.mix(
+        "frequency", people(), column="job", labels=labels, other="category", seed=1
+    ).to_dict()
     assert (result["clients"], result["result"]["labels"]) == (4000, [*labels, "(other)"])
     assert result["result"]["true_error"] < 0.02
     assert result["lower"] <= result["upper"] <= 1.0
-    arguments = ("--column", "job", "--labels", ";".join(labels), "--other", "category", "--seed", "1", "--json")
+    arguments = (
+        "--column",
+        "job",
+        "--labels",
+        ";".join(labels),
+        "--other",
+        "category",
+        "--seed",
+        "1",
+        "--json",
+    )
     typed = local_dp("mix", "frequency", "--records", str(written(tmp_path)), *arguments)
     assert json.loads(typed.stdout) == result
 

@@ -35,10 +35,13 @@ ALWAYS_PURE = ("median", "mean", "quantiles")
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
-    """A seed gives the same release both ways; its price is what the mechanism costs, and what it releases is stamped."""
+    """A seed gives the same release both ways; its price is what the mechanism costs, and what it
+    releases is stamped."""
     question, arguments = QUESTIONS[name]
     path = written(tmp_path)
-    typed = local_dp("curate", name, *shlex.split(arguments), "--records", str(path), "--seed", "3", "--json")
+    typed = local_dp(
+        "curate", name, *shlex.split(arguments), "--records", str(path), "--seed", "3", "--json"
+    )
     assert typed.returncode == 0, typed.stderr
     shell, data = json.loads(typed.stdout), question(str(path), seed=3).to_dict()
     assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
@@ -50,7 +53,8 @@ def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_the_answers_are_good() -> None:
-    """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; quartiles; the age that makes old; the right columns."""
+    """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; quartiles; the age
+    that makes old; the right columns."""
     rows = people()
     output = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
     assert set(output) == {"baker", "smith", "clerk"}
@@ -66,8 +70,12 @@ def test_the_answers_are_good() -> None:
 
 @pytest.mark.parametrize("least", [-(2**63), 2**53, 2**64 - 2])
 def test_whole_numbers_are_counted_each(least: int) -> None:
-    """Also those that are one double, and those at the ends of their type; a rule for one value names it."""
-    rows = {"x": np.array([least, least + 1, least + 1] * 1000, dtype="i8" if least < 2**63 else "u8"), "y": np.array([1, 0, 0] * 1000)}
+    """Also those that are one double, and those at the ends of their type; a rule for one value
+    names it."""
+    rows = {
+        "x": np.array([least, least + 1, least + 1] * 1000, dtype="i8" if least < 2**63 else "u8"),
+        "y": np.array([1, 0, 0] * 1000),
+    }
     for how in ({}, {"delta": None}, {"missing": "exclude"}):
         told = ldp.curate.histogram(rows, "x", seed=1, **how)
         assert [row[0] for row in told.rows[:2]] == [least + 1, least]
@@ -81,82 +89,161 @@ def test_labels_of_fractions_have_marginals() -> None:
     told = ldp.curate.marginals(rows, labels={"x": [0.1, 0.7]}, missing="category", ways=1, seed=1)
     assert told.to_dict()["truth"]["of_rows"] == [500, 1000, 500]
     with pytest.raises(InputError, match="no value of 'x' can equal the label 'low'"):
-        ldp.curate.marginals(rows, labels={"x": ["low", 0.1]}, missing="category", other="category", ways=1, seed=1)
+        ldp.curate.marginals(
+            rows, labels={"x": ["low", 0.1]}, missing="category", other="category", ways=1, seed=1
+        )
 
 
 def test_printed_numbers_are_the_released_ones() -> None:
-    """Values, cuts and bins in full; a mean, its interval and its truth to the digits of its error; a median and quantiles of whole numbers in full."""
+    """Values, cuts and bins in full; a mean, its interval and its truth to the digits of its error;
+    a median and quantiles of whole numbers in full."""
     prices = {"price": np.repeat([104.95, 104.99, 1299.49, 1299.99, 1234567.1, 1234567.2], 100)}
     listed = ldp.curate.histogram(prices, "price", seed=1)
-    assert {line.split()[0] for line in listed.text().splitlines()[5:11]} == {"104.95", "104.99", "1,299.49", "1,299.99", "1,234,567.1", "1,234,567.2"}
+    assert {line.split()[0] for line in listed.text().splitlines()[5:11]} == {
+        "104.95",
+        "104.99",
+        "1,299.49",
+        "1,299.99",
+        "1,234,567.1",
+        "1,234,567.2",
+    }
     close = {"x": np.random.default_rng(0).normal(52347.8, 100, 400_000).clip(50000, 55000)}
     text = " ".join(ldp.curate.mean(close, "x", bounds=(50000, 55000), seed=1).text().split())
-    assert all(words in text for words in ("x 52,347.827", "lies in 52,347.751 .. 52,347.902.", "True mean 52,347.816;"))
+    assert all(
+        words in text
+        for words in ("x 52,347.827", "lies in 52,347.751 .. 52,347.902.", "True mean 52,347.816;")
+    )
     days = {"day": np.repeat([20200101, 20200102, 20200103], 1000)}
     assert "day     20,200,102" in ldp.curate.median(days, "day", seed=1).text()
-    assert "20,200,101 .. 20,200,103" in ldp.curate.quantiles(days, "day", levels=2, seed=1).text().replace("\xa0", " ")
+    assert "20,200,101 .. 20,200,103" in ldp.curate.quantiles(
+        days, "day", levels=2, seed=1
+    ).text().replace("\xa0", " ")
     assert "50,312.5" in ldp.curate.intervals(close, "x", bounds=(50000, 55000), seed=1).text()
-    assert "20200101 to < 20200102" in ldp.curate.marginals(days, [], ways=1, cuts={"day": [20200101, 20200102]}, seed=1).text()
+    assert (
+        "20200101 to < 20200102"
+        in ldp.curate.marginals(days, [], ways=1, cuts={"day": [20200101, 20200102]}, seed=1).text()
+    )
 
 
 def test_numbers_intervals_and_rules() -> None:
-    """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year, all intervals, a rule as good as the best."""
+    """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year,
+    all intervals, a rule as good as the best."""
     rows = people()
-    age, question = np.asarray(rows["age"], dtype=np.float64), {name: ask for name, (ask, _) in QUESTIONS.items()}
+    age, question = (
+        np.asarray(rows["age"], dtype=np.float64),
+        {name: ask for name, (ask, _) in QUESTIONS.items()},
+    )
     rank = float(np.sum(rows["income"] <= question["median"](rows, seed=1).rows[0][1]))
     assert abs(rank - 2000) < 20
-    assert question["mean"](rows, seed=1).rows[0][1] == pytest.approx(np.minimum(age, 80).mean(), abs=0.1)
+    assert question["mean"](rows, seed=1).rows[0][1] == pytest.approx(
+        np.minimum(age, 80).mean(), abs=0.1
+    )
     output = question["intervals"](rows, seed=1)
     below = np.array(output.data["result"]["below"])
     assert len(below) == 4097
     assert abs(below[2048] - np.sum(age < 50)) < 150
-    assert [row[:2] for row in output.rows] == [[10 + 5 * place, 15 + 5 * place] for place in range(16)]
-    assert output.data["truth"]["largest_error_of_an_interval"] == pytest.approx(np.ptp(below - [np.sum(age < 10 + cell / 51.2) for cell in range(4097)]))
+    assert [row[:2] for row in output.rows] == [
+        [10 + 5 * place, 15 + 5 * place] for place in range(16)
+    ]
+    assert output.data["truth"]["largest_error_of_an_interval"] == pytest.approx(
+        np.ptp(below - [np.sum(age < 10 + cell / 51.2) for cell in range(4097)])
+    )
     learned = question["learn"](rows, seed=1).data
     assert learned["truth"]["score"] > 0.95
-    assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
+    assert [row[1] for row in learned["result"]["rows"]] == pytest.approx(
+        [learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05
+    )
     for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
-        assert ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=cells, seed=1).data["mechanism"] == mechanism
+        assert (
+            ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=cells, seed=1).data[
+                "mechanism"
+            ]
+            == mechanism
+        )
 
 
 @pytest.mark.parametrize("outside", ["clip", "exclude"])
 @pytest.mark.parametrize("missing", ["middle", "exclude"])
-@pytest.mark.parametrize("numbers", [[math.nan, 0, 0, 50], [math.nan, 1, 2, 99, -3], [math.nan, 4, 10.1]])
-def test_missing_and_outside_numbers_each_have_their_own_rule(numbers: list[float], missing: str, outside: str) -> None:
-    """A mean and the counts of intervals follow both policies; each record is taken here by itself."""
+@pytest.mark.parametrize(
+    "numbers", [[math.nan, 0, 0, 50], [math.nan, 1, 2, 99, -3], [math.nan, 4, 10.1]]
+)
+def test_missing_and_outside_numbers_each_have_their_own_rule(
+    numbers: list[float], missing: str, outside: str
+) -> None:
+    """A mean and the counts of intervals follow both policies; each record is taken here by
+    itself."""
     middle, low, high = 5.0, 0.0, 10.0
-    present = [middle if math.isnan(each) else each for each in numbers if missing == "middle" or not math.isnan(each)]
-    taken = [min(max(each, low), high) for each in present if outside == "clip" or low <= each <= high]
+    present = [
+        middle if math.isnan(each) else each
+        for each in numbers
+        if missing == "middle" or not math.isnan(each)
+    ]
+    taken = [
+        min(max(each, low), high) for each in present if outside == "clip" or low <= each <= high
+    ]
     table = {"x": numbers * 1000}
-    mean = ldp.curate.mean(table, "x", bounds=(low, high), missing=missing, outside=outside, epsilon=20, seed=1)
+    mean = ldp.curate.mean(
+        table, "x", bounds=(low, high), missing=missing, outside=outside, epsilon=20, seed=1
+    )
     assert mean.truth["mean"] == pytest.approx(sum(taken) / len(taken), abs=1e-3)
     assert mean.value == pytest.approx(sum(taken) / len(taken), abs=0.02)
     assert mean.interval[0] <= sum(taken) / len(taken) <= mean.interval[1]
     if missing == "exclude":
-        counts = ldp.curate.intervals(table, "x", bounds=(low, high), bins=2, missing=missing, outside=outside, epsilon=20, seed=1).value
-        assert counts == pytest.approx([1000 * sum(each < middle for each in taken), 1000 * sum(each >= middle for each in taken)], abs=20)
+        counts = ldp.curate.intervals(
+            table,
+            "x",
+            bounds=(low, high),
+            bins=2,
+            missing=missing,
+            outside=outside,
+            epsilon=20,
+            seed=1,
+        ).value
+        assert counts == pytest.approx(
+            [
+                1000 * sum(each < middle for each in taken),
+                1000 * sum(each >= middle for each in taken),
+            ],
+            abs=20,
+        )
 
 
 def test_a_rule_leaves_out_rows_that_lack_something() -> None:
-    """A learner of numbers with a label between bounds: its mean square error is in the label's own units."""
+    """A learner of numbers with a label between bounds: its mean square error is in the label's own
+    units."""
     rows = people()
     column = np.where(np.arange(4000) % 10, rows["age"], np.nan)
     table = {"age": column, "twice": 2.0 * rows["age"]}
-    question: dict[str, Any] = {"features": ["age"], "bounds": {"age": (18, 90), "twice": (36, 180)}, "learner": "linear-regression", "seed": 1, "epsilon": 8}
+    question: dict[str, Any] = {
+        "features": ["age"],
+        "bounds": {"age": (18, 90), "twice": (36, 180)},
+        "learner": "linear-regression",
+        "seed": 1,
+        "epsilon": 8,
+    }
     with pytest.raises(ldp.InputError, match="in 400 of 4000 records"):
         ldp.curate.learn(table, "twice", **question)
     output = ldp.curate.learn(table, "twice", missing="exclude", **question).data
     score, plain = output["truth"]["score"], output["truth"]["trivial"]
-    assert plain == pytest.approx(np.nanmean(np.where(np.isnan(column), np.nan, 2 * column - 108) ** 2), rel=1e-3)
+    assert plain == pytest.approx(
+        np.nanmean(np.where(np.isnan(column), np.nan, 2 * column - 108) ** 2), rel=1e-3
+    )
     assert score < plain / 10
     assert output["result"]["rows"][1][1] == pytest.approx(plain, rel=0.1)
 
 
 @pytest.mark.parametrize(("missing", "more"), [("refuse", 2), ("exclude", 4)])
 def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
-    """Two verdicts beside the learner's queries, and twice the share of complete rows where others are left out: as many places as are taken."""
+    """Two verdicts beside the learner's queries, and twice the share of complete rows where others
+    are left out: as many places as are taken."""
     rows = people()
-    rule = LearnedRule("old", learner="linear-regression", features=["age"], bounds={"age": (18, 90), "old": (0, 1)}, missing=missing)
+    rule = LearnedRule(
+        "old",
+        learner="linear-regression",
+        features=["age"],
+        bounds={"age": (18, 90), "old": (0, 1)},
+        missing=missing,
+    )
     offer = rule.task(Launch(rows, private=False)).offer(len(rows))
     oracle = TrustedOracle(rows, offer.account, Draws(KeyedNoise(1)))
     run(offer.algorithm, oracle)
@@ -167,14 +254,32 @@ def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
 def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     """The number of nodes is public and is n; the number of edges is not released."""
     path, true = edges(tmp_path)
-    arguments = ("curate", "triangles", "--records", str(path), "--source", "from", "--target", "to", "--json")
+    arguments = (
+        "curate",
+        "triangles",
+        "--records",
+        str(path),
+        "--source",
+        "from",
+        "--target",
+        "to",
+        "--json",
+    )
     data = json.loads(local_dp(*arguments, "--nodes", "60", "--seed", "1").stdout)
-    assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (60, "edge", "pure", true)
+    assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (
+        60,
+        "edge",
+        "pure",
+        true,
+    )
     assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
     (tmp_path / "schema.json").write_text('{"from": "whole", "to": "whole"}')
     path.write_text(path.read_text().replace("n", "") + "3,3\n70,1\n1,-1\n")
     dropped = ("--nodes", "70", "--other", "exclude", "--schema", str(tmp_path / "schema.json"))
-    assert json.loads(local_dp(*arguments, *dropped, "--seed", "1").stdout)["truth"]["triangles"] == true
+    assert (
+        json.loads(local_dp(*arguments, *dropped, "--seed", "1").stdout)["truth"]["triangles"]
+        == true
+    )
     private = json.loads(local_dp(*arguments, *dropped, "--private").stdout)
     assert "edges" not in json.dumps(private["result"]["rows"])
     assert private["truth"] is None
@@ -184,20 +289,33 @@ def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
 
 
 def test_a_column_of_whole_numbers_has_whole_quantiles() -> None:
-    """They are those of the same column in floats rounded down, also below zero: as many records are at most each. Rounded to the nearest, some have more."""
+    """They are those of the same column in floats rounded down, also below zero: as many records
+    are at most each. Rounded to the nearest, some have more."""
     numbers = np.random.default_rng(1).integers(-9, 9, 2001)
     for seed in range(3):
-        whole, floats = (ldp.curate.quantiles({"x": numbers.astype(kind)}, "x", seed=seed).value for kind in (np.int64, np.float64))
+        whole, floats = (
+            ldp.curate.quantiles({"x": numbers.astype(kind)}, "x", seed=seed).value
+            for kind in (np.int64, np.float64)
+        )
         assert whole == [math.floor(each) for each in floats]
         assert any(round(each) != math.floor(each) for each in floats)
-        assert [np.sum(numbers <= each) for each in whole] == [np.sum(numbers <= each) for each in floats]
-        median, real = (ldp.curate.median({"x": numbers.astype(kind)}, "x", seed=seed) for kind in (np.int64, np.float64))
+        assert [np.sum(numbers <= each) for each in whole] == [
+            np.sum(numbers <= each) for each in floats
+        ]
+        median, real = (
+            ldp.curate.median({"x": numbers.astype(kind)}, "x", seed=seed)
+            for kind in (np.int64, np.float64)
+        )
         assert median.value == math.floor(real.value)
         assert median.truth["records_between"] <= real.truth["records_between"]
 
 
 PURE: dict[str, Asked] = {
-    **{name: question for name, (question, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
+    **{
+        name: question
+        for name, (question, _) in QUESTIONS.items()
+        if name not in ("histogram", "point", "rectangle")
+    },
     "histogram": asked("histogram", "age"),
     "point": asked("point", "age", "old"),
 }
@@ -205,9 +323,14 @@ PURE: dict[str, Asked] = {
 
 @pytest.mark.parametrize("name", PURE)
 def test_pure_is_pure(name: str) -> None:
-    """Without delta the price has none; numbers have a pure form of every question but the rectangle."""
+    """Without delta the price has none; numbers have a pure form of every question but the
+    rectangle."""
     data = PURE[name](people(), delta=None, seed=1).to_dict()
-    assert (data["privacy"], data["delta"], data["epsilon"]) == ("pure", 0.0, pytest.approx(1.0, rel=1e-8))  # equal parts are rounded down
+    assert (data["privacy"], data["delta"], data["epsilon"]) == (
+        "pure",
+        0.0,
+        pytest.approx(1.0, rel=1e-8),
+    )  # equal parts are rounded down
     assert data["epsilon"] <= 1
     assert ("CountTree" in data["mechanism"]) == (name == "intervals")
 
@@ -219,7 +342,9 @@ def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Histogram, "truth", lambda *_: pytest.fail("the truth was computed"))
     data = ldp.curate.histogram(rows, "job", private=True, missing="category").to_dict()
     assert [data[name] for name in ("truth", "seed", "stamp", "wall_s")] == [None] * 4
-    assert "private: operating-system entropy" in repr(ldp.curate.histogram(rows, "job", private=True, missing="exclude"))
+    assert "private: operating-system entropy" in repr(
+        ldp.curate.histogram(rows, "job", private=True, missing="exclude")
+    )
 
 
 def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +368,10 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (lambda rows: ldp.curate.histogram(rows, "job", delta=1 / 4000), "whole record may be published"),
+        (
+            lambda rows: ldp.curate.histogram(rows, "job", delta=1 / 4000),
+            "whole record may be published",
+        ),
         (lambda rows: ldp.curate.histogram(rows, "job", delta=0.0), "delta is 0"),
         (lambda rows: ldp.curate.histogram(rows, "job", delta=math.nan), "delta is nan"),
         (lambda rows: ldp.curate.histogram(rows, "job", epsilon=0.0), "epsilon is 0"),
@@ -254,41 +382,108 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
             lambda rows: ldp.curate.histogram(rows, "job", private=True),
             "whether 'job' has no value: declare missing=.category. .a value of its own",
         ),
-        (lambda rows: ldp.curate.histogram({"job": ["baker", ""]}, "job"), "in 1 of 2 records 'job' has no value"),
-        (lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "smith"]}, ways=1), "that is not among the 2 labels: choose other=.category."),
+        (
+            lambda rows: ldp.curate.histogram({"job": ["baker", ""]}, "job"),
+            "in 1 of 2 records 'job' has no value",
+        ),
+        (
+            lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "smith"]}, ways=1),
+            "that is not among the 2 labels: choose other=.category.",
+        ),
         (lambda rows: ldp.curate.histogram(rows, "jbo"), "did you mean 'job'"),
         (lambda rows: ldp.curate.quantiles(rows, "job"), "is text"),
         (lambda rows: ldp.curate.quantiles(rows, "age", levels=0), "levels is 0"),
         (lambda rows: ldp.curate.threshold(rows, "age", "income"), "other than 0 and 1"),
         (lambda rows: ldp.curate.threshold(rows, "age", "old", alpha=2.0), "alpha is 2"),
-        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "in 1 of 2 records 'age' has no value: choose missing=.exclude. "),
-        (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "leaves 'x > 0' open"),
-        (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True, missing="category"), "takes no seed"),
+        (
+            lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"),
+            "in 1 of 2 records 'age' has no value: choose missing=.exclude. ",
+        ),
+        (
+            lambda rows: ldp.curate.threshold(
+                {"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"
+            ),
+            "leaves 'x > 0' open",
+        ),
+        (
+            lambda rows: ldp.curate.histogram(
+                rows, "job", seed=1, private=True, missing="category"
+            ),
+            "takes no seed",
+        ),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
-        (lambda rows: ldp.curate.mean(rows, "age", bounds=(0, 99), eps=1), "mean has no option 'eps'; did you mean 'epsilon'"),  # type: ignore[call-arg]
+        (
+            lambda rows: ldp.curate.mean(rows, "age", bounds=(0, 99), eps=1),  # type: ignore[call-arg]
+            "mean has no option 'eps'; did you mean 'epsilon'",
+        ),
         (ldp.curate.mean, "mean needs column; add column="),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
-        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
-        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
-        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"), "outside is 'drop'"),
-        (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "choose missing=.middle."),
-        (lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), bins=1 << 23), "bins is 8388608"),
+        (
+            lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)),
+            "outside the bounds .18, 40.: choose outside=.clip.",
+        ),
+        (
+            lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True),
+            "does not look whether",
+        ),
+        (
+            lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"),
+            "outside is 'drop'",
+        ),
+        (
+            lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)),
+            "choose missing=.middle.",
+        ),
+        (
+            lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), bins=1 << 23),
+            "bins is 8388608",
+        ),
         (lambda rows: ldp.curate.learn(rows, "old"), "declare those of age, income"),
-        (lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}), "low < high"),
-        (lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"), "no figure of a threshold"),
-        (lambda rows: ldp.curate.triangles({"a": ["x", "x"], "b": ["y", "x"]}, "a", "b", nodes=10), "joins a node with itself"),
-        (lambda rows: ldp.curate.triangles({"a": ["x", "y"], "b": ["y", "x"]}, "a", "b", nodes=10), "given twice"),
-        (lambda rows: ldp.curate.triangles({"a": ["x", None], "b": ["y", "x"]}, "a", "b", nodes=10), "lacks a node"),
+        (
+            lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}),
+            "low < high",
+        ),
+        (
+            lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"),
+            "no figure of a threshold",
+        ),
+        (
+            lambda rows: ldp.curate.triangles(
+                {"a": ["x", "x"], "b": ["y", "x"]}, "a", "b", nodes=10
+            ),
+            "joins a node with itself",
+        ),
+        (
+            lambda rows: ldp.curate.triangles(
+                {"a": ["x", "y"], "b": ["y", "x"]}, "a", "b", nodes=10
+            ),
+            "given twice",
+        ),
+        (
+            lambda rows: ldp.curate.triangles(
+                {"a": ["x", None], "b": ["y", "x"]}, "a", "b", nodes=10
+            ),
+            "lacks a node",
+        ),
         (lambda rows: ldp.curate.marginals(rows, ways=1), "the columns are none"),
         (lambda rows: ldp.curate.marginals(rows, ["old", "old"], ways=1), "each once"),
         (lambda rows: ldp.curate.marginals(rows, ["age"], ways=1), "other than 0 and 1"),
-        (lambda rows: ldp.curate.marginals(rows, ["old", "jbo == 'baker'"], ways=1), "did you mean 'job'"),
+        (
+            lambda rows: ldp.curate.marginals(rows, ["old", "jbo == 'baker'"], ways=1),
+            "did you mean 'job'",
+        ),
         (lambda rows: ldp.curate.marginals(rows, cuts={"age": [50, 30]}, ways=1), "not in order"),
         (lambda rows: ldp.curate.marginals(rows, cuts={"job": [1]}, ways=1), "is text"),
-        (lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "baker"]}, ways=1), "not distinct"),
+        (
+            lambda rows: ldp.curate.marginals(rows, labels={"job": ["baker", "baker"]}, ways=1),
+            "not distinct",
+        ),
         (lambda rows: ldp.curate.marginals(rows, ["old"], ways=2), "ways is 2"),
         (lambda rows: ldp.curate.marginals(rows, ["old"], ways=0), "ways is 0"),
-        (lambda rows: ldp.curate.marginals(rows, cuts={"age": list(range(2000))}, ways=1), "2001 values"),
+        (
+            lambda rows: ldp.curate.marginals(rows, cuts={"age": list(range(2000))}, ways=1),
+            "2001 values",
+        ),
     ],
 )
 def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -> None:
@@ -296,13 +491,35 @@ def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -
         question(people())
 
 
-@pytest.mark.parametrize("name", short(EVERY, lambda name: name in ("mean", "histogram", "learn") or bool(EVERY[name].figureless)))
+@pytest.mark.parametrize(
+    "name",
+    short(
+        EVERY, lambda name: name in ("mean", "histogram", "learn") or bool(EVERY[name].figureless)
+    ),
+)
 def test_a_figure_is_drawn_or_refused(name: str, tmp_path: Path) -> None:
-    """From Python and from the shell, as wide as `--size` says and in the format that `--format` says. A rule is not drawn, and then nothing is charged."""
+    """From Python and from the shell, as wide as `--size` says and in the format that `--format`
+    says. A rule is not drawn, and then nothing is charged."""
     question, arguments = EVERY_QUESTION[name]
-    path, budget = edges(tmp_path)[0] if name == "triangles" else written(tmp_path), tmp_path / "a.budget"
+    path, budget = (
+        edges(tmp_path)[0] if name == "triangles" else written(tmp_path),
+        tmp_path / "a.budget",
+    )
     KeptBudget.create(budget, approximate(16.0, 1e-4))
-    how = ("--records", str(path), "--seed", "1", "--plot", str(tmp_path / "shell.svg"), "--size", "3", "--format", "pdf", "--budget", str(budget))
+    how = (
+        "--records",
+        str(path),
+        "--seed",
+        "1",
+        "--plot",
+        str(tmp_path / "shell.svg"),
+        "--size",
+        "3",
+        "--format",
+        "pdf",
+        "--budget",
+        str(budget),
+    )
     typed = local_dp("curate", name, *shlex.split(arguments), *how)
     if EVERY[name].figureless:
         assert (typed.returncode, typed.stdout, "leave out --plot" in typed.stderr) == (2, "", True)

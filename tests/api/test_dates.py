@@ -1,4 +1,5 @@
-"""Dates and truth values in tables of every form: which columns are dates, what is said of them, and what a question about them answers."""
+"""Dates and truth values in tables of every form: which columns are dates, what is said of them,
+and what a question about them answers."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -31,25 +32,53 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
-    """YYYY-MM-DD with or without a time is read and noted; other forms stay text until theirs is declared; truth values stay such where none is missing."""
+    """YYYY-MM-DD with or without a time is read and noted; other forms stay text until theirs is
+    declared; truth values stay such where none is missing."""
     notes = list[str]()
     records = read_records(table, notice=notes.append)
-    assert notes[:2] == [f"column '{name}' is read as dates of the form YYYY-MM-DD" for name in ("iso", "time")]
+    assert notes[:2] == [
+        f"column '{name}' is read as dates of the form YYYY-MM-DD" for name in ("iso", "time")
+    ]
     unlike = (("us", "%m/%d/%Y or %d/%m/%Y"), ("mixed", "..."))
-    assert notes[2:] == [f"column '{name}' is text, not dates, until their form is declared: {name}={forms}" for name, forms in unlike]
-    assert "".join(records[name].dtype.kind for name in ("iso", "time", "us", "mixed", "flag", "gap", "age")) == "MMUUbfi"
-    assert records["time"].astype(str).tolist() == ["2020-05-01T10:00:00.000000", "2020-06-01T00:00:00.500000", "NaT"]
+    assert notes[2:] == [
+        f"column '{name}' is text, not dates, until their form is declared: {name}={forms}"
+        for name, forms in unlike
+    ]
+    assert (
+        "".join(
+            records[name].dtype.kind
+            for name in ("iso", "time", "us", "mixed", "flag", "gap", "age")
+        )
+        == "MMUUbfi"
+    )
+    assert records["time"].astype(str).tolist() == [
+        "2020-05-01T10:00:00.000000",
+        "2020-06-01T00:00:00.500000",
+        "NaT",
+    ]
     declared = read_records(table, notice=notes.append, dates={"us": "%m/%d/%Y"})
-    assert declared["us"].astype("M8[D]").astype(str).tolist() == ["2020-05-01", "2020-06-01", "NaT"]
-    of_schema = read_records(table, {"us": "date %d/%m/%Y", "iso": "date", "mixed": "date", "flag": "truth"}, total=True)
-    assert of_schema["us"].astype("M8[D]").astype(str).tolist() == ["2020-01-05", "2020-01-06", "NaT"]
+    assert declared["us"].astype("M8[D]").astype(str).tolist() == [
+        "2020-05-01",
+        "2020-06-01",
+        "NaT",
+    ]
+    of_schema = read_records(
+        table, {"us": "date %d/%m/%Y", "iso": "date", "mixed": "date", "flag": "truth"}, total=True
+    )
+    assert of_schema["us"].astype("M8[D]").astype(str).tolist() == [
+        "2020-01-05",
+        "2020-01-06",
+        "NaT",
+    ]
     assert np.isnan(of_schema["mixed"]).tolist() == [False, True, True]
     assert of_schema["flag"].tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("form", [
-    lambda days: {"d": [date(2020, 5, 1), None, date(2020, 6, 1)]}, lambda days: {"d": [datetime(2020, 5, 1), None, datetime(2020, 6, 1)]},
-    lambda days: {"d": days}, lambda days: pandas.DataFrame({"d": days.astype("M8[ns]")}), lambda days: polars.DataFrame({"d": days}).cast(polars.Date),
+    lambda days: {"d": [date(2020, 5, 1), None, date(2020, 6, 1)]},
+    lambda days: {"d": [datetime(2020, 5, 1), None, datetime(2020, 6, 1)]},
+    lambda days: {"d": days}, lambda days: pandas.DataFrame({"d": days.astype("M8[ns]")}),
+    lambda days: polars.DataFrame({"d": days}).cast(polars.Date),
     lambda days: pandas.DataFrame({"d": pandas.to_datetime(days).tz_localize("Asia/Tokyo")}),
     lambda days: Records({"d": days}),
 ])  # fmt: skip
@@ -62,35 +91,54 @@ def test_a_date_type_is_a_date_in_every_frame(form: Any) -> None:
 
 
 def test_questions_about_dates_and_truth_values(table: Path) -> None:
-    """A date in another form is refused with what to type, in the reader's dialect; once declared, the share is the right one. Truth values have labels."""
-    done = local_dp("run", "survey", "--records", str(table), "--question", "us > '6/1/2020'", "--seed", "1")
+    """A date in another form is refused with what to type, in the reader's dialect; once declared,
+    the share is the right one. Truth values have labels."""
+    done = local_dp(
+        "run", "survey", "--records", str(table), "--question", "us > '6/1/2020'", "--seed", "1"
+    )
     assert done.returncode == 2
     assert "give the form of its dates, as in --date 'us=%m/%d/%Y'" in done.stderr
     with pytest.raises(InputError, match=r'dates=\{"us": "%m/%d/%Y"\}'):
         ldp.survey(table, "us > '6/1/2020'", seed=1)
-    many = {"us": ["5/1/2020", "12/1/2019", "6/1/2020", "6/2/2020"] * 500, "flag": [True, False, True, True] * 500}
+    many = {
+        "us": ["5/1/2020", "12/1/2019", "6/1/2020", "6/2/2020"] * 500,
+        "flag": [True, False, True, True] * 500,
+    }
     how: dict[str, Any] = {"epsilon": 8, "seed": 1, "dates": {"us": "%m/%d/%Y"}}
     assert ldp.survey(many, "us < '2020-05-02' and not flag", **how).truth == 0.25
     assert ldp.survey(many, "flag", **how).truth == 0.75
     assert ldp.frequency(many, "flag", labels=[True, False], **how).truth == [0.75, 0.25]
     days = {"d": np.array(["2020-05-01", "2020-05-01", "2020-06-01"] * 500, dtype="M8[D]")}
-    assert ldp.frequency(days, "d", labels_from_data=True, epsilon=8, seed=1).truth == pytest.approx([2 / 3, 1 / 3])
+    assert ldp.frequency(
+        days, "d", labels_from_data=True, epsilon=8, seed=1
+    ).truth == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_wrong_forms_and_uses_of_dates_are_one_line(table: Path) -> None:
     days = Records({"d": np.array(["2020-05-01"], dtype="M8[us]")})
     refuse(
-        ("give the form of the dates in 'us', as in --date 'us=%m/%d/%Y'", lambda: read_records(table, notice=str, dates={"us": "US"})),
-        ("no value of 'us' is a date in the form '%Y/%m/%d'", lambda: read_records(table, notice=str, dates={"us": "%Y/%m/%d"})),
+        ("give the form of the dates in 'us', as in --date 'us=%m/%d/%Y'",
+        lambda: read_records(table, notice=str, dates={"us": "US"})),
+        ("no value of 'us' is a date in the form '%Y/%m/%d'",
+        lambda: read_records(table, notice=str, dates={"us": "%Y/%m/%d"})),
         ("no column 'x'", lambda: read_records(table, notice=str, dates={"x": "%m/%d/%Y"})),
-        ("neither true nor false", lambda: read_records(table, {"gap": "truth"})), ("is no schema", lambda: records_of(table, {"us": "date US"})),
-        ("use numbers, truth values, dates in microseconds", lambda: Records({"d": np.array(["2020-05-01"], dtype="M8[D]")})),
-        ("is of dates; this query needs numbers", lambda: days.numbers("d")), ("is of dates; this query needs whole numbers", lambda: days.whole("d")),
+        ("neither true nor false", lambda: read_records(table, {"gap": "truth"})),
+        ("is no schema", lambda: records_of(table, {"us": "date US"})),
+        ("use numbers, truth values, dates in microseconds",
+        lambda: Records({"d": np.array(["2020-05-01"], dtype="M8[D]")})),
+        ("is of dates; this query needs numbers", lambda: days.numbers("d")),
+        ("is of dates; this query needs whole numbers", lambda: days.whole("d")),
     )  # fmt: skip
 
 
 def test_a_digest_sees_dates_and_takes_truth_values_for_0_and_1() -> None:
     """So a store that was bound to truth values as 0 and 1 stays with its rows."""
-    days = [Records({"d": np.array([text], dtype="M8[us]")}).digest() for text in ("2020-05-01", "2020-05-01T00:00:00.000001", "NaT")]
+    days = [
+        Records({"d": np.array([text], dtype="M8[us]")}).digest()
+        for text in ("2020-05-01", "2020-05-01T00:00:00.000001", "NaT")
+    ]
     assert len(set(days)) == 3
-    assert Records({"x": np.array([True, False])}).digest() == Records({"x": np.array([1, 0], dtype=np.uint8)}).digest()
+    assert (
+        Records({"x": np.array([True, False])}).digest()
+        == Records({"x": np.array([1, 0], dtype=np.uint8)}).digest()
+    )

@@ -1,4 +1,5 @@
-"""Files as spreadsheets, statistics programs and databases write them are read rightly, or refused with the line and the words to type; frames of any kind."""
+"""Files as spreadsheets, statistics programs and databases write them are read rightly, or refused
+with the line and the words to type; frames of any kind."""
 
 import json
 import re
@@ -24,16 +25,21 @@ LISTS = polars.DataFrame({"a": [1, 2], "odd": [[1], [2]]})
 SCHEMA = {"x": "number", "n": "whole", "t": "text"}
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "german", "parquet", "xlsx", "pandas", "polars", "lazy"])
+@pytest.mark.parametrize(
+    "form", ["csv", "tsv", "german", "parquet", "xlsx", "pandas", "polars", "lazy"]
+)
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_real_table_in_any_form_has_the_same_values(name: str, form: str, tmp_path: Path) -> None:
-    """Twelve tables of other packages, as pandas has them: each name and cell, and which cells are missing; one column is doubted, and dates."""
+    """Twelve tables of other packages, as pandas has them: each name and cell, and which cells are
+    missing; one column is doubted, and dates."""
     table, path, said, csv = copied(name), tmp_path / f"t.{form}", list[str](), ""
     frame = polars.DataFrame(columns := cells(table))
     if form in ("csv", "tsv"):
         table.to_csv(path, index=False, sep="\t" if form == "tsv" else ",")
     elif form == "german":
-        table.to_csv(path := tmp_path / "t.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+        table.to_csv(
+            path := tmp_path / "t.csv", index=False, sep=";", decimal=",", encoding="utf-16"
+        )
         csv = "sep=; decimal=, encoding=utf-16"
     elif form == "parquet":
         frame.write_parquet(path)
@@ -41,32 +47,53 @@ def test_a_real_table_in_any_form_has_the_same_values(name: str, form: str, tmp_
         path.write_bytes(excel({"t": [[*columns], *zip(*columns.values(), strict=True)]}))
     source = {"pandas": table, "polars": frame, "lazy": frame.lazy()}.get(form, path)
     records = records_of(source, notice=said.append, csv=csv)
-    assert all("dates" in each or "'model' is text, because 369 of 370 cells are no numbers" in each for each in said), said
+    assert all(
+        "dates" in each or "'model' is text, because 369 of 370 cells are no numbers" in each
+        for each in said
+    ), said
     for column, expected in columns.items():
         values = records[column]
         texts = date_texts(values).tolist() if values.dtype.kind == "M" else values.tolist()
-        found = [None if gap else value for value, gap in zip(texts, absent(values).tolist(), strict=True)]
-        assert found == [each or None if isinstance(each, str) else each for each in expected], column
+        found = [
+            None if gap else value
+            for value, gap in zip(texts, absent(values).tolist(), strict=True)
+        ]
+        assert found == [each or None if isinstance(each, str) else each for each in expected], (
+            column
+        )
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_doubt_is_said_in_one_line(name: str, tmp_path: Path) -> None:
-    """What may have been meant otherwise is read in the way that loses nothing, and the line names the words that decide; nothing else is said."""
+    """What may have been meant otherwise is read in the way that loses nothing, and the line names
+    the words that decide; nothing else is said."""
     data, csv, columns, words = READ[name]
     (path := tmp_path / "t.csv").write_bytes(data)
     said = list[str]()
     records = read_records(path, notice=said.append, csv=csv)
-    gaps = {column: absent(values) & (values.dtype.kind != "U") for column, values in records.columns.items()}
-    found = {column: [None if gap else each for each, gap in zip(values.tolist(), gaps[column], strict=True)] for column, values in records.columns.items()}
+    gaps = {
+        column: absent(values) & (values.dtype.kind != "U")
+        for column, values in records.columns.items()
+    }
+    found = {
+        column: [
+            None if gap else each for each, gap in zip(values.tolist(), gaps[column], strict=True)
+        ]
+        for column, values in records.columns.items()
+    }
     assert found == columns
-    assert [list(map(type, values)) for values in found.values()] == [list(map(type, values)) for values in columns.values()]
+    assert [list(map(type, values)) for values in found.values()] == [
+        list(map(type, values)) for values in columns.values()
+    ]
     assert len(said) == bool(words)
     assert words in "".join(said)
 
 
 @pytest.mark.parametrize("only", [None, ["b"]])
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_cannot_be_read_rightly_is_refused(name: str, only: Any, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_rightly_is_refused(
+    name: str, only: Any, tmp_path: Path
+) -> None:
     """In one line with the fault and the remedy, whichever columns are asked about."""
     data, csv, words = REFUSED[name]
     (path := tmp_path / "t.csv").write_bytes(data)
@@ -76,23 +103,42 @@ def test_a_file_that_cannot_be_read_rightly_is_refused(name: str, only: Any, tmp
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["sep=::", "decimal=;", "seperator=;", "encoding=klingon", "encoding=hex", ";", 7])
+@pytest.mark.parametrize(
+    "text", ["sep=::", "decimal=;", "seperator=;", "encoding=klingon", "encoding=hex", ";", 7]
+)
 def test_a_form_that_is_none_is_refused(text: Any) -> None:
     with pytest.raises(InputError, match=r'csv="'):
         Form.parse(text)
 
 
-def test_a_remedy_can_be_typed_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal names an option in a shell and a keyword in Python, and each of them makes the file readable; a frame takes none."""
+def test_a_remedy_can_be_typed_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal names an option in a shell and a keyword in Python, and each of them makes the file
+    readable; a frame takes none."""
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_bytes(b"a;b\n" + b"1,5;x\n2,5;y\n" * 900)
     with pytest.raises(InputError) as refused:
         ldp.survey("t.csv", "a > 2", seed=1)
     (word, _) = re.findall(r'csv="([^"]*)"', str(refused.value))
-    with pytest.warns(UserWarning, match="1,800 of 1,800 cells have a comma"), pytest.raises(InputError, match="is text"):
+    with (
+        pytest.warns(UserWarning, match="1,800 of 1,800 cells have a comma"),
+        pytest.raises(InputError, match="is text"),
+    ):
         ldp.survey("t.csv", "a > 2", seed=1, csv=word)
     assert ldp.survey("t.csv", "a > 2", seed=1, csv=f"{word} decimal=,").truth == 0.5
-    command = ("run", "survey", "--records", "t.csv", "--question", "a > 2", "--seed", "1", "--tier", "population")
+    command = (
+        "run",
+        "survey",
+        "--records",
+        "t.csv",
+        "--question",
+        "a > 2",
+        "--seed",
+        "1",
+        "--tier",
+        "population",
+    )
     assert "--csv 'sep=;' or --csv sep=," in local_dp(*command).stderr
     assert local_dp(*command, "--csv", "sep=; decimal=,").returncode == 0
     with pytest.raises(InputError, match="leave out csv"):
@@ -100,41 +146,72 @@ def test_a_remedy_can_be_typed_as_it_is_printed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("suffix", "total"), [(".csv", False), (".csv", True), (".xlsx", False)])
-def test_of_a_declared_table_the_header_alone_is_detected(suffix: str, total: bool, tmp_path: Path) -> None:
-    """Rows that would each be detected otherwise give the same types and, where they are private, no refusal and no notice."""
+def test_of_a_declared_table_the_header_alone_is_detected(
+    suffix: str, total: bool, tmp_path: Path
+) -> None:
+    """Rows that would each be detected otherwise give the same types and, where they are private,
+    no refusal and no notice."""
     read, said = set(), list[str]()
     for place, row in enumerate(("1,5;1;Köln", "1.234,5;2;", ";3;a,b", "true;4;NA", "1.5;5;x")):
         cells: list[Any] = row.split(";")
         path = tmp_path / f"{place}{suffix}"
-        path.write_bytes(excel({"t": [list("xnt"), [cells[0], int(cells[1]), cells[2]]]}) if suffix == ".xlsx" else f"x;n;t\n{row}\n".encode())
-        records = read_records(path, SCHEMA, total=total, notice=said.append, csv="" if suffix == ".xlsx" else "sep=; decimal=,")
+        path.write_bytes(
+            excel({"t": [list("xnt"), [cells[0], int(cells[1]), cells[2]]]})
+            if suffix == ".xlsx"
+            else f"x;n;t\n{row}\n".encode()
+        )
+        records = read_records(
+            path,
+            SCHEMA,
+            total=total,
+            notice=said.append,
+            csv="" if suffix == ".xlsx" else "sep=; decimal=,",
+        )
         read.add(tuple(values.dtype.kind for values in records.columns.values()))
         assert records["n"].tolist() == [place + 1]
         if suffix == ".csv":
-            assert np.array_equal(records["x"], [[1.5, np.nan, np.nan, 1.0, np.nan][place]], equal_nan=True)
+            assert np.array_equal(
+                records["x"], [[1.5, np.nan, np.nan, 1.0, np.nan][place]], equal_nan=True
+            )
     assert read == {("f", "i", "U")}
     assert said == []
 
 
 def test_a_private_refusal_is_about_the_header(tmp_path: Path) -> None:
-    """Semicolons ask for the decimal sign, whatever the rows hold; bytes that are no UTF-8, long rows and open quotes do not stop a private member."""
+    """Semicolons ask for the decimal sign, whatever the rows hold; bytes that are no UTF-8, long
+    rows and open quotes do not stop a private member."""
     path = tmp_path / "t.csv"
     for row in (b"1;1;a", b"1.5;1;a", b"1,5;1;a", b""):
         path.write_bytes(b"x;n;t\n" + row + b"\n")
-        with pytest.raises(InputError, match=r"^'t.csv' has separator ';', so its numbers may have decimal commas; say which: csv=\"decimal=,\""):
+        with pytest.raises(
+            InputError,
+            match=(
+                r"^'t.csv' has separator ';', so its numbers may have decimal commas; say which: "
+                r"csv=\"decimal=,\""
+            ),
+        ):
             read_records(path, SCHEMA, total=True, csv="sep=;")
         with pytest.raises(InputError, match="can be separated in 2 ways"):
             read_records(path, SCHEMA, total=True)
-    for row, text in {b"1;1;K\xf6ln": "K\ufffdln", b"1;1;a;b;c": "a", b"1;1": "", b"\x00;1;a": "a"}.items():
+    for row, text in {
+        b"1;1;K\xf6ln": "K\ufffdln",
+        b"1;1;a;b;c": "a",
+        b"1;1": "",
+        b"\x00;1;a": "a",
+    }.items():
         path.write_bytes(b"x;n;t\n" + row + b"\n")
         assert read_records(path, SCHEMA, total=True, csv="sep=; decimal=.")["t"].tolist() == [text]
     (tmp_path / "t.xlsx").write_bytes(excel({"t": [["t"], ["a"]]}))
     with pytest.raises(InputError, match="save a private table as CSV or Parquet"):
         read_records(tmp_path / "t.xlsx", SCHEMA, total=True)
     path.write_bytes("x,n,größe\n1,1,Köln\n".encode("cp1252"))
-    with pytest.raises(InputError, match=r'is not in UTF-8; name its encoding, such as csv="encoding=cp1252"'):
+    with pytest.raises(
+        InputError, match=r'is not in UTF-8; name its encoding, such as csv="encoding=cp1252"'
+    ):
         read_records(path, {"größe": "text"}, total=True)
-    assert read_records(path, {"größe": "text"}, total=True, csv="encoding=cp1252")["größe"].tolist() == ["Köln"]
+    assert read_records(path, {"größe": "text"}, total=True, csv="encoding=cp1252")[
+        "größe"
+    ].tolist() == ["Köln"]
     path.write_bytes(b"x,t\n1,a\n,b\n\n\r\n")
     assert read_records(path, {"x": "whole", "t": "text"}, total=True)["x"].tolist() == [1, 0], (
         "empty lines at the end are no records, a record without a value is"
@@ -142,9 +219,11 @@ def test_a_private_refusal_is_about_the_header(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_one_table(tmp_path: Path) -> None:
-    """Files of one kind are laid together, whole numbers with fractions and an empty column with a full one; other columns, two kinds and none are refused."""
+    """Files of one kind are laid together, whole numbers with fractions and an empty column with a
+    full one; other columns, two kinds and none are refused."""
     writers: dict[str, Any] = {
-        ".csv": lambda path, frame: frame.write_csv(path), ".parquet": lambda path, frame: frame.write_parquet(path),
+        ".csv": lambda path, frame: frame.write_csv(path), ".parquet": lambda path,
+        frame: frame.write_parquet(path),
         ".xlsx": lambda path, frame: path.write_bytes(excel({"s": [frame.columns, *frame.rows()]})),
     }  # fmt: skip
     with pytest.raises(InputError, match="has no tables"):
@@ -152,7 +231,10 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     for suffix, write in writers.items():
         (folder := tmp_path / suffix[1:]).mkdir()
         for place, (a, b) in enumerate((([1, 2], [None, None]), ([0.5], [7]))):
-            write(folder / f"{place}{suffix}", polars.DataFrame({"a": a, "b": b}, schema_overrides={"b": polars.Int64}))
+            write(
+                folder / f"{place}{suffix}",
+                polars.DataFrame({"a": a, "b": b}, schema_overrides={"b": polars.Int64}),
+            )
         said: list[str] = []
         table = read_records(folder, notice=said.append)
         assert table["a"].tolist() == [1, 2, 0.5]
@@ -164,9 +246,19 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     (tmp_path / "csv" / "4.parquet").write_bytes(b"")
     with pytest.raises(InputError, match=r"has \.csv and \.parquet tables"):
         read_records(tmp_path / "csv")
-    (tmp_path / "book.xlsx").write_bytes(excel({"Data": [["age", "day", None], [31, (45000,), 1], ["NA", (45001,), 2]], "Notes": [["x"]]}))
+    (tmp_path / "book.xlsx").write_bytes(
+        excel(
+            {
+                "Data": [["age", "day", None], [31, (45000,), 1], ["NA", (45001,), 2]],
+                "Notes": [["x"]],
+            }
+        )
+    )
     table = read_records(tmp_path / "book.xlsx", notice=said.append, csv="missing=NA")
-    assert (str(table["age"].tolist()), date_texts(table["day"]).tolist()) == ("[31.0, nan]", ["2023-03-15", "2023-03-16"])
+    assert (str(table["age"].tolist()), date_texts(table["day"]).tolist()) == (
+        "[31.0, nan]",
+        ["2023-03-15", "2023-03-16"],
+    )
     assert "'book.xlsx': sheet 'Data', the first of 2; columns without a name left out: 1" in said
     with pytest.raises(InputError, match="leave out csv"):
         read_records(tmp_path / "book.xlsx", csv="sep=;")
@@ -176,14 +268,17 @@ def _frames() -> dict[str, Any]:
     import pandas
 
     frame = polars.DataFrame({"a": [1, 2]})
-    return {"LazyFrame": frame.lazy(), "Series": frame["a"], "pandas": pandas.DataFrame({"a": [1, 2]}), "pandas Series": pandas.Series([1, 2], name="a"),
-            "an odd column": LISTS, "an odd list": {"a": [1, 2], "odd": [[1], [2]]}, "beyond 64 bits": {"a": [1, 2], "odd": [10**25, 1]},
+    return {"LazyFrame": frame.lazy(), "Series": frame["a"],
+    "pandas": pandas.DataFrame({"a": [1, 2]}), "pandas Series": pandas.Series([1, 2], name="a"),
+            "an odd column": LISTS, "an odd list": {"a": [1, 2], "odd": [[1], [2]]},
+            "beyond 64 bits": {"a": [1, 2], "odd": [10**25, 1]},
             "odd in pandas": pandas.DataFrame({"a": [1, 2], "odd": [{1}, {2}]})}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", _frames())
 def test_a_frame_of_any_kind_is_a_table(name: str) -> None:
-    """An odd column does no harm: a notice names it, and a question about it, or a schema with it, gets the line that says why."""
+    """An odd column does no harm: a notice names it, and a question about it, or a schema with it,
+    gets the line that says why."""
     said: list[str] = []
     table = _frames()[name]
     records = records_of(table, notice=said.append)
@@ -191,8 +286,15 @@ def test_a_frame_of_any_kind_is_a_table(name: str) -> None:
     assert len(said) == ("odd" in records.odd) == ("odd" in name or "64" in name)
     if said:
         assert said[0].endswith("'odd'")
-        for ask in (lambda: records["odd"], lambda: records.take(np.array([0])).schema()["odd"], lambda: records_of(table, {"odd": "text"}, notice=str)):
-            with pytest.raises(InputError, match=r"column 'odd' (has cells of type|holds whole numbers beyond 64 bits)"):
+        for ask in (
+            lambda: records["odd"],
+            lambda: records.take(np.array([0])).schema()["odd"],
+            lambda: records_of(table, {"odd": "text"}, notice=str),
+        ):
+            with pytest.raises(
+                InputError,
+                match=r"column 'odd' (has cells of type|holds whole numbers beyond 64 bits)",
+            ):
                 ask()
 
 
@@ -204,12 +306,22 @@ def _twins() -> list[Any]:
             twice = polars.Series("s", [{"a": 1, "b": 2}]).struct.rename_fields(["a", "a"])
             return twice.__arrow_c_stream__(requested_schema)
 
-    return [pandas.DataFrame([[1, 2]], columns=["a", "a"]), {1: [1], "1": [2]}, Arrow(), polars.Series("l", [[1]]), [1, 2], None]
+    return [
+        pandas.DataFrame([[1, 2]], columns=["a", "a"]),
+        {1: [1], "1": [2]},
+        Arrow(),
+        polars.Series("l", [[1]]),
+        [1, 2],
+        None,
+    ]
 
 
 @pytest.mark.parametrize("place", range(6))
 def test_a_frame_that_is_no_table_gets_a_line(place: int) -> None:
-    with pytest.raises(InputError, match=r"^(two columns of the table|column 'l' has cells of type|a table is a path)") as refused:
+    with pytest.raises(
+        InputError,
+        match=r"^(two columns of the table|column 'l' has cells of type|a table is a path)",
+    ) as refused:
         records_of(_twins()[place])
     assert "\n" not in str(refused.value)
 
@@ -218,10 +330,14 @@ def test_a_frame_that_is_no_table_gets_a_line(place: int) -> None:
 def test_a_seed_of_another_kind_gets_a_line(seed: Any) -> None:
     table = {"a": [1, 2] * 900}
     for ask in (
-        lambda: ldp.survey(table, "a > 1", seed=seed), lambda: ldp.curate.histogram(table, "a", seed=seed),
-        lambda: ldp.attack.reconstruct(table, "a > 1", noise=1, seed=seed), lambda: ldp.compare("frequency", k=4, seed=seed),
+        lambda: ldp.survey(table, "a > 1", seed=seed),
+        lambda: ldp.curate.histogram(table, "a", seed=seed),
+        lambda: ldp.attack.reconstruct(table, "a > 1", noise=1, seed=seed),
+        lambda: ldp.compare("frequency", k=4, seed=seed),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=r"^seed is \S+; give a whole number from 0 to 2\^64 - 1$"):
+        with pytest.raises(
+            InputError, match=r"^seed is \S+; give a whole number from 0 to 2\^64 - 1$"
+        ):
             ask()
 
 

@@ -1,4 +1,5 @@
-"""A large CSV table becomes a Parquet file of a temporary folder, and is read as a small one is: values, types, notice, digest and refusals."""
+"""A large CSV table becomes a Parquet file of a temporary folder, and is read as a small one is:
+values, types, notice, digest and refusals."""
 
 import gc
 import os
@@ -25,23 +26,32 @@ from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.people import written
 
 FORMS = {name: (data, csv) for files in (READ, REFUSED) for name, (data, csv, *_) in files.items()}
-FORMS |= {"dates": (b"a,b\n2020-01-02,1\n", ""), "a long text": (b"a,b\n" + b"x" * 300 + b",1\n", "")}
+FORMS |= {
+    "dates": (b"a,b\n2020-01-02,1\n", ""),
+    "a long text": (b"a,b\n" + b"x" * 300 + b",1\n", ""),
+}
 WHOLE = {"dates", "a long text", "a code page"}  # read as small files are
 
 
 def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
-    """The columns with their types, names, digest and notices, or the refusal; and whether the table was copied."""
+    """The columns with their types, names, digest and notices, or the refusal; and whether the
+    table was copied."""
     said = list[str]()
     try:
         table = read_records(path, notice=said.append, csv=csv, only=only, copy=copy)
     except InputError as error:
         return str(error), False
-    columns = {name: (values.dtype.kind, np.array(values, dtype="U").tolist()) for name, values in table.columns.items()}
+    columns = {
+        name: (values.dtype.kind, np.array(values, dtype="U").tolist())
+        for name, values in table.columns.items()
+    }
     return (columns, table.known, table.odd, table_digest(table), said), isinstance(table, Scanned)
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_large_file_is_read_as_a_small_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_read_as_a_small_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All columns and one, with the same notice, or the same refusal."""
     data, csv = FORMS[name]
     (path := tmp_path / "t.csv").write_bytes(data)
@@ -58,14 +68,21 @@ import resource, sys
 from pathlib import Path
 from local_dp.api.tables import read_records
 table = read_records(Path(sys.argv[1]), notice=print, only=["a"], copy=True)
-print(sum(int(part["a"].sum()) for part in table.parts()), len(table), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(sum(int(part["a"].sum()) for part in table.parts()), len(table), memory)
 """
 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> None:
-    """Four times as many rows, 0.3 GB and 1.1 GB in two files of a folder, take at most 64 MiB more."""
-    part, peaks = "".join(f"{n % 97},{n * 0.37:.3f},Oslo,{n * 31 % 1009},{'x' * 40}\n" for n in range(1 << 16)).encode(), []
+    """Four times as many rows, 0.3 GB and 1.1 GB in two files of a folder, take at most 64 MiB
+    more."""
+    part, peaks = (
+        "".join(
+            f"{n % 97},{n * 0.37:.3f},Oslo,{n * 31 % 1009},{'x' * 40}\n" for n in range(1 << 16)
+        ).encode(),
+        [],
+    )
     for rows in (2 << 21, 8 << 21):
         (folder := tmp_path / str(rows)).mkdir()
         for name in "ab":
@@ -73,7 +90,13 @@ def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> Non
                 file.write(b"a,b,c,d,e\n")
                 file.writelines([part] * (rows >> 17))
         two = {**os.environ, "POLARS_MAX_THREADS": "2"}  # each thread has buffers of its own
-        done = subprocess.run([sys.executable, "-c", MEMORY, str(folder)], env=two, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY, str(folder)],
+            env=two,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         total, length, peak = map(int, done.stdout.splitlines()[-1].split())
         assert (total, length) == (sum(n % 97 for n in range(1 << 16)) * (rows >> 16), rows)
         peaks.append(peak)
@@ -81,8 +104,11 @@ def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_every_release_is_the_same_in_slices(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the curator has the table in memory or reads a hundred rows at a time; the sums of a truth are rounded otherwise."""
+def test_every_release_is_the_same_in_slices(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the curator has the table in memory or reads a hundred rows at a time; the sums of a
+    truth are rounded otherwise."""
     path = str(written(tmp_path))
     asked = [QUESTIONS[name][0](path, seed=3).to_dict()]
     monkeypatch.setattr(tables, "LARGE", 1)
@@ -91,11 +117,16 @@ def test_every_release_is_the_same_in_slices(name: str, tmp_path: Path, monkeypa
     expected, found = ({**each, "wall_s": 0, "truth": 0} for each in asked)
     assert found == expected
     for key, value in asked[0]["truth"].items():
-        assert asked[1]["truth"][key] == (pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float | list) else value)
+        assert asked[1]["truth"][key] == (
+            pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float | list) else value
+        )
 
 
-def test_the_copy_goes_when_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices keep it, a pickled table has its rows; no private table is copied, nor one for a cluster."""
+def test_the_copy_goes_when_nobody_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices keep it, a pickled table has its rows; no private table is copied, nor one for a
+    cluster."""
     (path := tmp_path / "t.csv").write_text("a,b\n" + "1,x\n2,y\n" * 9)
     monkeypatch.setattr(tables, "LARGE", 1)
     table = read_records(path, notice=unsaid, copy=True)
@@ -112,7 +143,15 @@ def test_the_copy_goes_when_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.
     assert not home.exists()
     monkeypatch.setattr(tables, "Folder", None)
     ldp.survey(path, "a > 1", private=True)
-    ldp.curate.mean(path, "a", bounds=(0, 3), private=True, schema={"a": "number"}, missing="exclude", outside="clip")
+    ldp.curate.mean(
+        path,
+        "a",
+        bounds=(0, 3),
+        private=True,
+        schema={"a": "number"},
+        missing="exclude",
+        outside="clip",
+    )
     with pytest.raises(TypeError):
         ldp.survey(path, "a > 1", seed=1)
 
@@ -121,8 +160,20 @@ def test_the_copy_goes_when_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.
 def test_the_copy_goes_with_an_interrupted_command(tmp_path: Path) -> None:
     (path := tmp_path / "t.csv").write_text("a,b\n" + "1,x\n" * (tables.LARGE // 4))
     (made := tmp_path / "made").mkdir()
-    command = [sys.executable, "-m", "local_dp", "run", "survey", "--records", str(path), "--question", "a > 1"]
-    with subprocess.Popen(command, env={"TMPDIR": str(made)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+    command = [
+        sys.executable,
+        "-m",
+        "local_dp",
+        "run",
+        "survey",
+        "--records",
+        str(path),
+        "--question",
+        "a > 1",
+    ]
+    with subprocess.Popen(
+        command, env={"TMPDIR": str(made)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as running:
         while not list(made.glob("*/*.parquet")):
             assert running.poll() is None
             time.sleep(0.01)

@@ -18,22 +18,36 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.runs.command import local_dp
 
-TABLE = {"age": [float(20 + row % 40) for row in range(400)], "smokes": [row % 10 == 0 for row in range(400)]}
+TABLE = {
+    "age": [float(20 + row % 40) for row in range(400)],
+    "smokes": [row % 10 == 0 for row in range(400)],
+}
 
 
 def test_a_plan_says_itself_in_a_sentence() -> None:
-    """A plan prints its sentence and a line for each way, shows in a notebook, and is plain data."""
+    """A plan prints its sentence and a line for each way, shows in a notebook, and is plain
+    data."""
     plan = ldp.plan("survey", epsilon=1, accuracy=0.02)
     assert plan.clients == 11_243
-    assert "survey at epsilon 1: with 11,243 clients the largest error is at most 0.02 (share) with probability 95 %." in " ".join(repr(plan).split())
-    assert all(name in repr(plan) for name in ("binary-rr (a run's)", "trusted curator", "no privacy"))
+    assert (
+        "survey at epsilon 1: with 11,243 clients the largest error is at most 0.02 (share) with "
+        "probability 95 %."
+    ) in " ".join(repr(plan).split())
+    assert all(
+        name in repr(plan) for name in ("binary-rr (a run's)", "trusted curator", "no privacy")
+    )
     assert plan._repr_html_().startswith("<pre")
     assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
-    assert [row["model"] for row in plan.rows] == [*["local"] * (1 + len(ORACLES)), "curator", "open"]
+    assert [row["model"] for row in plan.rows] == [
+        *["local"] * (1 + len(ORACLES)),
+        "curator",
+        "open",
+    ]
 
 
 def test_clients_for_an_accuracy_and_back() -> None:
-    """The accuracy that the clients of a plan keep is the one they were planned for; neither given, the protocol's tolerance counts."""
+    """The accuracy that the clients of a plan keep is the one they were planned for; neither given,
+    the protocol's tolerance counts."""
     there = ldp.plan("frequency", epsilon=2, accuracy=0.03, k=16)
     back = ldp.plan(Frequency(k=16), epsilon=2, clients=there.clients)
     assert back.accuracy == pytest.approx(0.03, rel=1e-3)
@@ -42,8 +56,12 @@ def test_clients_for_an_accuracy_and_back() -> None:
 
 
 def test_a_plan_for_people_like_a_tables_rows() -> None:
-    """Where few answer yes, fewer clients are enough than for any population; the table's policies hold as in a run."""
-    some, rare = ldp.plan("survey", epsilon=4), ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1")
+    """Where few answer yes, fewer clients are enough than for any population; the table's policies
+    hold as in a run."""
+    some, rare = (
+        ldp.plan("survey", epsilon=4),
+        ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1"),
+    )
     assert some.clients is not None
     assert rare.clients is not None
     assert rare.clients < 0.7 * some.clients
@@ -73,7 +91,9 @@ def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], 
 def test_the_command_is_the_function(tmp_path: Path) -> None:
     typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
     assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
-    made_up = local_dp("plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json")
+    made_up = local_dp(
+        "plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json"
+    )
     assert json.loads(made_up.stdout) == ldp.plan("mean", epsilon=4, of="made-up", p=0.1).to_dict()
     shown = local_dp("plan", "prefix-sums", "--clients", "200000")
     assert shown.returncode == 0, shown.stderr
@@ -82,7 +102,17 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     assert "too few for any accuracy" in few.stdout
     path = tmp_path / "people.csv"
     path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
-    typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")
+    typed = local_dp(
+        "plan",
+        "survey",
+        "--records",
+        str(path),
+        "--question",
+        "smokes == 1",
+        "--epsilon",
+        "4",
+        "--json",
+    )
     assert json.loads(typed.stdout)["population"] == "table"
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
 
@@ -91,7 +121,8 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("k", [2, 8, 20])
 def test_nothing_is_better_than_the_best(task: str, epsilon: float, k: int) -> None:
-    """No other randomizer has a variance lower by more than 1 %; the others are in order, and the best can be built."""
+    """No other randomizer has a variance lower by more than 1 %; the others are in order, and the
+    best can be built."""
     best = best_for(task, epsilon, k)
     variances = [variance for _, variance in best.others]
     assert variances == sorted(variances)
@@ -109,12 +140,24 @@ def test_runs_take_the_best(epsilon: float) -> None:
 
 
 def test_the_best_is_told_with_its_reason() -> None:
-    """In a sentence with the standard error of so many clients, a line for each other one, and as plain data; what cannot be is refused."""
+    """In a sentence with the standard error of so many clients, a line for each other one, and as
+    plain data; what cannot be is refused."""
     best = ldp.best_for("frequency", epsilon=4, k=1024, clients=10_000)
     shown = " ".join(repr(best).split())
-    assert "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, by sets of 18 of 1024 points" in shown
+    assert (
+        "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, "
+        "by sets of 18 of 1024 points"
+    ) in shown
     assert "With 10,000 clients the standard error is" in shown
-    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (best.to_dict(), "hadamard")
-    for wrong in ({"task": "frequencies"}, {"task": "frequency", "k": 1}, {"task": "survey", "epsilon": 0.0}, {"task": "survey", "clients": 0}):
+    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (
+        best.to_dict(),
+        "hadamard",
+    )
+    for wrong in (
+        {"task": "frequencies"},
+        {"task": "frequency", "k": 1},
+        {"task": "survey", "epsilon": 0.0},
+        {"task": "survey", "clients": 0},
+    ):
         with pytest.raises(InputError):
             ldp.best_for(**wrong)

@@ -1,4 +1,5 @@
-"""Of a table, a run reads the columns that its protocol names; every other bit of the run stays, and so does every refusal."""
+"""Of a table, a run reads the columns that its protocol names; every other bit of the run stays,
+and so does every refusal."""
 
 import re
 from collections.abc import Iterable
@@ -30,31 +31,51 @@ from tests.support.runs.command import local_dp
 from tests.support.runs.people import written
 
 
-def _outcome(protocol: LocalProtocol[Any], path: Path, stores: Path | None = None) -> tuple[Any, Any]:
+def _outcome(
+    protocol: LocalProtocol[Any], path: Path, stores: Path | None = None
+) -> tuple[Any, Any]:
     """The table of a run, and all else but its times; or the refusal."""
     try:
         data = ask(protocol, path, RunOptions(seed=5, notice=unsaid, stores=stores)).to_dict()
     except LocalDPError as error:
         return {}, str(error)
     rounds = [{**each, "seconds": 0} for each in data["rounds"]]
-    return data["table"], {name: value for name, value in {**data, "rounds": rounds}.items() if name not in ("table", "wall_s")}
+    return data["table"], {
+        name: value
+        for name, value in {**data, "rounds": rounds}.items()
+        if name not in ("table", "wall_s")
+    }
 
 
 ASKED: dict[str, dict[str, Any]] = {
     **RUNNING,
     "learn": {**RUNNING["learn"], "features": ("age > 30",)},
-    "survey": {**RUNNING["survey"], "missing": "exclude", "by": "city", "labels": CITIES, "other": "exclude"},
+    "survey": {
+        **RUNNING["survey"],
+        "missing": "exclude",
+        "by": "city",
+        "labels": CITIES,
+        "other": "exclude",
+    },
 }
 
 
 @pytest.mark.parametrize("name", short(ASKED, lambda name: name != "heavy-hitters"))
-def test_the_named_columns_are_all_that_a_run_needs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run of every protocol gives the same result, truth and digests as on the whole table; its table has the named columns alone."""
+def test_the_named_columns_are_all_that_a_run_needs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run of every protocol gives the same result, truth and digests as on the whole table; its
+    table has the named columns alone."""
     path = tmp_path / "t.parquet"
     polars.DataFrame(TABLE.columns).write_parquet(path)
     protocol = PROTOCOLS[name](**ASKED[name])
     table, outcome = _outcome(protocol, path)
-    words = set(re.findall(r"\w+", " ".join(map(str, (value for key, value in ASKED[name].items() if key != "labels")))))
+    words = set(
+        re.findall(
+            r"\w+",
+            " ".join(map(str, (value for key, value in ASKED[name].items() if key != "labels"))),
+        )
+    )
     assert table, outcome
     assert table["columns"] == [column for column in TABLE.columns if column in words]
     monkeypatch.setattr(type(protocol), "reads", None)
@@ -64,7 +85,9 @@ def test_the_named_columns_are_all_that_a_run_needs(name: str, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_a_release_needs_the_named_columns(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_needs_the_named_columns(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A curator's release from the columns that the question names is that from the whole table."""
     question, arguments = QUESTIONS[name]
     path, read = str(written(tmp_path)), list[Records]()
@@ -78,24 +101,47 @@ def test_a_release_needs_the_named_columns(name: str, tmp_path: Path, monkeypatc
     for kind in (trusted.Question, LearnedRule):
         monkeypatch.setattr(kind, "reads", None)
     assert {**question(path, seed=3).to_dict(), "wall_s": 0} == {**asked, "wall_s": 0}
-    assert list(read[0].columns) == [column for column in read[1].columns if column in re.findall(r"\w+", arguments)]
+    assert list(read[0].columns) == [
+        column for column in read[1].columns if column in re.findall(r"\w+", arguments)
+    ]
 
 
 def test_a_file_in_any_form_is_one_table(tmp_path: Path) -> None:
-    """Parquet, CSV, a folder, a pattern and frames give one digest of the column; a file of a pattern stands in the order of its name."""
-    frame = polars.DataFrame({"a": np.arange(40) % 7, "b": ["x", "K\u00f6ln"] * 20, "c": np.linspace(0, 1, 40)})
-    for suffix, write in ((".csv", polars.DataFrame.write_csv), (".parquet", polars.DataFrame.write_parquet)):
+    """Parquet, CSV, a folder, a pattern and frames give one digest of the column; a file of a
+    pattern stands in the order of its name."""
+    frame = polars.DataFrame(
+        {"a": np.arange(40) % 7, "b": ["x", "K\u00f6ln"] * 20, "c": np.linspace(0, 1, 40)}
+    )
+    for suffix, write in (
+        (".csv", polars.DataFrame.write_csv),
+        (".parquet", polars.DataFrame.write_parquet),
+    ):
         folder = tmp_path / suffix[1:]
         folder.mkdir()
         for place in (2, 0, 1, 3):
             write(frame.slice(10 * place, 10), folder / f"part{place}{suffix}")
         write(frame, tmp_path / f"t{suffix}")
-    tables = [tmp_path / name for name in ("t.csv", "t.parquet", "csv", "parquet", "csv/*.csv", "parquet/part[0-9].parquet")]
+    tables = [
+        tmp_path / name
+        for name in (
+            "t.csv",
+            "t.parquet",
+            "csv",
+            "parquet",
+            "csv/*.csv",
+            "parquet/part[0-9].parquet",
+        )
+    ]
     pandas = DataFrame(frame.to_dict(as_series=False))
-    told = [ldp.survey(table, "a > 3 and b == 'x'", seed=1, notice=unsaid).to_dict()["table"] for table in (*tables, frame, frame.lazy(), pandas)]
+    told = [
+        ldp.survey(table, "a > 3 and b == 'x'", seed=1, notice=unsaid).to_dict()["table"]
+        for table in (*tables, frame, frame.lazy(), pandas)
+    ]
     assert told == [told[0]] * len(told)
     assert told[0]["columns"] == ["a", "b"]
-    done = local_dp("run", "survey", "--records", str(tables[-1]), "--question", "d > 1", "--seed", "1")
+    done = local_dp(
+        "run", "survey", "--records", str(tables[-1]), "--question", "d > 1", "--seed", "1"
+    )
     assert "no column 'd'; there are a, b, c" in done.stderr
     with pytest.raises(InputError, match=r"there is no file '.*none\*.csv'"):
         read_records(tmp_path / "none*.csv")
@@ -104,10 +150,14 @@ def test_a_file_in_any_form_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_query_beyond_the_named_columns_is_refused() -> None:
-    """A protocol of a plug-in whose query is about another column than `reads` names gets a line; one that names none reads the first column."""
+    """A protocol of a plug-in whose query is about another column than `reads` names gets a line;
+    one that names none reads the first column."""
     table = records_of({"a": [1, 2], "b": [3, 4]}, only=["b"])
     for part in (table, table.take(slice(0, 1)), table.schema(), table.at_length()):
-        with pytest.raises(InputError, match="'a' was not read, because the protocol does not name it; add it to `reads`"):
+        with pytest.raises(
+            InputError,
+            match="'a' was not read, because the protocol does not name it; add it to `reads`",
+        ):
             part["a"]
         with pytest.raises(InputError, match="no column 'c'; there are a, b"):
             part["c"]
@@ -115,9 +165,13 @@ def test_a_query_beyond_the_named_columns_is_refused() -> None:
 
 
 def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
-    """With stores, all columns are read: another question finds the rows that the store belongs to, and their budget spent."""
+    """With stores, all columns are read: another question finds the rows that the store belongs to,
+    and their budget spent."""
     polars.DataFrame({"a": [1, 2] * 5, "b": [3, 4] * 5}).write_parquet(tmp_path / "t.parquet")
-    first, second = (_outcome(Survey(question=question), tmp_path / "t.parquet", tmp_path / "stores") for question in ("a > 1", "b > 3"))
+    first, second = (
+        _outcome(Survey(question=question), tmp_path / "t.parquet", tmp_path / "stores")
+        for question in ("a > 1", "b > 3")
+    )
     assert first[0]["columns"] == ["a", "b"]
     assert "costs more than this client's budget has left" in second[1]
     with pytest.raises(InputError, match="would have a budget in each"):
@@ -125,20 +179,47 @@ def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
 
 
 def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
-    """A schema from the metadata is one for all rows: a missing whole number changes no type. Columns that no question can be about are left out."""
-    columns = {"n": [1, 2], "x": [0.5, 1], "b": [True, False], "t": ["x", "K\u00f6ln"], "d": [date(2026, 1, 1), date(2026, 2, 1)], "odd": [[1], [2]]}
+    """A schema from the metadata is one for all rows: a missing whole number changes no type.
+    Columns that no question can be about are left out."""
+    columns = {
+        "n": [1, 2],
+        "x": [0.5, 1],
+        "b": [True, False],
+        "t": ["x", "K\u00f6ln"],
+        "d": [date(2026, 1, 1), date(2026, 2, 1)],
+        "odd": [[1], [2]],
+    }
     whole, lacking = tmp_path / "whole.parquet", tmp_path / "lacking.parquet"
     polars.DataFrame(columns).write_parquet(whole)
     polars.DataFrame(columns).with_columns(polars.all().shift(1)).write_parquet(lacking)
-    assert read_schema(whole) == read_schema(lacking) == {"n": "number", "x": "number", "b": "number", "t": "text", "d": "date"}
-    kinds = [[values.dtype.kind for values in read_records(path, read_schema(path), total=True).columns.values()] for path in (whole, lacking)]
+    assert (
+        read_schema(whole)
+        == read_schema(lacking)
+        == {"n": "number", "x": "number", "b": "number", "t": "text", "d": "date"}
+    )
+    kinds = [
+        [
+            values.dtype.kind
+            for values in read_records(path, read_schema(path), total=True).columns.values()
+        ]
+        for path in (whole, lacking)
+    ]
     assert kinds == [["f", "f", "f", "U", "M"]] * 2
-    told = ldp.curate.mean(str(lacking), "n", bounds=(0, 3), private=True, schema=str(whole), missing="exclude", outside="clip").to_dict()
+    told = ldp.curate.mean(
+        str(lacking),
+        "n",
+        bounds=(0, 3),
+        private=True,
+        schema=str(whole),
+        missing="exclude",
+        outside="clip",
+    ).to_dict()
     assert told["private"]
 
 
 def test_texts_become_letters_as_numpy_has_them() -> None:
-    """Texts of one to four bytes a letter, empty, missing and with a NUL give the array that numpy makes of the list, type and all."""
+    """Texts of one to four bytes a letter, empty, missing and with a NUL give the array that numpy
+    makes of the list, type and all."""
     kinds = ["K\u00f6ln", "\u65e5\u672c", "a\U0001f600b", "", "x\0y", "plain", "x\0", None]
     for texts in ([*kinds], ["", None], ["one"], [kinds[place % 8] for place in range(70_000)]):
         values = records_of(polars.DataFrame({"t": texts}), notice=str)["t"]
@@ -153,19 +234,35 @@ READ: dict[str, tuple[Iterable[Any], str, list[Any]]] = {
     "numpy whole numbers and fractions": ([np.int64(2), np.float64(2.9)], "f", [2, 2.9]),
     "a small numpy type first": ([np.int8(5), 300], "i", [5, 300]),
     "a short numpy fraction first": ([np.float32(2), 1e300], "f", [2, 1e300]),
-    "whole numbers and fractions": ([1, 2.5, Fraction(1, 4), Decimal("NaN")], "f", [1, 2.5, 0.25, None]),
+    "whole numbers and fractions": (
+        [1, 2.5, Fraction(1, 4), Decimal("NaN")],
+        "f",
+        [1, 2.5, 0.25, None],
+    ),
     "truth values and numbers": ([True, 2], "i", [1, 2]),
     "numbers and texts": ([1, "a"], "U", ["1", "a"]),
     "a huge whole number and a fraction": ([2**70, 1.5], "f", [2.0**70, 1.5]),
-    "days and times": ([np.datetime64("2021-01-01T09", "ns"), date(2021, 1, 2), NINE], "M", [NINE, datetime(2021, 1, 2), NINE]),
+    "days and times": (
+        [np.datetime64("2021-01-01T09", "ns"), date(2021, 1, 2), NINE],
+        "M",
+        [NINE, datetime(2021, 1, 2), NINE],
+    ),
     "masked whole numbers": (np.ma.masked_equal([1, 1, -999], -999), "f", [1, 1, None]),
     "masked fractions": (np.ma.masked_equal(np.array([0.5, -9], "f4"), -9), "f", [0.5, None]),
     "masked truth values": (np.ma.array([True, False], mask=[False, True]), "f", [1, None]),
     "masked texts": (np.ma.array(["a", "b"], mask=[False, True]), "U", ["a", ""]),
-    "masked dates": (np.ma.array(np.array(["2021", "2022"], "M8[D]"), mask=[False, True]), "M", [datetime(2021, 1, 1), None]),
+    "masked dates": (
+        np.ma.array(np.array(["2021", "2022"], "M8[D]"), mask=[False, True]),
+        "M",
+        [datetime(2021, 1, 1), None],
+    ),
     "none masked": (np.ma.masked_equal([1, 2], 7), "i", [1, 2]),
     "one masked": ([1, np.ma.masked], "f", [1, None]),
-    "times of two zones": ([NINE.replace(tzinfo=EAST), NINE.replace(tzinfo=timezone(timedelta(hours=5.5)))], "M", [NINE, NINE]),
+    "times of two zones": (
+        [NINE.replace(tzinfo=EAST), NINE.replace(tzinfo=timezone(timedelta(hours=5.5)))],
+        "M",
+        [NINE, NINE],
+    ),
     "times of a fixed offset": (to_datetime(Series(["2021-01-01T09:00:00+02:00"])), "M", [NINE]),
     "a short series": (Series([0.1, None], dtype="float32"), "f", [float(np.float32(0.1)), None]),
     "large whole numbers": ([LARGE, LARGE + 1], "i", [LARGE, LARGE + 1]),
@@ -175,26 +272,53 @@ READ: dict[str, tuple[Iterable[Any], str, list[Any]]] = {
 @pytest.mark.parametrize("frame", [False, True])
 @pytest.mark.parametrize("case", READ)
 def test_values_are_read_as_they_are(case: str, frame: bool) -> None:
-    """No value takes the type of another; what is masked is missing; a time is what its own zone shows."""
+    """No value takes the type of another; what is masked is missing; a time is what its own zone
+    shows."""
     values, kind, expected = READ[case]
-    held = values if not frame or isinstance(values, Series | np.ma.MaskedArray) else Series(list(values), dtype=object)
-    found = records_of(DataFrame({"x": held}) if isinstance(held, Series) and frame else {"x": held}, notice=str)["x"]
+    held = (
+        values
+        if not frame or isinstance(values, Series | np.ma.MaskedArray)
+        else Series(list(values), dtype=object)
+    )
+    found = records_of(
+        DataFrame({"x": held}) if isinstance(held, Series) and frame else {"x": held}, notice=str
+    )["x"]
     assert found.dtype.kind == kind
     gaps = absent(found) & (kind != "U")
-    assert [None if gap else value for value, gap in zip(found.tolist(), gaps.tolist(), strict=True)] == expected
+    assert [
+        None if gap else value for value, gap in zip(found.tolist(), gaps.tolist(), strict=True)
+    ] == expected
 
 
 UNREAD: dict[str, tuple[Any, str]] = {
     "numbers and dates": ([5, date(2020, 1, 1)], "numbers and dates; give values of one kind"),
-    "a numpy duration and a number": ([np.timedelta64(5, "ns"), 2], "numbers and dates; give values of one kind"),
-    "a record and a number": ([{"a": 1}, 2], "(of another kind than the first; give values of one kind|not numbers or texts)"),  # as the parser finds it
+    "a numpy duration and a number": (
+        [np.timedelta64(5, "ns"), 2],
+        "numbers and dates; give values of one kind",
+    ),
+    "a record and a number": (
+        [{"a": 1}, 2],
+        "(of another kind than the first; give values of one kind|not numbers or texts)",
+    ),  # as the parser finds it
     "a number beyond all types": ([2**200, 1], "too large"),
-    "a column by its rows": ({0: 1.5, 1: 2.5}, r"is dict; give one value for each record in a list, as df.to_dict\('list'\) does"),
+    "a column by its rows": (
+        {0: 1.5, 1: 2.5},
+        r"is dict; give one value for each record in a list, as df.to_dict\('list'\) does",
+    ),
     "a set": ({5, 6}, "is set; give one value for each record in a list"),
     "fractions in two directions": (np.ones((5, 1)), "has cells of type"),
-    "large whole numbers and a gap": ([LARGE, None], r"beyond 2\^53 and a missing one; write them as text"),
-    "large whole numbers, one masked": (np.ma.masked_equal([-LARGE, 1], 1), r"beyond 2\^53 and a missing one"),
-    "large whole numbers of pandas": (Series([LARGE, None], dtype="Int64"), r"beyond 2\^53 and a missing one"),
+    "large whole numbers and a gap": (
+        [LARGE, None],
+        r"beyond 2\^53 and a missing one; write them as text",
+    ),
+    "large whole numbers, one masked": (
+        np.ma.masked_equal([-LARGE, 1], 1),
+        r"beyond 2\^53 and a missing one",
+    ),
+    "large whole numbers of pandas": (
+        Series([LARGE, None], dtype="Int64"),
+        r"beyond 2\^53 and a missing one",
+    ),
     "large decimals": ([Decimal(LARGE)], r"beyond 2\^53 of a decimal type"),
 }
 
@@ -206,21 +330,32 @@ def test_values_of_no_one_kind_are_refused(case: str) -> None:
         records_of({"x": UNREAD[case][0]}, notice=str)
 
 
-def test_large_whole_numbers_are_merged_in_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a gap they are refused, also where the table is read as it is used; without one they are exact."""
+def test_large_whole_numbers_are_merged_in_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a gap they are refused, also where the table is read as it is used; without one they are
+    exact."""
     frame = polars.DataFrame({"h": [LARGE, LARGE + 1, None], "a": [1, 2, 3]})
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     frame[:2].write_parquet(tmp_path / "whole.parquet")
     monkeypatch.setattr(tables, "MANY", 1)
     for table in (frame, frame.lazy(), tmp_path / "t.csv", tmp_path / "t.parquet"):
-        with pytest.raises(InputError, match=r"column 'h' holds whole numbers beyond 2\^53 and a missing one"):
+        with pytest.raises(
+            InputError, match=r"column 'h' holds whole numbers beyond 2\^53 and a missing one"
+        ):
             records_of(table, notice=str)["h"]
     assert records_of(tmp_path / "whole.parquet", notice=str)["h"].tolist() == [LARGE, LARGE + 1]
 
 
 def test_a_mask_is_no_type_of_a_private_column() -> None:
-    """Whether one value is masked decides whether the others are fractions, so a private run needs a schema."""
+    """Whether one value is masked decides whether the others are fractions, so a private run needs
+    a schema."""
     with pytest.raises(InputError, match="declare them: schema=FILE"):
         records_of({"x": np.ma.masked_equal([1, 2], 2)}, private=True)
-    assert records_of({"x": np.ma.masked_equal([1, 2], 2)}, {"x": "number"}, private=True)["x"].dtype.kind == "f"
+    assert (
+        records_of({"x": np.ma.masked_equal([1, 2], 2)}, {"x": "number"}, private=True)[
+            "x"
+        ].dtype.kind
+        == "f"
+    )

@@ -1,4 +1,5 @@
-"""What every result has: numbers with their errors, frames, a figure; and warnings at the caller's line."""
+"""What every result has: numbers with their errors, frames, a figure; and warnings at the caller's
+line."""
 
 import inspect
 import json
@@ -24,12 +25,17 @@ from tests.support.inputs.documents import ROOT, blocks
 from tests.support.runs.people import people
 
 PAGE = ROOT / "docs" / "python.md"
-TABLE: dict[str, Any] = {"age": [20.0, 30.0, 40.0, 55.0] * 100, "town": ["a", "b", "c", "c"] * 100, "yes": [0, 1] * 200}
+TABLE: dict[str, Any] = {
+    "age": [20.0, 30.0, 40.0, 55.0] * 100,
+    "town": ["a", "b", "c", "c"] * 100,
+    "yes": [0, 1] * 200,
+}
 HOW: dict[str, Any] = {"epsilon": 2.0, "seed": 1, "notice": str}
 
 
 def test_every_name_has_an_example_that_runs() -> None:
-    """Each name of the interface occurs in a Python block of docs/python.md; tests/test_documents.py runs these."""
+    """Each name of the interface occurs in a Python block of docs/python.md;
+    tests/test_documents.py runs these."""
     text = "\n".join(blocks(PAGE, "python"))
     names = [f"ldp.{name}" for name in ldp.__all__ if name != "curate"]
     names += [f"ldp.curate.{name}" for name in QUESTIONS] + local_dp.sklearn.__all__
@@ -37,35 +43,69 @@ def test_every_name_has_an_example_that_runs() -> None:
 
 
 def test_large_numbers_of_clients_are_told_apart() -> None:
-    """Labels of bins, in the text and the frame; quantiles of whole numbers; the bounds in a refusal; the questions of a learner."""
+    """Labels of bins, in the text and the frame; quantiles of whole numbers; the bounds in a
+    refusal; the questions of a learner."""
     days = {"day": np.repeat([20200101, 20200102], 3000), "late": np.repeat([0, 1], 3000)}
     bins = ldp.histogram(days, "day", bounds=(20200100, 20200110), **HOW)
     labels = bins.to_pandas()["label"].tolist()
     assert labels[:3] == ["below 20200100", "[20200100, 20200101)", "[20200101, 20200102)"]
     assert len(set(labels)) == 12
     assert "[20200109, 20200110]" in bins.text()
-    assert "20,200,101 .. 20,200,101" in ldp.quantiles(days, "day", bounds=(20200000, 20201231), at=0.3, bins=2048, **HOW).text().replace("\xa0", " ")
+    assert "20,200,101 .. 20,200,101" in ldp.quantiles(
+        days, "day", bounds=(20200000, 20201231), at=0.3, bins=2048, **HOW
+    ).text().replace("\xa0", " ")
     with pytest.raises(ldp.InputError, match=re.escape("outside the bounds [20200102, 20200105]")):
         ldp.mean(days, "day", bounds=(20200102, 20200105))
-    assert "day >= 20200105" in ldp.learn(days, "late", features=["day"], bounds={"day": (20200100, 20200110)}, learner="stumps", **HOW).text()
+    assert (
+        "day >= 20200105"
+        in ldp.learn(
+            days,
+            "late",
+            features=["day"],
+            bounds={"day": (20200100, 20200110)},
+            learner="stumps",
+            **HOW,
+        ).text()
+    )
 
 
 @pytest.mark.parametrize(
     "result",
     [
         lambda: ldp.mean(TABLE, "age", bounds=(0, 60), **HOW),
-        pytest.param(lambda: ldp.marginals(TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW), marks=pytest.mark.long),
+        pytest.param(
+            lambda: ldp.marginals(
+                TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW
+            ),
+            marks=pytest.mark.long,
+        ),
         lambda: ldp.curate.mean(TABLE, "age", bounds=(0, 60), seed=1),
         lambda: ldp.curate.histogram(people(), "job", seed=1),
-        pytest.param(lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=64, seed=1), marks=pytest.mark.long),
-        pytest.param(lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=1024, seed=1), marks=pytest.mark.long),
+        pytest.param(
+            lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=64, seed=1),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=1024, seed=1),
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["clients, a number", "clients, a list", "curator, a number", "curator, counts", "curator, a tree", "curator, a factorization"],
+    ids=[
+        "clients, a number",
+        "clients, a list",
+        "curator, a number",
+        "curator, counts",
+        "curator, a tree",
+        "curator, a factorization",
+    ],
 )
 def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Path) -> None:
-    """The interval lies around the value, at about two standard errors; frames have a row for each; the figure is drawn; the truth is in most intervals."""
+    """The interval lies around the value, at about two standard errors; frames have a row for each;
+    the figure is drawn; the truth is in most intervals."""
     shown = result()
-    value, error, interval = (np.array(each, dtype=float) for each in (shown.value, shown.standard_error, shown.interval))
+    value, error, interval = (
+        np.array(each, dtype=float) for each in (shown.value, shown.standard_error, shown.interval)
+    )
     assert value.shape == error.shape == interval.shape[:-1]
     assert np.all((interval[..., 0] <= value + 1e-9) & (value - 1e-9 <= interval[..., 1]))
     assert np.all(np.diff(interval, axis=-1)[..., 0] <= 6 * error)
@@ -81,26 +121,37 @@ def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Pa
 
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 2), Fraction(1, 100)])
 def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) -> None:
-    """Summed over the law: the variance, and the least bound that the noise stays within with probability 95 %."""
+    """Summed over the law: the variance, and the least bound that the noise stays within with
+    probability 95 %."""
     deviation, reach = laplace_error(step * NANO)
     y = np.arange(1, int(60 / step))
     law = np.exp(-float(step) * y)
-    assert deviation == pytest.approx(float(np.sqrt((2 * y**2 * law).sum() / (1 + 2 * law.sum()))), rel=1e-9)
-    assert 2 * laplace_tail(step * NANO, reach + 1) <= Fraction(1, 20) < 2 * laplace_tail(step * NANO, reach)
+    assert deviation == pytest.approx(
+        float(np.sqrt((2 * y**2 * law).sum() / (1 + 2 * law.sum()))), rel=1e-9
+    )
+    assert (
+        2 * laplace_tail(step * NANO, reach + 1)
+        <= Fraction(1, 20)
+        < 2 * laplace_tail(step * NANO, reach)
+    )
 
 
 def test_intervals_of_a_curator_hold_the_truth() -> None:
-    """Of 400 means, at least 360 lie in their 95 % interval: fewer with probability below 1e-4 if that is right, and 300 if the noise were twice as large."""
+    """Of 400 means, at least 360 lie in their 95 % interval: fewer with probability below 1e-4 if
+    that is right, and 300 if the noise were twice as large."""
     held = 0
     for seed in range(400):
-        mean = ldp.curate.mean({"age": np.array([20.0, 30.0, 40.0, 55.0] * 5)}, "age", bounds=(0, 60), seed=seed)
+        mean = ldp.curate.mean(
+            {"age": np.array([20.0, 30.0, 40.0, 55.0] * 5)}, "age", bounds=(0, 60), seed=seed
+        )
         low, high = mean.interval
         held += low <= mean.truth["mean"] <= high
     assert 360 <= held < 400
 
 
 def test_a_warning_points_at_the_line_of_its_caller() -> None:
-    """Too few clients and cut texts, in a function, by name, from an estimator: the file and the line are the caller's."""
+    """Too few clients and cut texts, in a function, by name, from an estimator: the file and the
+    line are the caller's."""
     from local_dp.sklearn import LocalClassifier
 
     long = {"yes": [0, 1] * 20, "text": ["x" * 2000] * 40}
@@ -116,7 +167,9 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()
-        assert [(each.filename, each.lineno) for each in caught] == [(__file__, call.__code__.co_firstlineno)]
+        assert [(each.filename, each.lineno) for each in caught] == [
+            (__file__, call.__code__.co_firstlineno)
+        ]
 
 
 def test_pandas_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,18 +185,35 @@ def test_parameters_are_written_as_python_writes_them() -> None:
     labels: dict[str, Any]
     labels, how = {"town": ["a", "b", "c"], "yes": [0, 1]}, {**HOW, "columns": ["town", "yes"]}
     one = ldp.run("crosstab", TABLE, labels=labels, **how).value
-    assert one == ldp.crosstab(TABLE, labels=labels, **how).value == ldp.run("crosstab", TABLE, labels=[["a", "b", "c"], [0.0, 1.0]], **how).value
+    assert (
+        one
+        == ldp.crosstab(TABLE, labels=labels, **how).value
+        == ldp.run("crosstab", TABLE, labels=[["a", "b", "c"], [0.0, 1.0]], **how).value
+    )
     assert one == ldp.run("crosstab", TABLE, labels=("a|b|c", "0|1"), **how).value
-    assert ldp.run("histogram", TABLE, column="age", bounds=(0, 60), **HOW).value == ldp.histogram(TABLE, "age", bounds=(0, 60), **HOW).value
+    assert (
+        ldp.run("histogram", TABLE, column="age", bounds=(0, 60), **HOW).value
+        == ldp.histogram(TABLE, "age", bounds=(0, 60), **HOW).value
+    )
     rows = ldp.workload(TABLE, "town", [[1, 0, 0], (1, 1, 0)], labels=["a", "b", "c"], **HOW)
-    assert rows.value == ldp.run("workload", TABLE, columns="town", queries="prefixes", labels=["a", "b", "c"], **HOW).value
+    assert (
+        rows.value
+        == ldp.run(
+            "workload", TABLE, columns="town", queries="prefixes", labels=["a", "b", "c"], **HOW
+        ).value
+    )
     assert list(inspect.signature(ldp.marginals).parameters)[:3] == ["table", "columns", "ways"]
     for wrong, words in (
         (lambda: ldp.marginals(TABLE, ["town"], labels={"towns": ["a"]}), "the columns are town"),
         (lambda: ldp.marginals(TABLE, ["town"], 1), "by place"),
         (lambda: ldp.marginals(TABLE, ["town"], epsilo=1), "did you mean 'epsilon'"),
         (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
-        (lambda: ldp.learn(TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW).plot(), "is a hypothesis"),
+        (
+            lambda: ldp.learn(
+                TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW
+            ).plot(),
+            "is a hypothesis",
+        ),
         (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
     ):
         with pytest.raises(ldp.InputError, match=words):
@@ -151,30 +221,68 @@ def test_parameters_are_written_as_python_writes_them() -> None:
 
 
 def test_no_share_is_printed_that_cannot_be() -> None:
-    """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said so, unless raw numbers are asked for."""
+    """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said
+    so, unless raw numbers are asked for."""
     how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
     labels = {"town": ["a", "b", "c"]}
     asked: dict[str, Any] = {
-        "frequency": lambda raw: ldp.frequency(TABLE, "town", labels=labels["town"], raw=raw, **how),
-        "crosstab": lambda raw: ldp.crosstab(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
-        "marginals": lambda raw: ldp.marginals(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
-        "compare": lambda raw: ldp.run("compare", TABLE, question="yes == 1", by="town", labels=["a", "b"], other="exclude", raw=raw, **how),
+        "frequency": lambda raw: ldp.frequency(
+            TABLE, "town", labels=labels["town"], raw=raw, **how
+        ),
+        "crosstab": lambda raw: ldp.crosstab(
+            TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how
+        ),
+        "marginals": lambda raw: ldp.marginals(
+            TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how
+        ),
+        "compare": lambda raw: ldp.run(
+            "compare",
+            TABLE,
+            question="yes == 1",
+            by="town",
+            labels=["a", "b"],
+            other="exclude",
+            raw=raw,
+            **how,
+        ),
     }
     for name, ask in asked.items():
-        (moved, text), raw = ((each := ask(False)).data["result"], str(each)), ask(True).data["result"]
+        (moved, text), raw = (
+            ((each := ask(False)).data["result"], str(each)),
+            ask(True).data["result"],
+        )
         least = np.array([0.0, 0.0, -1.0]) if name == "compare" else 0.0
         beyond = np.array(raw["estimate"], dtype=float) < least
         assert "moved" not in raw, name
-        assert ("moved" in moved) == ("Impossible estimates" in text) == bool(np.any(beyond | (np.array(raw["estimate"], dtype=float) > 1))), name
+        assert (
+            ("moved" in moved)
+            == ("Impossible estimates" in text)
+            == bool(np.any(beyond | (np.array(raw["estimate"], dtype=float) > 1)))
+        ), name
         value, interval = np.array(moved["estimate"], dtype=float), np.array(moved["interval"])
-        assert np.all(np.isnan(value) | ((interval[:, 0] >= least) & (interval[:, 0] <= value) & (value <= interval[:, 1]) & (interval[:, 1] <= 1))), name
+        assert np.all(
+            np.isnan(value)
+            | (
+                (interval[:, 0] >= least)
+                & (interval[:, 0] <= value)
+                & (value <= interval[:, 1])
+                & (interval[:, 1] <= 1)
+            )
+        ), name
     assert "moved" in asked["frequency"](False).data["result"]
 
 
 def test_no_interval_of_a_release_is_upside_down() -> None:
-    """Where the noise leads out of what can be, both ends are cut there; and the printed numbers are those of the data."""
-    assert measured([-80.0, 5.0, 300.0], 1.0, 20.0, (0, 100))["interval"] == [[0, 0], [0, 25], [100, 100]]
-    told = ldp.curate.mean({"x": [2.0, 2.0, 2.0, 3.0]}, "x", bounds=(15, 45), outside="clip", epsilon=0.01, seed=1)
+    """Where the noise leads out of what can be, both ends are cut there; and the printed numbers
+    are those of the data."""
+    assert measured([-80.0, 5.0, 300.0], 1.0, 20.0, (0, 100))["interval"] == [
+        [0, 0],
+        [0, 25],
+        [100, 100],
+    ]
+    told = ldp.curate.mean(
+        {"x": [2.0, 2.0, 2.0, 3.0]}, "x", bounds=(15, 45), outside="clip", epsilon=0.01, seed=1
+    )
     assert (told.value, told.interval) == (15.0, [15.0, 45.0])
     assert "15 .. 45" in told.text().replace("\xa0", " ")
     assert "True mean 15" in told.text().replace("\xa0", " ")
@@ -182,21 +290,36 @@ def test_no_interval_of_a_release_is_upside_down() -> None:
 
 
 def test_what_is_missing_has_no_count() -> None:
-    """Excluded records are neither a value that occurs nor an error; a median's distance counts who lies between; missing numbers alone are numbers."""
+    """Excluded records are neither a value that occurs nor an error; a median's distance counts who
+    lies between; missing numbers alone are numbers."""
     table = {"x": [1.0] * 200 + [2.0] * 200 + [math.nan] * 100}
     truth = ldp.curate.histogram(table, "x", missing="exclude", seed=1).to_dict()["truth"]
-    counts = dict(ldp.curate.histogram(table, "x", missing="exclude", seed=1).to_dict()["result"]["rows"][place][:2] for place in (0, 1))
-    assert (truth["values_that_occur"], truth["largest_error"]) == (2, max(abs(count - 200) for count in counts.values()))
-    median = ldp.curate.median({"x": [0.0] * 100 + [2.0] * 120 + [4.0] * 80}, "x", epsilon=0.5, seed=0)
+    counts = dict(
+        ldp.curate.histogram(table, "x", missing="exclude", seed=1).to_dict()["result"]["rows"][
+            place
+        ][:2]
+        for place in (0, 1)
+    )
+    assert (truth["values_that_occur"], truth["largest_error"]) == (
+        2,
+        max(abs(count - 200) for count in counts.values()),
+    )
+    median = ldp.curate.median(
+        {"x": [0.0] * 100 + [2.0] * 120 + [4.0] * 80}, "x", epsilon=0.5, seed=0
+    )
     assert 0 < median.value < 2
     assert median.to_dict()["truth"] == {"median": 2.0, "records_between": 0}
     assert values_of("x", [math.nan] * 3).dtype == np.float64
 
 
 def test_no_release_prints_infinity() -> None:
-    """With few records the noise of a quantile goes beyond all numbers: then it is unknown, in words and as JSON. Every further number is readable."""
+    """With few records the noise of a quantile goes beyond all numbers: then it is unknown, in
+    words and as JSON. Every further number is readable."""
     table = {"size": [4.9, 5.1, 5.8, 6.4] * 30}
-    for result in (ldp.curate.quantiles(table, "size", seed=1), *(ldp.curate.median(table, "size", epsilon=epsilon, seed=1) for epsilon in (0.0001, 0.01))):
+    for result in (
+        ldp.curate.quantiles(table, "size", seed=1),
+        *(ldp.curate.median(table, "size", epsilon=epsilon, seed=1) for epsilon in (0.0001, 0.01)),
+    ):
         json.dumps(result.to_dict(), allow_nan=False)
         assert not re.search(r"\binf|nan\b|\d{20}", str(result).replace("inferred", ""))
     assert "No error is known" in str(ldp.curate.quantiles(table, "size", seed=1))

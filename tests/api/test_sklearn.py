@@ -1,4 +1,5 @@
-"""The learners in the form of scikit-learn: its own checks, labels of every kind, and what a fit costs each client."""
+"""The learners in the form of scikit-learn: its own checks, labels of every kind, and what a fit
+costs each client."""
 
 import importlib
 import sys
@@ -11,16 +12,33 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.sklearn import FitError, LocalClassifier, LocalKMeans, LocalRegressor
 
-MANY: dict[str, Any] = {"tier": "aggregate", "clients": 10**8, "resample": True}  # so many people like the rows of a check
+MANY: dict[str, Any] = {
+    "tier": "aggregate",
+    "clients": 10**8,
+    "resample": True,
+}  # so many people like the rows of a check
 ESTIMATORS: dict[str, Callable[..., Any]] = {
-    "classifier": lambda **how: LocalClassifier(parameters={"steps": 12}, bounds=(-2, 2), random_state=0, **how),
-    "regressor": lambda **how: LocalRegressor(bounds=(-2, 2), target_bounds=(-4, 4), random_state=0, **how),
+    "classifier": lambda **how: LocalClassifier(
+        parameters={"steps": 12}, bounds=(-2, 2), random_state=0, **how
+    ),
+    "regressor": lambda **how: LocalRegressor(
+        bounds=(-2, 2), target_bounds=(-4, 4), random_state=0, **how
+    ),
     "k-means": lambda **how: LocalKMeans(bounds=(-2, 2), random_state=0, **how),
 }
-QUERIES = "the check has fewer rows than the learner has queries, and each query needs a client of its own"
+QUERIES = (
+    "the check has fewer rows than the learner has queries, and each query needs a client of its "
+    "own"
+)
 NOISE = "50 to 300 rows are too few for the accuracy that the check asks for, at epsilon 1"
-EXCEPTED = {  # where each row of a check is one client, by scikit-learn 1.6 or 1.9, whose checks have different rows
-    "classifier": {"check_n_features_in_after_fitting": QUERIES, "check_dtype_object": QUERIES, "check_classifiers_train": NOISE},
+# where each row of a check is one client, by scikit-learn 1.6 or 1.9, whose checks have different
+# rows
+EXCEPTED = {
+    "classifier": {
+        "check_n_features_in_after_fitting": QUERIES,
+        "check_dtype_object": QUERIES,
+        "check_classifiers_train": NOISE,
+    },
     "regressor": {
         "check_n_features_in_after_fitting": QUERIES,
         "check_estimators_dtypes": QUERIES,
@@ -40,8 +58,14 @@ def failed(estimator: Any) -> dict[str, str]:
 
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 40
-    assert {each["check_name"] for each in results if each["status"] == "skipped"} <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API in the environment
-    return {each["check_name"]: repr(each["exception"]) for each in results if each["status"] == "failed"}
+    assert {each["check_name"] for each in results if each["status"] == "skipped"} <= {
+        "check_array_api_input"
+    }  # needs SCIPY_ARRAY_API in the environment
+    return {
+        each["check_name"]: repr(each["exception"])
+        for each in results
+        if each["status"] == "failed"
+    }
 
 
 @pytest.mark.slow(only=("classifier", "regressor"))
@@ -57,11 +81,13 @@ def test_the_checks_of_scikit_learn_pass(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_on_few_clients_fail_for_a_stated_reason(name: str) -> None:
-    """Where each row is one client, only the listed checks fail: of too few clients for the queries, or of too little accuracy."""
+    """Where each row is one client, only the listed checks fail: of too few clients for the
+    queries, or of too little accuracy."""
     wrong = failed(ESTIMATORS[name]())
-    assert {check: NOISE if error == "AssertionError()" else QUERIES if "too few" in error else error for check, error in wrong.items()} == {
-        check: EXCEPTED[name].get(check) for check in wrong
-    }
+    assert {
+        check: NOISE if error == "AssertionError()" else QUERIES if "too few" in error else error
+        for check, error in wrong.items()
+    } == {check: EXCEPTED[name].get(check) for check in wrong}
     assert NOISE in {EXCEPTED[name][check] for check in wrong}
 
 
@@ -69,15 +95,22 @@ def places(count: int = 3) -> tuple[Any, Any]:
     """Points around three places, and the place of each."""
     generator = np.random.default_rng(1)
     place = np.arange(600) % count
-    return np.array([[-0.7, -0.6], [0.7, -0.6], [0.0, 0.8]])[place] + generator.normal(size=(600, 2)) / 8, place
+    return np.array([[-0.7, -0.6], [0.7, -0.6], [0.0, 0.8]])[place] + generator.normal(
+        size=(600, 2)
+    ) / 8, place
 
 
-@pytest.mark.parametrize("labels", [(0, 1), (1, 2), (-2, -1), ("no", "yes"), ("a", "b", "c")], ids=str)
+@pytest.mark.parametrize(
+    "labels", [(0, 1), (1, 2), (-2, -1), ("no", "yes"), ("a", "b", "c")], ids=str
+)
 def test_labels_of_any_kind_are_learned(labels: tuple[Any, ...]) -> None:
-    """Each class is learned as a label of its own: "above 0" would make one class of 1 and 2, and of -2 and -1."""
+    """Each class is learned as a label of its own: "above 0" would make one class of 1 and 2, and
+    of -2 and -1."""
     X, place = places(len(labels))
     y = np.array(labels)[place]
-    model = LocalClassifier(bounds=(-1, 1), parameters={"steps": 8}, options=MANY, random_state=3).fit(X, y)
+    model = LocalClassifier(
+        bounds=(-1, 1), parameters={"steps": 8}, options=MANY, random_state=3
+    ).fit(X, y)
     assert model.classes_.tolist() == sorted(labels)
     assert len(model.results_) == (1 if len(labels) == 2 else len(labels))
     assert model.score(X, y) > 0.95
@@ -85,12 +118,22 @@ def test_labels_of_any_kind_are_learned(labels: tuple[Any, ...]) -> None:
 
 
 def test_each_client_answers_once() -> None:
-    """The rules of three classes divide the clients among them, and none spends more than epsilon."""
+    """The rules of three classes divide the clients among them, and none spends more than
+    epsilon."""
     X, y = places()
-    how: dict[str, Any] = {"bounds": (-1, 1), "parameters": {"steps": 2}, "options": {"notice": str}}
+    how: dict[str, Any] = {
+        "bounds": (-1, 1),
+        "parameters": {"steps": 2},
+        "options": {"notice": str},
+    }
     model = LocalClassifier(epsilon=2.0, random_state=1, **how).fit(X, y)
     runs = [result.to_dict() for result in model.results_]
-    assert all(run["table"]["rows"] == 200 and run["clients"]["asked"] <= 200 and run["max_epsilon_spent"] <= 2.0 for run in runs)
+    assert all(
+        run["table"]["rows"] == 200
+        and run["clients"]["asked"] <= 200
+        and run["max_epsilon_spent"] <= 2.0
+        for run in runs
+    )
     assert len({run["seed"] for run in runs}) == 3
     again = LocalClassifier(epsilon=2.0, random_state=1, **how).fit(X, y)
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
@@ -100,15 +143,27 @@ def test_a_private_fit_takes_nothing_from_the_values() -> None:
     """It needs the classes, takes no seed, and no number or label is an error."""
     X, y = places(2)
     X[0, 0], X[1, 0], y[1] = np.nan, np.inf, 9
-    how: dict[str, Any] = {"bounds": (-1, 1), "parameters": {"steps": 2}, "options": {"private": True, "notice": str}}
+    how: dict[str, Any] = {
+        "bounds": (-1, 1),
+        "parameters": {"steps": 2},
+        "options": {"private": True, "notice": str},
+    }
     model = LocalClassifier(classes=[0, 1], **how).fit(X, y)
     assert model.results_[0].to_dict()["private"] is True
-    line = LocalRegressor(bounds=(-1, 1), target_bounds=(0, 1), options=how["options"]).fit(X, np.where(y == 9, np.nan, y))
+    line = LocalRegressor(bounds=(-1, 1), target_bounds=(0, 1), options=how["options"]).fit(
+        X, np.where(y == 9, np.nan, y)
+    )
     assert line.results_[0].to_dict()["parameters"]["missing"] == "exclude"
-    for wrong, words in ((LocalClassifier(**how), "list the labels"), (LocalClassifier(classes=[0, 1], random_state=1, **how), "takes no seed")):
+    for wrong, words in (
+        (LocalClassifier(**how), "list the labels"),
+        (LocalClassifier(classes=[0, 1], random_state=1, **how), "takes no seed"),
+    ):
         with pytest.raises(FitError, match=words):
             wrong.fit(X, y)
-    for model, words in ((LocalClassifier(classes=[0, 1]), "contains NaN"), (LocalRegressor(), "contains NaN")):
+    for model, words in (
+        (LocalClassifier(classes=[0, 1]), "contains NaN"),
+        (LocalRegressor(), "contains NaN"),
+    ):
         with pytest.raises(ValueError, match=words):
             model.fit(X, y)
     with pytest.raises(FitError, match="not among the 2 classes"):
@@ -116,41 +171,72 @@ def test_a_private_fit_takes_nothing_from_the_values() -> None:
 
 
 def test_a_line_and_centres_are_learned_in_their_units() -> None:
-    """The prediction is a number of the target's scale within its bounds; the centres and their clusters are those of the points."""
+    """The prediction is a number of the target's scale within its bounds; the centres and their
+    clusters are those of the points."""
     X, place = places()
     y = 100 + 20 * X[:, 0] - 10 * X[:, 1]
-    line = LocalRegressor(bounds={"x0": (-1, 1), "x1": (-1, 1)}, target_bounds=(60, 140), options=MANY, random_state=1).fit(X, y)
+    line = LocalRegressor(
+        bounds={"x0": (-1, 1), "x1": (-1, 1)}, target_bounds=(60, 140), options=MANY, random_state=1
+    ).fit(X, y)
     assert line.score(X, y) > 0.9
     assert line.predict(np.array([[50.0, -50.0]])).max() <= 140
     centres = LocalKMeans(3, bounds=(-1, 1), options=MANY, random_state=1).fit(X)
     true = np.array([X[place == each].mean(axis=0) for each in range(3)])
     assert np.abs(centres.cluster_centers_[:, None] - true).max(axis=2).min(axis=0).max() < 0.1
-    assert centres.score(X) == pytest.approx(-((X - centres.cluster_centers_[centres.labels_]) ** 2).sum())
+    assert centres.score(X) == pytest.approx(
+        -((X - centres.cluster_centers_[centres.labels_]) ** 2).sum()
+    )
 
 
 def test_names_of_a_frame_stand_in_the_rule() -> None:
     import pandas
 
     X, y = places(2)
-    model = LocalClassifier(bounds={"age": (-1, 1), "income": (-1, 1)}, parameters={"steps": 2}, options=MANY, random_state=1)
-    rule = model.fit(pandas.DataFrame(X, columns=["age", "income"]), y).results_[0].to_dict()["result"]["explanation"]
+    model = LocalClassifier(
+        bounds={"age": (-1, 1), "income": (-1, 1)},
+        parameters={"steps": 2},
+        options=MANY,
+        random_state=1,
+    )
+    rule = (
+        model.fit(pandas.DataFrame(X, columns=["age", "income"]), y)
+        .results_[0]
+        .to_dict()["result"]["explanation"]
+    )
     assert "age" in rule
     assert "income" in rule
 
 
 def test_bounds_go_by_the_names_of_the_frame() -> None:
-    """Also where a name is no word, so that the rule calls the columns x0 and x1; and texts are no classes of numbers, nor in private."""
+    """Also where a name is no word, so that the rule calls the columns x0 and x1; and texts are no
+    classes of numbers, nor in private."""
     import pandas
 
     X, y = places(2)
-    frame, named = pandas.DataFrame(X, columns=["age (years)", "x0"]), {"age (years)": (-1, 1), "x0": (-1, 1)}
-    model = LocalClassifier(bounds=named, parameters={"steps": 2}, options=MANY, random_state=1).fit(frame, y)
+    frame, named = (
+        pandas.DataFrame(X, columns=["age (years)", "x0"]),
+        {"age (years)": (-1, 1), "x0": (-1, 1)},
+    )
+    model = LocalClassifier(
+        bounds=named, parameters={"steps": 2}, options=MANY, random_state=1
+    ).fit(frame, y)
     assert model.results_[0].to_dict()["result"]["bounds"] == {"x0": [-1.0, 1.0], "x1": [-1.0, 1.0]}
     for options in (MANY, {"private": True}):
         with pytest.raises(FitError, match=r"both as texts|not among the 2 classes"):
             LocalClassifier(classes=[0, 1], bounds=(-1, 1), options=options).fit(X, y.astype(str))
     texts = y.astype(str).astype(object)
-    assert LocalClassifier(classes=["0", "1"], bounds=(-1, 1), parameters={"steps": 2}, options=MANY, random_state=1).fit(X, texts).score(X, texts) > 0.8
+    assert (
+        LocalClassifier(
+            classes=["0", "1"],
+            bounds=(-1, 1),
+            parameters={"steps": 2},
+            options=MANY,
+            random_state=1,
+        )
+        .fit(X, texts)
+        .score(X, texts)
+        > 0.8
+    )
 
 
 def test_bad_input_is_one_line_and_a_value_error() -> None:

@@ -1,4 +1,5 @@
-"""A large table in Parquet files is read as it is used, by whom it is used; every bit of a run is that of the same table in memory."""
+"""A large table in Parquet files is read as it is used, by whom it is used; every bit of a run is
+that of the same table in memory."""
 
 import pickle
 from collections import Counter
@@ -52,7 +53,9 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _both(path: Path, monkeypatch: pytest.MonkeyPatch, *how: Any, **more: Any) -> tuple[Records, Records]:
+def _both(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *how: Any, **more: Any
+) -> tuple[Records, Records]:
     """A table in memory, and as it is used."""
     whole = read_records(path, *how, notice=unsaid, **more)
     monkeypatch.setattr(tables, "MANY", 1)
@@ -60,48 +63,91 @@ def _both(path: Path, monkeypatch: pytest.MonkeyPatch, *how: Any, **more: Any) -
 
 
 @pytest.mark.parametrize("how", [{}, {"schema": SCHEMA, "total": True}, {"only": ["word", "half"]}])
-def test_each_range_is_that_of_the_whole_table(how: dict[str, Any], parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of every type, of any rows, have the values and types of the table in memory; also pickled, and with nothing but paths in the pickle."""
+def test_each_range_is_that_of_the_whole_table(
+    how: dict[str, Any], parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of every type, of any rows, have the values and types of the table in memory; also
+    pickled, and with nothing but paths in the pickle."""
     whole, used = _both(parts, monkeypatch, **how)
     assert isinstance(used, Scanned)
     assert not isinstance(whole, Scanned)
-    assert (list(used.columns), used.known, used.lengths, len(used)) == (list(whole.columns), whole.known, whole.lengths, 7)
+    assert (list(used.columns), used.known, used.lengths, len(used)) == (
+        list(whole.columns),
+        whole.known,
+        whole.lengths,
+        7,
+    )
     sent = pickle.loads(pickle.dumps(used))  # noqa: S301 - our own
     for records in (used, sent, sent.take(slice(0, 7)), used.only(list(used.columns))):
         for rows in (slice(2, 6), slice(5, 5), slice(0, 99), np.array([6, 0, 4])):
             for name, values in whole.take(rows).columns.items():
                 found = records.take(rows)[name]
-                assert found.tolist() == values.tolist() or np.array_equal(found, values, equal_nan=True)
+                assert found.tolist() == values.tolist() or np.array_equal(
+                    found, values, equal_nan=True
+                )
                 assert found.dtype == values.dtype or found.dtype.kind == values.dtype.kind == "U"
-    assert {name: values.dtype for name, values in used.schema().columns.items()} == {n: values.dtype for n, values in whole.schema().columns.items()}
+    assert {name: values.dtype for name, values in used.schema().columns.items()} == {
+        n: values.dtype for n, values in whole.schema().columns.items()
+    }
     assert used.digest() == whole.digest()
     with pytest.raises(InputError, match="no column 'absent'"):
         used["absent"]
 
 
-def test_one_table_has_one_digest(parts: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As a folder, a pattern, one Parquet or CSV file, and a frame, used or in memory, in slices of any size where it is the same; others have others."""
-    plain = polars.read_parquet(parts / "*.parquet").select("small", "lacks", "half", "yes", "day", "word").with_columns(polars.col("word").fill_null(""))
+def test_one_table_has_one_digest(
+    parts: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As a folder, a pattern, one Parquet or CSV file, and a frame, used or in memory, in slices of
+    any size where it is the same; others have others."""
+    plain = (
+        polars.read_parquet(parts / "*.parquet")
+        .select("small", "lacks", "half", "yes", "day", "word")
+        .with_columns(polars.col("word").fill_null(""))
+    )
     (tmp_path / "one").mkdir()
     plain.write_parquet(one := tmp_path / "one" / "t.parquet")
     plain.write_csv(csv := tmp_path / "one" / "t.csv", quote_style="non_numeric")
     names = plain.columns
-    digests = {table_digest(tables.records_of(table, notice=unsaid, only=names)) for table in (parts, parts / "*.parquet", one, csv, plain)}
+    digests = {
+        table_digest(tables.records_of(table, notice=unsaid, only=names))
+        for table in (parts, parts / "*.parquet", one, csv, plain)
+    }
     monkeypatch.setattr(tables, "MANY", 1)
-    digests |= {table_digest(read_records(table, notice=unsaid, only=names)) for table in (parts, parts / "*.parquet", one)}
+    digests |= {
+        table_digest(read_records(table, notice=unsaid, only=names))
+        for table in (parts, parts / "*.parquet", one)
+    }
     assert len(digests) == 1
-    changed = (plain.with_columns(small=polars.lit(1)), plain.reverse(), plain.rename({"half": "other"}), plain[:6], plain.with_columns(yes=polars.lit(1)))
-    assert len(digests | {table_digest(tables.records_of(each, notice=unsaid)) for each in changed}) == 6
+    changed = (
+        plain.with_columns(small=polars.lit(1)),
+        plain.reverse(),
+        plain.rename({"half": "other"}),
+        plain[:6],
+        plain.with_columns(yes=polars.lit(1)),
+    )
+    assert (
+        len(digests | {table_digest(tables.records_of(each, notice=unsaid)) for each in changed})
+        == 6
+    )
 
 
 @pytest.mark.parametrize("name", short(RUNNING, lambda name: name != "heavy-hitters"))
-def test_every_protocol_gives_the_same_bits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Result, truth, digests and the table's own digest, or the refusal, whether the table is in memory or used in slices of seven rows."""
+def test_every_protocol_gives_the_same_bits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Result, truth, digests and the table's own digest, or the refusal, whether the table is in
+    memory or used in slices of seven rows."""
     polars.DataFrame(TABLE.columns).write_parquet(path := tmp_path / "t.parquet")
-    groups = {"by": "city", "labels": CITIES, "other": "exclude", "missing": "exclude"} if name == "survey" else {}
+    groups = (
+        {"by": "city", "labels": CITIES, "other": "exclude", "missing": "exclude"}
+        if name == "survey"
+        else {}
+    )
 
     def outcome() -> Any:
-        data = ask(PROTOCOLS[name](**{**RUNNING[name], **groups}), path, RunOptions(seed=5, notice=unsaid)).to_dict()
+        data = ask(
+            PROTOCOLS[name](**{**RUNNING[name], **groups}), path, RunOptions(seed=5, notice=unsaid)
+        ).to_dict()
         return {**data, "wall_s": 0, "rounds": [{**each, "seconds": 0} for each in data["rounds"]]}
 
     expected = outcome()
@@ -109,16 +155,29 @@ def test_every_protocol_gives_the_same_bits(name: str, tmp_path: Path, monkeypat
     assert outcome() == expected
     monkeypatch.setattr(slices, "PART", 7)
     del expected["table"]["digest"]
-    assert {**(found := outcome()), "table": {key: value for key, value in found["table"].items() if key != "digest"}} == expected
+    assert {
+        **(found := outcome()),
+        "table": {key: value for key, value in found["table"].items() if key != "digest"},
+    } == expected
 
 
 @pytest.mark.parametrize(
-    ("column", "words"), [(["2026-01-01", None], "read as dates"), (["6/1/2020", "6/2/2020"], "is text, not dates"), (["x" * 300, "y"], "texts cut")]
+    ("column", "words"),
+    [
+        (["2026-01-01", None], "read as dates"),
+        (["6/1/2020", "6/2/2020"], "is text, not dates"),
+        (["x" * 300, "y"], "texts cut"),
+    ],
 )
-def test_a_column_whose_values_decide_is_read_whole(column: list[Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts that may be dates, or are to be cut, are read as before, with their notice; so is a column of lists."""
+def test_a_column_whose_values_decide_is_read_whole(
+    column: list[Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that may be dates, or are to be cut, are read as before, with their notice; so is a
+    column of lists."""
     notices = list[str]()
-    polars.DataFrame({"a": column, "b": [1, 2], "odd": [[1], [2]]}).write_parquet(path := tmp_path / "t.parquet")
+    polars.DataFrame({"a": column, "b": [1, 2], "odd": [[1], [2]]}).write_parquet(
+        path := tmp_path / "t.parquet"
+    )
     monkeypatch.setattr(tables, "MANY", 1)
     assert not isinstance(read_records(path, notice=notices.append), Scanned)
     assert any(words in each for each in notices)
@@ -135,9 +194,15 @@ def _asked(protocol: LocalProtocol[Any], table: Path, **how: Any) -> Any:
 
 
 @pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize("protocol", [pytest.param(SURVEY, id="in order"), pytest.param(SQ, id="dealt", marks=pytest.mark.long)])
-def test_hosts_read_the_files_themselves(protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts are sent no row, and give the digests of the tier population, also of a sample of the rows."""
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param(SURVEY, id="in order"), pytest.param(SQ, id="dealt", marks=pytest.mark.long)],
+)
+def test_hosts_read_the_files_themselves(
+    protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hosts are sent no row, and give the digests of the tier population, also of a sample of the
+    rows."""
     frame = polars.DataFrame(TABLE.columns).sample(3_000, with_replacement=True, seed=1)
     for first in range(0, 3_000, 1_000):
         frame[first : first + 1_000].write_parquet(tmp_path / f"{first}.parquet")
@@ -147,37 +212,63 @@ def test_hosts_read_the_files_themselves(protocol: LocalProtocol[Any], tmp_path:
     shared = Shared.of(sample_rows(records, 3_000, 1 << 127))
     assert shared is not None
     assert len(repr(shared)) < 1_000
-    assert shared.records(1_000, 2_000, {})["age"].tolist() == sample_rows(records, 3_000, 1 << 127).batch(1_000, 2_000)["age"].tolist()
-    assert [_asked(protocol, tmp_path, tier="hosts", hosts=3), _asked(protocol, tmp_path, tier="hosts", clients=2_000)] == in_memory
+    assert (
+        shared.records(1_000, 2_000, {})["age"].tolist()
+        == sample_rows(records, 3_000, 1 << 127).batch(1_000, 2_000)["age"].tolist()
+    )
+    assert [
+        _asked(protocol, tmp_path, tier="hosts", hosts=3),
+        _asked(protocol, tmp_path, tier="hosts", clients=2_000),
+    ] == in_memory
 
 
 @pytest.mark.long
 @pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 @pytest.mark.parametrize("protocol", [SURVEY, SQ], ids=["in order", "dealt"])
-def test_workers_read_the_files_themselves(protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers of a cluster give the digests of the tier population, from a task that has no row in it."""
+def test_workers_read_the_files_themselves(
+    protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers of a cluster give the digests of the tier population, from a task that has no row
+    in it."""
     from distributed import LocalCluster
 
-    polars.DataFrame(TABLE.columns).sample(2 * CHUNK, with_replacement=True, seed=1).write_parquet(path := tmp_path / "t.parquet")
+    polars.DataFrame(TABLE.columns).sample(2 * CHUNK, with_replacement=True, seed=1).write_parquet(
+        path := tmp_path / "t.parquet"
+    )
     in_memory = _asked(protocol, path)
     monkeypatch.setattr(tables, "MANY", 1)
-    sent = pickle.dumps(sample_rows(read_records(path, notice=unsaid, only=protocol.reads), 2 * CHUNK, 1))
+    sent = pickle.dumps(
+        sample_rows(read_records(path, notice=unsaid, only=protocol.reads), 2 * CHUNK, 1)
+    )
     assert len(sent) < 2_000
-    with LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, host="127.0.0.1", dashboard_address="127.0.0.1:0") as started:
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        silence_logs=50,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    ) as started:
         assert _asked(protocol, path, cluster=started.scheduler_address) == in_memory
 
 
-def test_what_everybody_was_asked_is_not_read_again(parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The law of a question that all rows were asked, in spans that meet, and the digest of its column need the files no more; otherwise they are read."""
+def test_what_everybody_was_asked_is_not_read_again(
+    parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The law of a question that all rows were asked, in spans that meet, and the digest of its
+    column need the files no more; otherwise they are read."""
     whole, used = _both(parts, monkeypatch, only=["small"])
     monkeypatch.setattr(slices, "PART", 2)
     question = Survey("small > 3").query
     law, digest = Rows(whole).law(question), table_digest(whole)
     for spans in ([(0, 4), (3, 7)], [(0, 4)], [(2, 7)], [(0, 2), (4, 7)], [(0, 7), (4, 7)], []):
         rows = Rows(used)
-        assert sum(len(rows.values(question, *span)) for span in spans) == sum(stop - start for start, stop in spans)
+        assert sum(len(rows.values(question, *span)) for span in spans) == sum(
+            stop - start for start, stop in spans
+        )
         assert rows.law(question).tolist() == law.tolist() == [3 / 7, 4 / 7]
-    assert Rows(used, 3).law(question).tolist() == law.tolist(), "of fewer clients than rows the law is the table's"
+    assert Rows(used, 3).law(question).tolist() == law.tolist(), (
+        "of fewer clients than rows the law is the table's"
+    )
     rows = Rows(read_records(parts, notice=unsaid, only=["small"]))
     for span in ((4, 7), (0, 4), (4, 7)):
         rows.values(question, *span)
@@ -186,7 +277,9 @@ def test_what_everybody_was_asked_is_not_read_again(parts: Path, monkeypatch: py
     assert (rows.law(question).tolist(), table_digest(rows.whole)) == (law.tolist(), digest)
 
 
-def test_another_file_at_the_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_file_at_the_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By its size or its footer, when it is read by a host or a worker, or after it was opened."""
     polars.DataFrame({"a": range(100)}).write_parquet(path := tmp_path / "t.parquet")
     monkeypatch.setattr(tables, "MANY", 1)

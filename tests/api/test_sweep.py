@@ -31,34 +31,55 @@ runs = 40
 [frequency]
 k = [4, 9]
 """
-WHOLE: dict[str, Any] = {"epsilon": [1, 4], "clients": [400], "runs": 20, "quantiles": {}, "parity": {"d": [4, 5]}}
+WHOLE: dict[str, Any] = {
+    "epsilon": [1, 4],
+    "clients": [400],
+    "runs": 20,
+    "quantiles": {},
+    "parity": {"d": [4, 5]},
+}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("tier", ["aggregate", "population"])
 def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
-    """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
-    grid = Grid(epsilon=(1.0,), clients=(300, 1200), runs=2000 if tier == "aggregate" else 100, tier=tier)
+    """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4
+    deviations; four times the clients halve the error."""
+    grid = Grid(
+        epsilon=(1.0,), clients=(300, 1200), runs=2000 if tier == "aggregate" else 100, tier=tier
+    )
     data = swept(comparison(Survey(), grid), None).data
     assert {row["randomizer"] for row in data["rows"]} == {"binary-rr", *ORACLES}
     for row in data["rows"]:
         low, high = (row["error"] + 2.05 * (row[end] - row["error"]) for end in ("low", "high"))
         assert low <= row["planned"] <= high, row
     few, many = data["rows"][:2]
-    assert few["error"] / many["error"] == pytest.approx(2, rel=0.05 if tier == "aggregate" else 0.5)
+    assert few["error"] / many["error"] == pytest.approx(
+        2, rel=0.05 if tier == "aggregate" else 0.5
+    )
 
 
 def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
-    """Parameters left out, at their defaults, and in a comparison: one number for one seed; another value of a parameter has other numbers."""
+    """Parameters left out, at their defaults, and in a comparison: one number for one seed; another
+    value of a parameter has other numbers."""
     rest: dict[str, Any] = {"epsilon": 1, "clients": 1000, "seed": 1, "only": "grr", "runs": 50}
-    found = [ldp.sweep({"frequency": given, **rest}, workers=1).data["rows"][0]["error"] for given in ({}, {"tolerance": 0.05, "k": 8}, {"k": 4})]
-    compared = ldp.compare("frequency", k=4, epsilon=1, clients=1000, seed=1, only="grr", runs=50).data["rows"][0]["error"]
+    found = [
+        ldp.sweep({"frequency": given, **rest}, workers=1).data["rows"][0]["error"]
+        for given in ({}, {"tolerance": 0.05, "k": 8}, {"k": 4})
+    ]
+    compared = ldp.compare(
+        "frequency", k=4, epsilon=1, clients=1000, seed=1, only="grr", runs=50
+    ).data["rows"][0]["error"]
     assert (found[1], compared) == (found[0], found[2])
     assert found[0] != found[2]
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".parquet", ".svg", ".jsonl")}
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.suffix in (".parquet", ".svg", ".jsonl")
+    }
 
 
 def _grid(folder: Path) -> list[str]:
@@ -68,7 +89,8 @@ def _grid(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
-    """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it ends with the files of one that was never stopped."""
+    """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it
+    ends with the files of one that was never stopped."""
     (tmp_path / "out").mkdir()
     typed, out = _grid(tmp_path), tmp_path / "out" / "sweep.parquet"
     whole = ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
@@ -78,7 +100,9 @@ def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
         for path in out.parent.iterdir():
             path.unlink()
         with subprocess.Popen(command(*typed), stdout=subprocess.DEVNULL) as running:
-            while running.poll() is None and not (stored.exists() and stored.read_bytes().count(b"\n") >= points):
+            while running.poll() is None and not (
+                stored.exists() and stored.read_bytes().count(b"\n") >= points
+            ):
                 time.sleep(0.01)
             running.send_signal(signal.SIGKILL)
         ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
@@ -86,38 +110,84 @@ def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
 
 
 def test_a_cut_store_is_completed(tmp_path: Path) -> None:
-    """A store cut at any of some bytes, or with a line of other code, gives the table of a whole one, and only the missing points are measured."""
-    grid, lines = read_grid({"epsilon": 1, "clients": 200, "seed": [1, 2], "only": "grr", "runs": 20, "frequency": {"k": [3, 5]}}), list[bytes]()
+    """A store cut at any of some bytes, or with a line of other code, gives the table of a whole
+    one, and only the missing points are measured."""
+    grid, lines = (
+        read_grid(
+            {
+                "epsilon": 1,
+                "clients": 200,
+                "seed": [1, 2],
+                "only": "grr",
+                "runs": 20,
+                "frequency": {"k": [3, 5]},
+            }
+        ),
+        list[bytes](),
+    )
     stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
     swept(grid, out, formats=())
     whole, text = stored.read_bytes(), out.read_text()
     lines = whole.splitlines(keepends=True)
-    assert len(lines) == len({json.loads(line)["measurement"]["rmse"] for line in lines}) == 4, "seeds and parameters draw anew"
-    for kept, rest in ((b"", 4), (whole[:-1], 0), (whole[: len(lines[0]) + 9], 3), (b"".join(lines[:2]) + lines[2].replace(b'"code":"', b'"code":"0'), 2)):
+    assert len(lines) == len({json.loads(line)["measurement"]["rmse"] for line in lines}) == 4, (
+        "seeds and parameters draw anew"
+    )
+    for kept, rest in (
+        (b"", 4),
+        (whole[:-1], 0),
+        (whole[: len(lines[0]) + 9], 3),
+        (b"".join(lines[:2]) + lines[2].replace(b'"code":"', b'"code":"0'), 2),
+    ):
         stored.write_bytes(kept)
         measured = list[str]()
-        swept(grid, out, lambda what, done, total, measured=measured: measured.append(what), formats=())  # type: ignore[misc]
+        swept(
+            grid,
+            out,
+            lambda what, done, total, measured=measured: measured.append(what),  # type: ignore[misc]
+            formats=(),
+        )
         assert (len(measured), out.read_text(), stored.read_bytes()) == (rest, text, whole)
 
 
 @pytest.mark.parametrize(
-    "damaged", ["{}", "[]", '{"error":1,"high":1,"low":1}', '{"error":1,"high":1,"low":1,"rmse":"nan"}', '{"error":1,"high":1,"low":1,"rmse":1e999}']
+    "damaged",
+    [
+        "{}",
+        "[]",
+        '{"error":1,"high":1,"low":1}',
+        '{"error":1,"high":1,"low":1,"rmse":"nan"}',
+        '{"error":1,"high":1,"low":1,"rmse":1e999}',
+    ],
 )
 def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path) -> None:
-    """A stored measurement of another form is refused in one line, before anything is measured or written."""
+    """A stored measurement of another form is refused in one line, before anything is measured or
+    written."""
     stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
     grid = {"epsilon": 1, "clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}}
     swept(read_grid(grid), out, formats=())
     text = out.read_text()
-    stored.write_text(re.sub('"measurement":{[^}]*}', f'"measurement":{damaged}', stored.read_text()))
-    with pytest.raises(InputError, match=r"t\.csv\.measurements\.jsonl.*not one number for each of error, low, high, rmse; remove it to measure again"):
+    stored.write_text(
+        re.sub('"measurement":{[^}]*}', f'"measurement":{damaged}', stored.read_text())
+    )
+    with pytest.raises(
+        InputError,
+        match=(
+            r"t\.csv\.measurements\.jsonl.*not one number for each of error, low, high, rmse; "
+            r"remove "
+            r"it to measure again"
+        ),
+    ):
         swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())
     assert (out.read_text(), stored.read_text().count("\n")) == (text, 1)
 
 
 def test_a_stored_nan_is_measured_again(tmp_path: Path) -> None:
     """No line with NaN was ever written: it is dropped like one that is cut."""
-    stored, out, grid = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv", read_grid({"clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}})
+    stored, out, grid = (
+        tmp_path / "t.csv.measurements.jsonl",
+        tmp_path / "t.csv",
+        read_grid({"clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}}),
+    )
     swept(grid, out, formats=())
     whole, text = stored.read_text(), out.read_text()
     stored.write_text(re.sub('"rmse":[^}]*', '"rmse":NaN', whole))
@@ -134,10 +204,12 @@ def test_cores_measure_what_one_process_does() -> None:
 
 
 def test_whole_runs_are_measured_where_the_answer_is_no_mean() -> None:
-    """Rows are in the order of the grid; a protocol has its own error and, where it has one, its closed form; a law that is missing is refused."""
+    """Rows are in the order of the grid; a protocol has its own error and, where it has one, its
+    closed form; a law that is missing is refused."""
     rows = ldp.sweep(WHOLE, workers=1).data["rows"]
     assert [(row["protocol"], row["d"], row["epsilon"], row["randomizer"]) for row in rows] == [
-        *(("quantiles", None, epsilon, "own") for epsilon in (1.0, 4.0)), *(("parity", d, epsilon, "own") for d in (4, 5) for epsilon in (1.0, 4.0)),
+        *(("quantiles", None, epsilon, "own") for epsilon in (1.0, 4.0)),
+        *(("parity", d, epsilon, "own") for d in (4, 5) for epsilon in (1.0, 4.0)),
     ]  # fmt: skip
     assert [row["planned"] is None for row in rows] == [False, False, True, True, True, True]
     assert 0.5 < rows[0]["error"] / rows[0]["planned"] < 1.5
@@ -148,13 +220,21 @@ def test_whole_runs_are_measured_where_the_answer_is_no_mean() -> None:
 
 @pytest.mark.long
 def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
-    """Means of a table's column: errors are about the table's own mean, in shares of the range; what is written is what is returned."""
+    """Means of a table's column: errors are about the table's own mean, in shares of the range;
+    what is written is what is returned."""
     grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
-    compared = ldp.compare("mean", AGES, column="age", bounds=(0, 100), out=tmp_path / "t.json", **grid)
+    compared = ldp.compare(
+        "mean", AGES, column="age", bounds=(0, 100), out=tmp_path / "t.json", **grid
+    )
     (row,) = compared.data["rows"]
-    (same,) = ldp.sweep({**grid, "mean": {"column": "age", "bounds": [0, 100]}}, AGES, workers=1).data["rows"]
+    (same,) = ldp.sweep(
+        {**grid, "mean": {"column": "age", "bounds": [0, 100]}}, AGES, workers=1
+    ).data["rows"]
     assert json.loads((tmp_path / "t.json").read_text()) == compared.data
-    assert (row["planned"], same["planned"]) == (pytest.approx(row["error"], rel=0.2), row["planned"])
+    assert (row["planned"], same["planned"]) == (
+        pytest.approx(row["error"], rel=0.2),
+        row["planned"],
+    )
     assert (tmp_path / "t.png").exists()
 
 
@@ -179,11 +259,14 @@ def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
 )
 def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
-        ldp.sweep({**({} if {"survey", "surwey"} & {*grid} else {"frequency": {}}), **grid}, workers=1)
+        ldp.sweep(
+            {**({} if {"survey", "surwey"} & {*grid} else {"frequency": {}}), **grid}, workers=1
+        )
 
 
 def test_the_places_of_a_quantile_hold_it() -> None:
-    """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000 trials, one of half the width does not."""
+    """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000
+    trials, one of half the width does not."""
     low, at, high = quantile_places(1000)
     assert (low, at, high) == (935, 949, 964)
     draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
@@ -193,8 +276,20 @@ def test_the_places_of_a_quantile_hold_it() -> None:
 
 @pytest.mark.slow
 def test_the_commands_measure(tmp_path: Path) -> None:
-    """`compare` and `sweep` print the table and name its files; with --json they give the same rows again without measuring; bad words are one line."""
-    arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "c.csv")]
+    """`compare` and `sweep` print the table and name its files; with --json they give the same rows
+    again without measuring; bad words are one line."""
+    arguments = [
+        "compare",
+        "survey",
+        "--epsilon",
+        "1",
+        "--clients",
+        "200",
+        "--runs",
+        "50",
+        "--out",
+        str(tmp_path / "c.csv"),
+    ]
     done = local_dp(*arguments)
     assert done.returncode == 0, done.stderr
     assert all(part in done.stdout for part in ("closed form", "c.png", "c.csv"))

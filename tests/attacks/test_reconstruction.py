@@ -1,4 +1,5 @@
-"""Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in three models."""
+"""Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in
+three models."""
 
 from itertools import product
 
@@ -35,11 +36,14 @@ def wrong(decoder: attacks.Decoder, bits: Bools, subsets: Bools, sums: Floats) -
 
 
 def test_a_subset_counts_its_rows() -> None:
-    """The mean of the query over n rows is <q, x> / n for all x and q of 3 rows; rows beyond the subset are not in it, and it travels as data."""
+    """The mean of the query over n rows is <q, x> / n for all x and q of 3 rows; rows beyond the
+    subset are not in it, and it travels as data."""
     for bits, members in product(product((False, True), repeat=3), repeat=2):
         query = Subset.of(np.array(members))
         table = secret_bits(np.array(bits))
-        assert query.values(table).tolist() == [bit and member for bit, member in zip(bits, members, strict=True)]
+        assert query.values(table).tolist() == [
+            bit and member for bit, member in zip(bits, members, strict=True)
+        ]
         assert QUERIES.build("subset", query.params()) == query
     far = Records({"row": np.array([2, 8, 1 << 40]), "secret": np.ones(3, dtype=np.uint8)})
     assert Subset.of(np.ones(3, dtype=np.bool_)).values(far).tolist() == [1, 0, 0]
@@ -47,7 +51,8 @@ def test_a_subset_counts_its_rows() -> None:
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
-    """Against the worst answers, half-way to another table: at most 4 E wrong bits, which some pair reaches. Wrong twin: asked for the whole alone."""
+    """Against the worst answers, half-way to another table: at most 4 E wrong bits, which some pair
+    reaches. Wrong twin: asked for the whole alone."""
     everything, whole = attacks.every_subset(n), np.ones((1, n), dtype=np.bool_)
     ratios, beyond = [], 0
     for bits, others in product(attacks.every_subset(n), repeat=2):
@@ -63,10 +68,18 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
-@pytest.mark.parametrize(("decoder", "norm"), [(attacks.least_largest, np.inf), (attacks.least_sum, 1), (attacks.least_squares, 2)])
+@pytest.mark.parametrize(
+    ("decoder", "norm"),
+    [(attacks.least_largest, np.inf), (attacks.least_sum, 1), (attacks.least_squares, 2)],
+)
 def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) -> None:
-    """No further from the answers than the truth in its own norm; every other decoder is further from them than it in that norm."""
-    bits, subsets, generator = secret(40, 1), attacks.random_subsets(160, 40, np.random.default_rng(2)), np.random.default_rng(3)
+    """No further from the answers than the truth in its own norm; every other decoder is further
+    from them than it in that norm."""
+    bits, subsets, generator = (
+        secret(40, 1),
+        attacks.random_subsets(160, 40, np.random.default_rng(2)),
+        np.random.default_rng(3),
+    )
     matrix = subsets.astype(np.float64)
     sums = matrix @ bits + generator.uniform(-3, 3, 160)
 
@@ -84,7 +97,8 @@ def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
 def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
-    """The mean of Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))), exact, is the closed form's to 3 / n; wrong twin: k for the k - n + 1 dimensions that are left."""
+    """The mean of Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))), exact, is the closed form's to 3 / n; wrong
+    twin: k for the k - n + 1 dimensions that are left."""
     matrix = attacks.random_subsets(k, n, np.random.default_rng(n)).astype(np.float64)
     spread = np.sqrt(np.diagonal(np.linalg.inv(matrix.T @ matrix)))
     for a in (0.3, 0.5, 1.0):
@@ -96,17 +110,24 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
 
 @pytest.mark.long
 def test_one_attack_in_three_models() -> None:
-    """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps = 1 (1e-6); more at 20 nats a query or eps = 3."""
+    """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps =
+    1 (1e-6); more at 20 nats a query or eps = 3."""
     n, k = 128, 512
     bits = secret(n, 7)
     table = secret_bits(bits)
     public = secret_bits(np.zeros(n, dtype=np.bool_))
-    attack = typing_attacks.attacks(attacks.random_subsets(k, n, np.random.default_rng(8)), np.full(2, 0.5), np.ones((1, 2), dtype=np.bool_))[0]
+    attack = typing_attacks.attacks(
+        attacks.random_subsets(k, n, np.random.default_rng(8)),
+        np.full(2, 0.5),
+        np.ones((1, 2), dtype=np.bool_),
+    )[0]
 
     def missed(each: float, client: float) -> list[int]:
         trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
         clients = PopulationOracle(Rows(table), KeyedNoise(10), 0, client)
-        guesses = typing_attacks.three_models(attack, ExactOracle(Rows(table)), trusted, clients, public, (each, client))
+        guesses = typing_attacks.three_models(
+            attack, ExactOracle(Rows(table)), trusted, clients, public, (each, client)
+        )
         return [int(np.sum(guess != bits)) for guess in guesses]
 
     part = optimal_part(approximate(1.0, 1e-6), k).epsilon
@@ -121,12 +142,17 @@ def test_one_attack_in_three_models() -> None:
 
 def _brute(subsets: Bools, share: float) -> int:
     n = subsets.shape[1]
-    return min(int(np.abs(subsets.astype(int) @ np.array(z)).max()) for z in product((-1, 0, 1), repeat=n) if sum(map(abs, z)) > share * n)
+    return min(
+        int(np.abs(subsets.astype(int) @ np.array(z)).max())
+        for z in product((-1, 0, 1), repeat=n)
+        if sum(map(abs, z)) > share * n
+    )
 
 
 @pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.6)])
 def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
-    """By the integer program as by trying all 3^7 differences; and half of it hides that many rows: errors of half its witness do not tell two tables apart."""
+    """By the integer program as by trying all 3^7 differences; and half of it hides that many rows:
+    errors of half its witness do not tell two tables apart."""
     subsets = attacks.random_subsets(k, 7, np.random.default_rng(k))
     least, z = attacks.partial_discrepancy(subsets, share)
     assert least == _brute(subsets, share)
@@ -140,7 +166,10 @@ def test_bad_input() -> None:
     refuse(
         ("do not determine", lambda: attacks.least_squares(np.ones((2, 3)), np.ones(2))),
         ("number of rows", lambda: attacks.every_subset(13)),
-        ("strictly between", lambda: attacks.partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)),
+        (
+            "strictly between",
+            lambda: attacks.partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0),
+        ),
         ("give k >= n", lambda: wrong_bits(10, 9, 1.0)),
         ("hexadecimal", lambda: Subset("xy")),
     )

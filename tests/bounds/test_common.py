@@ -1,4 +1,5 @@
-"""Naming the bits that everybody shares: counts against direct computations, the curator's mechanism over all partitions, and hashing beside its bound."""
+"""Naming the bits that everybody shares: counts against direct computations, the curator's
+mechanism over all partitions, and hashing beside its bound."""
 
 import math
 from collections import Counter
@@ -26,9 +27,16 @@ DELTA = 1e-9
 
 @pytest.mark.parametrize(
     ("bits", "pure", "local", "approximate", "hashing"),
-    [(16, 14, 79, 79, 144), (64, 47, 322, 321, 489), (256, 180, 1293, 1292, 1785), (1024, 712, 5179, 5173, 6783)],
+    [
+        (16, 14, 79, 79, 144),
+        (64, 47, 322, 321, 489),
+        (256, 180, 1293, 1292, 1785),
+        (1024, 712, 5179, 5173, 6783),
+    ],
 )
-def test_the_counts_at_epsilon_1_and_90_percent(bits: int, pure: int, local: int, approximate: int, hashing: int) -> None:
+def test_the_counts_at_epsilon_1_and_90_percent(
+    bits: int, pure: int, local: int, approximate: int, hashing: int
+) -> None:
     assert common_pure_least(bits, 1.0, 0.9) == pure
     assert common_local_least(bits, 1.0, 0.9) == local
     assert common_local_least(bits, 1.0, 0.9, DELTA) == approximate
@@ -37,7 +45,8 @@ def test_the_counts_at_epsilon_1_and_90_percent(bits: int, pure: int, local: int
 
 
 def test_a_curator_names_the_common_record_from_22_records() -> None:
-    """With 22 records in 90.3 % in every domain, delta used up; with 21 in 73.6 %, and by the recursion no mechanism does it in a large domain."""
+    """With 22 records in 90.3 % in every domain, delta used up; with 21 in 73.6 %, and by the
+    recursion no mechanism does it in a large domain."""
     mechanism: CommonRecord[tuple[str, ...], str] = CommonRecord(Counter, 1.0, DELTA, 22)
     law = mechanism.law(("all",) * 22)
     assert 0.902 < law["all"] / UNIT < 0.904
@@ -54,7 +63,12 @@ def test_a_wrong_rule_is_found() -> None:
     growth = exp_epsilon(approximate(1.0, DELTA).nano)
     named = [0]
     for _ in range(23):
-        named.append(min(math.floor(named[-1] * growth + UNIT // 10**9), UNIT - math.ceil((UNIT - named[-1] - UNIT // 10**9) / growth)))
+        named.append(
+            min(
+                math.floor(named[-1] * growth + UNIT // 10**9),
+                UNIT - math.ceil((UNIT - named[-1] - UNIT // 10**9) / growth),
+            )
+        )
     assert spent(tuple(named), growth) > Fraction(7, 10**9)
 
 
@@ -63,13 +77,20 @@ def test_the_hashing_bound_is_a_sum_over_agreements() -> None:
     n, bits, p = 30, 3, 1 / (1 + math.exp(-1.0))
     total = 0.0
     for agreed in range(n + 1):
-        beaten = sum(math.comb(n, other) * (1.0 if other > agreed else 0.5) for other in range(agreed, n + 1)) / 2**n
+        beaten = (
+            sum(
+                math.comb(n, other) * (1.0 if other > agreed else 0.5)
+                for other in range(agreed, n + 1)
+            )
+            / 2**n
+        )
         total += math.comb(n, agreed) * p**agreed * (1 - p) ** (n - agreed) * min(1.0, 7 * beaten)
     assert common_hashing_success(bits, 1.0, n) == pytest.approx(1 - total, rel=1e-9)
 
 
 def test_published_examples_find_a_parity_as_often_as_their_rank_is_full() -> None:
-    """At d = 4: in 4,000 draws of published examples 90 %, up to five standard errors; and a third as many clients find it less often."""
+    """At d = 4: in 4,000 draws of published examples 90 %, up to five standard errors; and a third
+    as many clients find it less often."""
     generator, delta = np.random.default_rng(2), 0.05
     clients = published_parity_clients(4, delta, 0.9)
 

@@ -14,13 +14,24 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.wire import encode, topic
-from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, small, survey_query, yes_records
+from tests.support.inputs.builders import (
+    RUN,
+    SEED,
+    in_population,
+    play_in_memory,
+    small,
+    survey_query,
+    yes_records,
+)
 from tests.support.long import short
 from tests.support.runs.virtual_time import VirtualLoop
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
-    return Nonadaptive((survey_query(count, randomizer=BinaryRR(epsilon)),), lambda answers: answers[0].counts.tolist())
+    return Nonadaptive(
+        (survey_query(count, randomizer=BinaryRR(epsilon)),),
+        lambda answers: answers[0].counts.tolist(),
+    )
 
 
 LATE = (("heavy-hitters", 3), ("survey", 300), ("masked-parity", 300))  # what takes long
@@ -28,14 +39,26 @@ LATE = (("heavy-hitters", 3), ("survey", 300), ("masked-parity", 300))  # what t
 
 @pytest.mark.parametrize(
     ("name", "members"),
-    short([*((name, 3) for name in PROTOCOLS), ("survey", 1), ("survey", 300), ("masked-parity", 300)], lambda each: each not in LATE, several=True),
+    short(
+        [
+            *((name, 3) for name in PROTOCOLS),
+            ("survey", 1),
+            ("survey", 300),
+            ("masked-parity", 300),
+        ],
+        lambda each: each not in LATE,
+        several=True,
+    ),
 )
 def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
-    """However many members share the clients, results and report digests equal the population tier's bit for bit."""
+    """However many members share the clients, results and report digests equal the population
+    tier's bit for bit."""
     protocol = small(name)
     population = protocol.synthetic(300, SEED)
     algorithm = protocol.algorithm(1.0, 300)
-    result, oracle = play_in_memory(algorithm, population, members, MemoryBroker(), as_processes=members == 300)
+    result, oracle = play_in_memory(
+        algorithm, population, members, MemoryBroker(), as_processes=members == 300
+    )
     expected, digests = in_population(algorithm, population)
     assert protocol.describe(result) == protocol.describe(expected)
     assert [summary.digest for summary in oracle.rounds] == digests
@@ -49,20 +72,45 @@ def test_a_round_ends_before_its_end_is_shown() -> None:
         if isinstance(progress, RoundProgress):
             loop.work(100.0 if progress.answered == progress.asked else 1.0)
 
-    _, coordinator = play_in_memory(_tally_of(5), Rows(yes_records(5)), 1, MemoryBroker(), look=look)
+    _, coordinator = play_in_memory(
+        _tally_of(5), Rows(yes_records(5)), 1, MemoryBroker(), look=look
+    )
     assert coordinator.seconds == [1.0]
 
 
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
-    """A reply under another member's topic, for clients that are not its own, of an unknown member or run: counted as rejected, never as a report."""
+    """A reply under another member's topic, for clients that are not its own, of an unknown member
+    or run: counted as rejected, never as a report."""
     from local_dp.wire import Hello, Reply
 
     forged = [
-        ("rep", "member-0", Reply(run=RUN, round=1, member="member-1", ask=0, start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run=RUN, round=1, member="member-0", ask=0, start=7, width=1, reports=b"\x01")),
-        ("rep", "stranger", Reply(run=RUN, round=1, member="stranger", ask=0, start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run="other", round=1, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run=RUN, round=9, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
+        (
+            "rep",
+            "member-0",
+            Reply(run=RUN, round=1, member="member-1", ask=0, start=0, width=1, reports=b"\x01"),
+        ),
+        (
+            "rep",
+            "member-0",
+            Reply(run=RUN, round=1, member="member-0", ask=0, start=7, width=1, reports=b"\x01"),
+        ),
+        (
+            "rep",
+            "stranger",
+            Reply(run=RUN, round=1, member="stranger", ask=0, start=0, width=1, reports=b"\x01"),
+        ),
+        (
+            "rep",
+            "member-0",
+            Reply(
+                run="other", round=1, member="member-0", ask=0, start=0, width=1, reports=b"\x01"
+            ),
+        ),
+        (
+            "rep",
+            "member-0",
+            Reply(run=RUN, round=9, member="member-0", ask=0, start=0, width=1, reports=b"\x01"),
+        ),
         ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5, private=False)),
         ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99, private=False)),
     ]
@@ -82,7 +130,10 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     broker.route = route  # type: ignore[method-assign]
     population = Rows(yes_records(10))
     counts, oracle = play_in_memory(_tally_of(10), population, 2, broker)
-    assert (oracle.rejected, counts) == (len(forged) + 1, in_population(_tally_of(10), population)[0])
+    assert (oracle.rejected, counts) == (
+        len(forged) + 1,
+        in_population(_tally_of(10), population)[0],
+    )
 
 
 def test_reconnection_asks_again() -> None:

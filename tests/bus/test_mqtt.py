@@ -1,4 +1,5 @@
-"""The two buses of a broker: they distinguish its answers, reconnect, lose nothing while topics change; and the embedded broker, fair to each client."""
+"""The two buses of a broker: they distinguish its answers, reconnect, lose nothing while topics
+change; and the embedded broker, fair to each client."""
 
 import asyncio
 import socket
@@ -16,14 +17,33 @@ from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus import embedded as served
-from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after, unreachable, without_user
+from local_dp.bus.address import (
+    FIRST_RETRY,
+    SLOWEST_RETRY,
+    TIMEOUT,
+    Address,
+    pause_after,
+    unreachable,
+    without_user,
+)
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError, InputError
 from local_dp.server.quorum import GRACE
-from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
+from tests.support.adversaries.spoken import (
+    AB,
+    BUSY,
+    CD,
+    PASSWORD,
+    UNKNOWN,
+    WELCOME,
+    Answer,
+    granted,
+    said,
+    scripted,
+)
 from tests.support.figures import figure
 from tests.support.runs.brokers import embedded, free_port, retain
 from tests.support.runs.virtual_time import run_virtually
@@ -54,13 +74,21 @@ both = pytest.mark.parametrize("events", [_client, _server])
 
 @both
 def test_a_connection_that_breaks_is_made_again_and_said_so(events: Events) -> None:
-    """The first connection is closed after a delivery; the second one is announced, and delivers too, all in order."""
+    """The first connection is closed after a delivery; the second one is announced, and delivers
+    too, all in order."""
     with scripted((said(WELCOME), granted(AB)), (said(WELCOME), granted(CD, AB))) as (address, _):
-        assert events(address, 5) == [CONNECTED, Delivery("t", b"ab"), CONNECTED, Delivery("t", b"cd"), Delivery("t", b"ab")]
+        assert events(address, 5) == [
+            CONNECTED,
+            Delivery("t", b"ab"),
+            CONNECTED,
+            Delivery("t", b"cd"),
+            Delivery("t", b"ab"),
+        ]
 
 
 def test_a_client_that_hears_nothing_leaves() -> None:
-    """A connection on which nothing more comes, and a broker that is gone, both end the events after the idle limit; what came is delivered."""
+    """A connection on which nothing more comes, and a broker that is gone, both end the events
+    after the idle limit; what came is delivered."""
     with scripted((said(WELCOME), granted(AB))) as (address, _):
         began = time.monotonic()
         assert _client(address, 9, idle=0.4) == [CONNECTED, Delivery("t", b"ab")]
@@ -68,8 +96,11 @@ def test_a_client_that_hears_nothing_leaves() -> None:
 
 
 @both
-def test_a_connection_that_did_not_last_is_made_again_later(events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that cuts each connection at once, as it cuts two of one name in turn: the pauses grow, until a connection lasts."""
+def test_a_connection_that_did_not_last_is_made_again_later(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that cuts each connection at once, as it cuts two of one name in turn: the pauses
+    grow, until a connection lasts."""
     pauses = list[float]()
 
     def noted(pause: float, lasted: float) -> float:
@@ -84,15 +115,22 @@ def test_a_connection_that_did_not_last_is_made_again_later(events: Events, monk
     assert pauses == [FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY]
     assert pause_after(SLOWEST_RETRY, SLOWEST_RETRY + 1) == FIRST_RETRY
     assert pause_after(SLOWEST_RETRY, -1.0) == SLOWEST_RETRY
-    assert 4 * pause_after(SLOWEST_RETRY, 1.0) <= GRACE, "a member that is cut is back before a server gives it up"
+    assert 4 * pause_after(SLOWEST_RETRY, 1.0) <= GRACE, (
+        "a member that is cut is back before a server gives it up"
+    )
 
 
 @both
 @pytest.mark.parametrize(
     ("answers", "words"),
-    [*(((said(answer),), "refused a client") for answer in (PASSWORD, UNKNOWN)), ((said(WELCOME), granted(code=0x80)), "access rules")],
+    [
+        *(((said(answer),), "refused a client") for answer in (PASSWORD, UNKNOWN)),
+        ((said(WELCOME), granted(code=0x80)), "access rules"),
+    ],
 )
-def test_a_broker_that_refuses_us_or_the_topics_is_an_error(answers: tuple[Answer, ...], words: str, events: Events) -> None:
+def test_a_broker_that_refuses_us_or_the_topics_is_an_error(
+    answers: tuple[Answer, ...], words: str, events: Events
+) -> None:
     """A member or server without its topics would wait for its deadline."""
     with scripted(answers) as (address, _), pytest.raises(BusError, match=words):
         events(address, 1)
@@ -100,7 +138,8 @@ def test_a_broker_that_refuses_us_or_the_topics_is_an_error(answers: tuple[Answe
 
 @both
 def test_a_broker_that_is_busy_is_asked_again(events: Events) -> None:
-    """Busy is no wrong password, nor is a connection that is closed at once: each is tried again."""
+    """Busy is no wrong password, nor is a connection that is closed at once: each is tried
+    again."""
     with scripted((said(BUSY),), (), (said(WELCOME), granted())) as (address, _):
         assert events(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
     figure("class 8", "busy, and closed without an answer, are tried again")
@@ -120,15 +159,19 @@ def test_a_connection_that_is_lost_before_the_subscriptions_stand_is_made_again_
 
 @pytest.mark.parametrize("number", sorted(int(code) for code in MQTTErrorCode))
 def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -> None:
-    """No error number of the client library itself is a refusal by the broker, not even 4 and 5 (no connection, connection refused)."""
+    """No error number of the client library itself is a refusal by the broker, not even 4 and 5 (no
+    connection, connection refused)."""
     bus = MqttBus(Address("127.0.0.1", 1), "s", ["t"])
     bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
     bus._raise_if_final(MqttCodeError(number), None)
-    figure("class 8", f"a server: of {len(MQTTErrorCode)} errors of the connection none is a refusal")
+    figure(
+        "class 8", f"a server: of {len(MQTTErrorCode)} errors of the connection none is a refusal"
+    )
 
 
 def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
-    """A megabyte has left when `publish` returns; without a connection a message is dropped; after a close the broker does not send the will."""
+    """A megabyte has left when `publish` returns; without a connection a message is dropped; after
+    a close the broker does not send the will."""
     payload = bytes(1 << 20)
 
     async def sent(bus: BlockingBus) -> None:
@@ -145,7 +188,8 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
 
 
 def test_an_interrupted_client_says_no_goodbye() -> None:
-    """As at SIGTERM: the broker then sends its will, and a server does not wait for it to the end of the round."""
+    """As at SIGTERM: the broker then sends its will, and a server does not wait for it to the end
+    of the round."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -166,15 +210,22 @@ def test_an_interrupted_client_says_no_goodbye() -> None:
         (ConnectionRefusedError(111, "Connection refused"), "start it, or correct --broker"),
         (FileNotFoundError(2, "No such file or directory"), "start it, or correct --broker"),
         (socket.gaierror(-2, "Name or service not known"), "correct the host in --broker"),
-        (ssl.SSLError(1, "certificate verify failed"), "correct ?ca=FILE&cert=FILE in --broker, or the broker's certificate"),
+        (
+            ssl.SSLError(1, "certificate verify failed"),
+            "correct ?ca=FILE&cert=FILE in --broker, or the broker's certificate",
+        ),
         (TimeoutError("timed out"), "let the network through, or correct --broker"),
-        (ConnectionResetError(104, "Connection reset by peer"), "raise its max_connections, or correct the port in --broker"),
+        (
+            ConnectionResetError(104, "Connection reset by peer"),
+            "raise its max_connections, or correct the port in --broker",
+        ),
         (TimeoutError(), "raise its max_connections, or correct the port in --broker"),
         (None, "raise its max_connections, or correct the port in --broker"),
     ],
 )
 def test_each_cause_of_no_connection_has_its_advice(cause: Exception | None, advice: str) -> None:
-    """Raised by the client's library, or by the server's, which hides the cause behind an error of its own."""
+    """Raised by the client's library, or by the server's, which hides the cause behind an error of
+    its own."""
     address = Address("127.0.0.1", 1)
     if isinstance(cause, OSError) and cause.args:
         assert str(unreachable(address, cause)).endswith(advice)
@@ -184,7 +235,8 @@ def test_each_cause_of_no_connection_has_its_advice(cause: Exception | None, adv
 
 
 def test_a_server_knows_why_it_has_no_connection() -> None:
-    """Before its first connection and after the last one there is a reason, and while it has one there is none."""
+    """Before its first connection and after the last one there is a reason, and while it has one
+    there is none."""
 
     async def play() -> None:
         with scripted((said(WELCOME), granted())) as (address, _):
@@ -248,21 +300,30 @@ class _Private(Session):  # type: ignore[misc]  # amqtt has no types
 
 
 def test_a_subscription_does_not_look_at_all_others() -> None:
-    """amqtt does so at every subscription and every parting, to see whether the client is there, and writes all out for its log."""
+    """amqtt does so at every subscription and every parting, to see whether the client is there,
+    and writes all out for its log."""
     sessions = [_Private() for _ in range(3)]
 
     async def subscribed() -> Broker:
-        broker_under_test = LinearBroker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
+        broker_under_test = LinearBroker(
+            {"listeners": {"default": {"type": "external"}}, "plugins": {}}
+        )
         for number, session in enumerate(sessions):
             session.client_id = f"c{number}"
             for _ in range(2):
                 assert await broker_under_test.add_subscription(("run/req/all", 0), session) == 0
             session.busy = True
-        assert await broker_under_test.add_subscription(("run/+x", 0), sessions[0]) == 0x80, "a level is a wildcard or none"
+        assert await broker_under_test.add_subscription(("run/+x", 0), sessions[0]) == 0x80, (
+            "a level is a wildcard or none"
+        )
         last = sessions.pop()
         last.busy = False
         assert broker_under_test._del_subscription("run/req/all", last) == 1
-        assert broker_under_test._del_subscription("run/req/all", last) == broker_under_test._del_subscription("run/req/none", last) == 0
+        assert (
+            broker_under_test._del_subscription("run/req/all", last)
+            == broker_under_test._del_subscription("run/req/none", last)
+            == 0
+        )
         return broker_under_test
 
     subscriptions = asyncio.run(subscribed()).subscriptions
@@ -271,7 +332,8 @@ def test_a_subscription_does_not_look_at_all_others() -> None:
 
 
 def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
-    """Each gets what is retained as it joins, which the broker waits for while others subscribe: no connection is made twice."""
+    """Each gets what is retained as it joins, which the broker waits for while others subscribe: no
+    connection is made twice."""
     clients: list[str] = []
 
     class Counted(MqttBus):
@@ -310,18 +372,25 @@ def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) 
             await asyncio.sleep(pause)
         return clock() - began - pause * count
 
-    assert [run_virtually(seconds(count)) for count in (at_once, at_once + 500)] == pytest.approx([0, 500 / PACE])
+    assert [run_virtually(seconds(count)) for count in (at_once, at_once + 500)] == pytest.approx(
+        [0, 500 / PACE]
+    )
     assert run_virtually(seconds(3 * at_once, 1 / PACE)) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("url", [
-    *(f"{scheme}://alice:S3cret@localhost:18899" for scheme in ("tls", "mqtts+tls", "mqtt+tls", "http", "MQTTS+TLS")), "//alice:S3cret@localhost:1",
-    *(f"{start}alice:S3cret@localhost{rest}?ca=pyproject.toml" for start, rest in (("mqtt://", ""), ("ws://", ""), ("mqtt+unix://", "/b"), ("mqtts://", "#"))),
-    "mqtt+unix://alice:S3cret@localhost/broker", "mqtt://alice:S3cret/@localhost", "mqtts://alice:1883/S3cret@localhost", "wss://alice:1/S3cret@localhost",
+    *(f"{scheme}://alice:S3cret@localhost:18899"
+    for scheme in ("tls", "mqtts+tls", "mqtt+tls", "http", "MQTTS+TLS")),
+    "//alice:S3cret@localhost:1",
+    *(f"{start}alice:S3cret@localhost{rest}?ca=pyproject.toml" for start,
+    rest in (("mqtt://", ""), ("ws://", ""), ("mqtt+unix://", "/b"), ("mqtts://", "#"))),
+    "mqtt+unix://alice:S3cret@localhost/broker", "mqtt://alice:S3cret/@localhost",
+    "mqtts://alice:1883/S3cret@localhost", "wss://alice:1/S3cret@localhost",
     "alice:S3cret@localhost", "mqtts://[alice:S3cret@localhost",
 ])  # fmt: skip
 def test_no_address_loses_its_protection(url: str) -> None:
-    """Where TLS is asked for, and is not used, the address is refused; no message has the password."""
+    """Where TLS is asked for, and is not used, the address is refused; no message has the
+    password."""
     with pytest.raises(InputError, match="//") as refused:
         Address.parse(url)
     assert "S3cret" not in str(refused.value)

@@ -1,4 +1,5 @@
-"""The broker that a run starts: Mosquitto where there is one, else amqtt; each ends with the run, however that ends."""
+"""The broker that a run starts: Mosquitto where there is one, else amqtt; each ends with the run,
+however that ends."""
 
 import asyncio
 import os
@@ -30,29 +31,46 @@ BROKERS = ["amqtt", pytest.param("Mosquitto", marks=needs_mosquitto)]
 @pytest.mark.parametrize("name", BROKERS)
 @pytest.mark.parametrize("tier", ["hosts", "processes"])
 def test_either_broker_carries_a_run(name: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result says which broker ran, and the digests of both rounds are those of the population tier."""
+    """The result says which broker ran, and the digests of both rounds are those of the population
+    tier."""
     monkeypatch.setenv(SETTING, name)
     asked = ("quantiles", "--rounds", "several", "--clients", "60", "--seed", "4")
     over, alone = (outcome_of(*asked, "--tier", each) for each in (tier, "population"))
     assert (over["broker"], "broker" in alone) == (name, False)
-    assert [each["digest"] for each in over["rounds"]] == [each["digest"] for each in alone["rounds"]]
+    assert [each["digest"] for each in over["rounds"]] == [
+        each["digest"] for each in alone["rounds"]
+    ]
     assert len(over["rounds"]) == 2
 
 
 @pytest.mark.parametrize(
     ("places", "name"),
-    [("", "amqtt"), ("failing", "amqtt"), pytest.param(mosquitto._PLACES, "Mosquitto", marks=needs_mosquitto)],
+    [
+        ("", "amqtt"),
+        ("failing", "amqtt"),
+        pytest.param(mosquitto._PLACES, "Mosquitto", marks=needs_mosquitto),
+    ],
     ids=["none", "failing", "found"],
 )
-def test_amqtt_stands_in_for_a_mosquitto_that_is_missing_or_fails(places: str, name: str, tmp_path: Path) -> None:
-    """Without a Mosquitto, and with one that ends at once, the process is amqtt; it ends with its standard input, and leaves no other process."""
+def test_amqtt_stands_in_for_a_mosquitto_that_is_missing_or_fails(
+    places: str, name: str, tmp_path: Path
+) -> None:
+    """Without a Mosquitto, and with one that ends at once, the process is amqtt; it ends with its
+    standard input, and leaves no other process."""
     program = tmp_path / "failing" / "mosquitto"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o700)
-    text = f"import local_dp.bus.mosquitto as m; m._PLACES = {places.replace('failing', str(program.parent))!r}; m.main()"
+    text = (
+        "import local_dp.bus.mosquitto as m; m._PLACES = "
+        f"{places.replace('failing', str(program.parent))!r}; m.main()"
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", text, str(tmp_path / "b")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+        [sys.executable, "-c", text, str(tmp_path / "b")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -65,8 +83,11 @@ def test_amqtt_stands_in_for_a_mosquitto_that_is_missing_or_fails(places: str, n
 
 
 @needs_mosquitto
-def test_a_killed_mosquitto_comes_again_and_outlives_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed itself, or with its keeper, it listens again at the same address; a stranger without the password never enters; at the end nothing runs."""
+def test_a_killed_mosquitto_comes_again_and_outlives_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed itself, or with its keeper, it listens again at the same address; a stranger without
+    the password never enters; at the end nothing runs."""
     monkeypatch.setenv(SETTING, "")
 
     def enters(path: Path, password: str) -> bool:
@@ -102,11 +123,17 @@ async def _until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
-def test_a_broker_that_is_killed_at_its_first_start_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_killed_at_its_first_start_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that ends by itself then is an error: it would end so again."""
     monkeypatch.setattr(broker_module, "_PAUSE", 0.0)
     ends = ["import os; os.kill(os.getpid(), 9)", "raise SystemExit(1)"]
-    monkeypatch.setattr(broker_module, "python", lambda *words: [sys.executable, "-I", "-S", "-c", ends.pop(0)] if ends else python(*words))
+    monkeypatch.setattr(
+        broker_module,
+        "python",
+        lambda *words: [sys.executable, "-I", "-S", "-c", ends.pop(0)] if ends else python(*words),
+    )
 
     async def life() -> None:
         broker = EmbeddedBroker(tmp_path)

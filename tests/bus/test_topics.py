@@ -1,4 +1,5 @@
-"""The server's bus: what an old connection leaves touches no new one, and nothing is lost while topics change."""
+"""The server's bus: what an old connection leaves touches no new one, and nothing is lost while
+topics change."""
 
 import asyncio
 import threading
@@ -20,7 +21,9 @@ from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
 WAIT = 20.0  # seconds, of a broker that has much to do
 
 
-async def _numbers(events: AsyncGenerator[Delivery | Connected, None], topic: str, last: int) -> list[int]:
+async def _numbers(
+    events: AsyncGenerator[Delivery | Connected, None], topic: str, last: int
+) -> list[int]:
     numbers: list[int] = []
     async for event in events:
         if isinstance(event, Delivery) and event.topic == topic:
@@ -39,7 +42,8 @@ async def _joined(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
 @needs_mosquitto
 @pytest.mark.parametrize("kind", ["mosquitto", pytest.param("embedded", marks=pytest.mark.long)])
 def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
-    """Of 2,000 numbered messages, during which a wildcard gives way to 300 topics, each comes once or twice, in order; then no others come any more."""
+    """Of 2,000 numbered messages, during which a wildcard gives way to 300 topics, each comes once
+    or twice, in order; then no others come any more."""
 
     async def play(url: str) -> None:
         address = Address.parse(url)
@@ -49,12 +53,18 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
             for number in range(1, 2001):
                 await speaking.publish("t/1", str(number).encode())
                 if number == 1000:
-                    changing = asyncio.create_task(hearing.listen([f"t/{each}" for each in range(300)]))
+                    changing = asyncio.create_task(
+                        hearing.listen([f"t/{each}" for each in range(300)])
+                    )
                 if number % 50 == 0:
                     await asyncio.sleep(0.01)
             numbers = await asyncio.wait_for(reading, WAIT)
             await changing
-            assert [each for place, each in enumerate(numbers) if place == 0 or each != numbers[place - 1]] == list(range(1, 2001))
+            assert [
+                each
+                for place, each in enumerate(numbers)
+                if place == 0 or each != numbers[place - 1]
+            ] == list(range(1, 2001))
             for topic in ("t/left", "t/2"):
                 await speaking.publish(topic, b"1")
             assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
@@ -86,7 +96,8 @@ def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
 
 
 def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:
-    """A publish that is under way ends with its connection, which the loop forgets; the next connection speaks."""
+    """A publish that is under way ends with its connection, which the loop forgets; the next
+    connection speaks."""
 
     async def play(address: Address) -> float:
         errors = list[object]()
@@ -131,13 +142,17 @@ def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyP
             assert await asyncio.wait_for(again, WAIT) == CONNECTED
             await bus.publish("t", b"later")
 
-    with scripted((said(WELCOME), granted(), deaf), (said(WELCOME), granted())) as (address, received):
+    with scripted((said(WELCOME), granted(), deaf), (said(WELCOME), granted())) as (
+        address,
+        received,
+    ):
         asyncio.run(play(address))
     assert b"later" in b"".join(received)
 
 
 def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
-    """A change that the broker never answers is made good, and the next change begins from there."""
+    """A change that the broker never answers is made good, and the next change begins from
+    there."""
     packets = list[bytes]()
 
     def noted(answer: Answer) -> Answer:
@@ -151,8 +166,13 @@ def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
             assert await again == CONNECTED
             await bus.listen(["u"])
 
-    both_granted, left = (lambda packet: b"\x90\x04" + packet[2:4] + b"\0\0"), (lambda packet: b"\xb0\x02" + packet[2:4])
-    with scripted((said(WELCOME), granted(), said(b"")), (said(WELCOME), noted(both_granted), noted(left))) as (address, _):
+    both_granted, left = (
+        (lambda packet: b"\x90\x04" + packet[2:4] + b"\0\0"),
+        (lambda packet: b"\xb0\x02" + packet[2:4]),
+    )
+    with scripted(
+        (said(WELCOME), granted(), said(b"")), (said(WELCOME), noted(both_granted), noted(left))
+    ) as (address, _):
         asyncio.run(play(address))
     assert [packet[4:] for packet in packets] == [b"\0\x01t\0\0\x01u\0", b"\0\x01t"]
 

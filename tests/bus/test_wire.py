@@ -14,9 +14,12 @@ from tests.support.golden import KINDS, MESSAGES, kept
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
 def test_messages_survive_the_wire(message: AnyMessage) -> None:
-    """Decoded as they were; their bytes do not change by accident, for other machines may run another version."""
+    """Decoded as they were; their bytes do not change by accident, for other machines may run
+    another version."""
     assert decode(encode(message)) == message
-    assert encode(message).hex() == kept()["messages"].get(message.kind), "new values: python -m tests.support.golden"
+    assert encode(message).hex() == kept()["messages"].get(message.kind), (
+        "new values: python -m tests.support.golden"
+    )
 
 
 def test_every_message_is_tried() -> None:
@@ -25,7 +28,16 @@ def test_every_message_is_tried() -> None:
 
 
 def _reply(**changes: object) -> bytes:
-    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "ask": 0, "start": 7, "width": 1, "reports": b"\x01"} | changes
+    data = {
+        "run": "r",
+        "kind": "reply",
+        "round": 1,
+        "member": "c",
+        "ask": 0,
+        "start": 7,
+        "width": 1,
+        "reports": b"\x01",
+    } | changes
     packed: bytes = msgpack.packb(data, use_bin_type=True)
     return packed
 
@@ -42,7 +54,8 @@ def _sequences(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_a_list_is_refused_at_its_first_error() -> None:
-    """The validator collects no error of every item: of a receipt of 4,096 wrong ones it took two megabytes, of a long list of asks gigabytes."""
+    """The validator collects no error of every item: of a receipt of 4,096 wrong ones it took two
+    megabytes, of a long list of asks gigabytes."""
     parts = [part for kind in KINDS for part in _sequences(kind.__pydantic_core_schema__)]
     assert len(parts) == 9
     assert all(part.get("fail_fast") for part in parts)
@@ -58,13 +71,24 @@ def _named(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.parametrize("kind", [Ask, *EITHER.kinds.values()])
 def test_a_name_is_letters_to_its_end(kind: type[BaseModel]) -> None:
-    """Of each field that is a name: 64 characters are, and nothing that ends in a line or begins with one, holds another letter, or is longer."""
+    """Of each field that is a name: 64 characters are, and nothing that ends in a line or begins
+    with one, holds another letter, or is longer."""
     named = dict(_named(kind))
     assert named
     for name, empty in named.items():
         for text in ("a", "A-_.9", "x" * 64, *([""] if empty else [])):
             assert name not in _wrong(kind, {name: text})
-        for text in ("a\n", "\na", "a\nb", "a b", "ä", "a\0", "x" * 65, "\n", *([] if empty else [""])):
+        for text in (
+            "a\n",
+            "\na",
+            "a\nb",
+            "a b",
+            "ä",
+            "a\0",
+            "x" * 65,
+            "\n",
+            *([] if empty else [""]),
+        ):
             assert name in _wrong(kind, {name: text})
 
 
@@ -72,11 +96,23 @@ def _wrong(kind: type[BaseModel], data: dict[str, str]) -> set[object]:
     """The fields that are there and not as they should be."""
     with pytest.raises(ValidationError) as errors:
         kind.model_validate({**data, "more": 1})
-    return {error["loc"][0] for error in errors.value.errors() if error["type"] == "string_pattern_mismatch"}
+    return {
+        error["loc"][0]
+        for error in errors.value.errors()
+        if error["type"] == "string_pattern_mismatch"
+    }
 
 
 def test_the_names_of_parameters_are_names() -> None:
-    ask = {"query": "q", "randomizer": "r", "start": 0, "stop": 1, "coins": bytes(16), "query_params": {}, "randomizer_params": {"epsilon": 1.0}}
+    ask = {
+        "query": "q",
+        "randomizer": "r",
+        "start": 0,
+        "stop": 1,
+        "coins": bytes(16),
+        "query_params": {},
+        "randomizer_params": {"epsilon": 1.0},
+    }
     Ask.model_validate(ask)
     for place in ("query_params", "randomizer_params"):
         with pytest.raises(ValidationError, match="pattern"):

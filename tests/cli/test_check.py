@@ -1,4 +1,5 @@
-"""`local-dp audit` of randomizers that are right, broken, or cannot be made; and `local-dp bench`: processes, stores, randomizers beside references."""
+"""`local-dp audit` of randomizers that are right, broken, or cannot be made; and `local-dp bench`:
+processes, stores, randomizers beside references."""
 
 import json
 import math
@@ -50,7 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_right_and_broken_classes_are_told_apart() -> None:
-    """The grade, the exact loss and the two inputs that reach it, exit code 0; of a broken class the witness, and exit code 4."""
+    """The grade, the exact loss and the two inputs that reach it, exit code 0; of a broken class
+    the witness, and exit code 4."""
     done = local_dp("audit", "grr", "--set", "k=8", "--epsilon", "0.5", "--json")
     data = json.loads(done.stdout)
     assert (done.returncode, data["grade"], data["holds"]) == (0, "exact", True)
@@ -89,7 +91,8 @@ _LARGE = 200 << 20  # bytes
 
 @pytest.mark.long
 def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
-    """A process that starts another lends it its own peak, which is none of the command's; a command that fails has no speed."""
+    """A process that starts another lends it its own peak, which is none of the command's; a
+    command that fails has no speed."""
     values = np.ones(_LARGE, dtype=np.uint8)
     seconds, mebibytes = commands._command(["-c", "import numpy"])
     assert values.all()
@@ -101,7 +104,8 @@ def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
 
 @pytest.mark.long
 def test_bare_clients_join_and_answer() -> None:
-    """What client processes stand beside by the embedded broker too: seconds until they are there, those of a round, and the size of one."""
+    """What client processes stand beside by the embedded broker too: seconds until they are there,
+    those of a round, and the size of one."""
     for fleet in fleets.beside_bare(2, EMBEDDED):
         assert min(fleet.ready, fleet.round, fleet.memory) > 0
 
@@ -112,15 +116,23 @@ def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> Non
 
 @pytest.mark.long
 def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"):
+    with pytest.raises(
+        BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"
+    ):
         bare_clients.bare_clients(2, f"mqtt://127.0.0.1:{free_port()}")
     assert "2 of 2 could not join" in capfd.readouterr().err
 
 
 def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time beyond what is asked misses, a rate below it does; each value, its reference and the verdict are printed."""
+    """A time beyond what is asked misses, a rate below it does; each value, its reference and the
+    verdict are printed."""
     help_, rate = "--help", "binary-rr, k = 2: clients"
-    rows = [Speed(help_, 1.9, "s", 1.0), Speed(help_, 2.1, "s", 1.0), Speed(rate, 3.0, "million/s", 1.0), Speed(rate, 1.0, "million/s", 1.0)]
+    rows = [
+        Speed(help_, 1.9, "s", 1.0),
+        Speed(help_, 2.1, "s", 1.0),
+        Speed(rate, 3.0, "million/s", 1.0),
+        Speed(rate, 1.0, "million/s", 1.0),
+    ]
     assert [row.meets for row in rows] == [True, False, True, False]
     monkeypatch.setattr(cases, "all_speeds", lambda processes: rows[:2])
     done = local_dp("bench")
@@ -130,7 +142,8 @@ def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that needs no large table, no cluster and no process; its name is one that something is asked of, and no other."""
+    """Each that needs no large table, no cluster and no process; its name is one that something is
+    asked of, and no other."""
     monkeypatch.setattr(cases, "table_speeds", list)
     monkeypatch.setattr(cases, "cluster_speeds", list)
     monkeypatch.setattr(cases, "fastest", lambda arguments: (1.0, 50.0))
@@ -150,24 +163,36 @@ ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: serve
 
 
 def test_the_best_peer_is_the_fastest() -> None:
-    """The ratio is to the fastest of them, also where it is ahead of ours; without a peer there is none."""
+    """The ratio is to the fastest of them, also where it is ahead of ours; without a peer there is
+    none."""
     assert (ROWS[0].best, ROWS[0].ratio, ROWS[1].best, ROWS[1].ratio) == ("pure-ldp", 0.5, "", None)
 
 
 def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every row is printed, with and without a peer; the figure has a curve for each library with rows."""
-    monkeypatch.setattr(bench_peers, "variances", lambda: [oracles.Variance("grr", 8.0, 8.1, {"opendp": 7.9})])
+    """Every row is printed, with and without a peer; the figure has a curve for each library with
+    rows."""
+    monkeypatch.setattr(
+        bench_peers, "variances", lambda: [oracles.Variance("grr", 8.0, 8.1, {"opendp": 7.9})]
+    )
     monkeypatch.setattr(bench_peers, "claims", list)
     words = describe(ROWS, 100)
-    assert all(word in words for word in ("a: clients", "pure-ldp", "0.5", "b: server", "opendp 7.9", "epsilon exact"))
+    assert all(
+        word in words
+        for word in ("a: clients", "pure-ldp", "0.5", "b: server", "opendp 7.9", "epsilon exact")
+    )
     figure = speed_figure(ROWS)
-    assert [(curve.label, list(curve.x), list(curve.y)) for curve in figure.curves] == [("ours", [0, 1], [6, 3]), ("pure-ldp", [0], [12]), ("opendp", [0], [2])]
+    assert [(curve.label, list(curve.x), list(curve.y)) for curve in figure.curves] == [
+        ("ours", [0, 1], [6, 3]),
+        ("pure-ldp", [0], [12]),
+        ("opendp", [0], [2]),
+    ]
     save(figure, tmp_path / "peers.png")
     assert (tmp_path / "peers.png").stat().st_size > 1000
 
 
 def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any peer the command says what to install; a figure without the comparison has nothing to draw."""
+    """Without any peer the command says what to install; a figure without the comparison has
+    nothing to draw."""
     monkeypatch.setattr(bench_peers, "installed", lambda library: False)
     refused = local_dp("bench", "--peers")
     assert refused.returncode != 0
@@ -178,12 +203,16 @@ def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _check_variance(oracle: str, epsilon: float) -> None:
-    """The squared error of 2,000 surveys is within 3.9 % of the closed form at epsilon 1. Raises AssertionError.
+    """The squared error of 2,000 surveys is within 3.9 % of the closed form at epsilon 1. Raises
+    AssertionError.
 
-    2,000 sums of 15 squares that are near normal deviate by sqrt(2 / 30,000) = .8 %: 4.75 deviations have probability 2e-6, twelve-fold below 1e-4 in all.
+    2,000 sums of 15 squares that are near normal deviate by sqrt(2 / 30,000) = .8 %: 4.75
+    deviations have probability 2e-6, twelve-fold below 1e-4 in all.
     """
     measured = oracles._of_ours(RANDOMIZERS.build(oracle, {"epsilon": epsilon, "k": oracles.K}))
-    assert abs(measured / closed_form(oracle) - 1) < 4.75 * math.sqrt(2 / (oracles.SURVEYS * (oracles.K - 1)))
+    assert abs(measured / closed_form(oracle) - 1) < 4.75 * math.sqrt(
+        2 / (oracles.SURVEYS * (oracles.K - 1))
+    )
 
 
 @pytest.mark.parametrize("oracle", short(PAIRS, lambda oracle: oracle == "grr"))

@@ -1,4 +1,5 @@
-"""The command line as a person uses it: output, exit codes, one-line errors, Ctrl-C; and what outlives a process."""
+"""The command line as a person uses it: output, exit codes, one-line errors, Ctrl-C; and what
+outlives a process."""
 
 import json
 import re
@@ -25,17 +26,33 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 
 def lines_of(text: str) -> list[str]:
-    """What went wrong, line by line: without the rounds that were played and the notice that the clients are few."""
-    return [line for line in text.strip().splitlines() if not line.startswith("round ") and not line.startswith("You have ")]
+    """What went wrong, line by line: without the rounds that were played and the notice that the
+    clients are few."""
+    return [
+        line
+        for line in text.strip().splitlines()
+        if not line.startswith("round ") and not line.startswith("You have ")
+    ]
 
 
 def test_the_json_outcome_has_what_is_promised() -> None:
-    """A default masked-parity run: two rounds of one bit, nobody missing, the budget spent and not exceeded."""
+    """A default masked-parity run: two rounds of one bit, nobody missing, the budget spent and not
+    exceeded."""
     data = outcome_of("masked-parity", "--seed", "7", "--tier", "hosts")
-    assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == ("masked-parity", "LI", "hosts", 7, False)
+    assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == (
+        "masked-parity",
+        "LI",
+        "hosts",
+        7,
+        False,
+    )
     assert data["stamp"] == "simulation: not private"
     assert [round["bits_per_client"] for round in data["rounds"]] == [1, 1]
-    assert sum(round["n"] for round in data["rounds"]) == data["clients"]["asked"] == data["clients"]["answered"]
+    assert (
+        sum(round["n"] for round in data["rounds"])
+        == data["clients"]["asked"]
+        == data["clients"]["answered"]
+    )
     assert data["max_epsilon_spent"] == data["epsilon"] == 1.0
     assert {"hypothesis", "true_error"} <= data["result"].keys()
 
@@ -43,13 +60,28 @@ def test_the_json_outcome_has_what_is_promised() -> None:
 def test_private_runs_show_no_seed() -> None:
     data = outcome_of("survey", "--private", "--clients", "200")
     assert (data["private"], data["seed"]) == (True, None)
-    assert data["result"]["true_error"] is None, "beside the estimate it would give the exact answer away"
+    assert data["result"]["true_error"] is None, (
+        "beside the estimate it would give the exact answer away"
+    )
     assert "stamp" not in data
 
 
 def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
-    """Fewer clients than rows are a random sample, the same in every tier: the first rows of a sorted table would all say yes."""
-    arguments = ["survey", "--records", str(table), "--question", "smokes == 'yes'", "--clients", "120", "--seed", "5", "--epsilon", "8"]
+    """Fewer clients than rows are a random sample, the same in every tier: the first rows of a
+    sorted table would all say yes."""
+    arguments = [
+        "survey",
+        "--records",
+        str(table),
+        "--question",
+        "smokes == 'yes'",
+        "--clients",
+        "120",
+        "--seed",
+        "5",
+        "--epsilon",
+        "8",
+    ]
     runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts")]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert runs[0]["result"]["true_error"] < 0.2
@@ -57,14 +89,19 @@ def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
 
 @needs_mosquitto
 def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
-    """A broker that wants a password: the right one runs, a wrong one gets exit code 5 and a line that names the user, not the password."""
+    """A broker that wants a password: the right one runs, a wrong one gets exit code 5 and a line
+    that names the user, not the password."""
     passwords = tmp_path / "passwords"
     subprocess.run(["mosquitto_passwd", "-b", "-c", str(passwords), "lab", "right"], check=True)
     passwords.chmod(0o644)
     tmp_path.chmod(0o755)
-    with mosquitto(tmp_path, "allow_anonymous false", f"password_file {passwords}", "user root") as broker:
+    with mosquitto(
+        tmp_path, "allow_anonymous false", f"password_file {passwords}", "user root"
+    ) as broker:
         host = broker.url.removeprefix("mqtt://")
-        right = local_dp("run", "survey", "--clients", "50", "--broker", f"mqtt://lab:right@{host}", "--json")
+        right = local_dp(
+            "run", "survey", "--clients", "50", "--broker", f"mqtt://lab:right@{host}", "--json"
+        )
         assert right.returncode == 0, right.stderr
         for user in ("lab:wrong@", ""):
             wrong = local_dp("run", "survey", "--clients", "50", "--broker", f"mqtt://{user}{host}")
@@ -76,7 +113,8 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
-    """A server, a host with 90 clients and a client of its own, started as three commands, meet at a broker and finish the run."""
+    """A server, a host with 90 clients and a client of its own, started as three commands, meet at
+    a broker and finish the run."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "meeting"]
         commands = [
@@ -90,22 +128,59 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert data["clients"]["answered"] == 91
         alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
         assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert all(part in ended[0].stderr for part in ("simulation: not private", "epsilon spent 1"))
+        assert all(
+            part in ended[0].stderr for part in ("simulation: not private", "epsilon spent 1")
+        )
 
 
 @pytest.mark.long
 @needs_mosquitto
 def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
-    """Between two brokers: the estimate is the same as without a shuffler, and both epsilons are printed."""
+    """Between two brokers: the estimate is the same as without a shuffler, and both epsilons are
+    printed."""
     folders = [tmp_path / name for name in ("clients", "server")]
     for folder in folders:
         folder.mkdir()
     with mosquitto(folders[0]) as near, mosquitto(folders[1]) as far:
         run = ["--run", "mixed", "--seed", "3"]
         commands = [
-            *(["host", "survey", *run, "--broker", near.url, "--start", str(start), "--clients", "60"] for start in (0, 60)),
-            ["shuffler", *run, "--broker", near.url, "--clients", "120", "--server-broker", far.url],
-            ["server", "survey", *run, "--broker", far.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
+            *(
+                [
+                    "host",
+                    "survey",
+                    *run,
+                    "--broker",
+                    near.url,
+                    "--start",
+                    str(start),
+                    "--clients",
+                    "60",
+                ]
+                for start in (0, 60)
+            ),
+            [
+                "shuffler",
+                *run,
+                "--broker",
+                near.url,
+                "--clients",
+                "120",
+                "--server-broker",
+                far.url,
+            ],
+            [
+                "server",
+                "survey",
+                *run,
+                "--broker",
+                far.url,
+                "--clients",
+                "120",
+                "--quorum",
+                "1",
+                "--shuffle",
+                "--json",
+            ],
         ]
         ended = together(*commands)
     assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
@@ -118,18 +193,26 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
 
 
 def test_what_there_is_can_be_listed() -> None:
-    """Each list has one line an entry under the name of its theme, and every entry is described by itself."""
+    """Each list has one line an entry under the name of its theme, and every entry is described by
+    itself."""
     for listing, names, row in (
         ("protocols", list(PROTOCOLS), r"^  masked-parity +LI +Learns"),
         ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +Adds"),
         ("queries", list(QUERIES), r"^  bounded +A number clipped"),
-        ("mechanisms", [kind.__name__ for kind in mechanisms()], r"^  ExponentialMechanism +pure +The"),
+        (
+            "mechanisms",
+            [kind.__name__ for kind in mechanisms()],
+            r"^  ExponentialMechanism +pure +The",
+        ),
     ):
         shown = local_dp(listing).stdout.splitlines()
         assert sorted(re.findall(r"^  (\S+)", "\n".join(shown), re.MULTILINE)) == sorted(names)
         assert max(map(len, shown)) <= 80
         assert re.search(row, "\n".join(shown), re.MULTILINE), listing
-    for name, line in (("ThresholdedHistogram", "approximate, neighbours: replace"), ("LabelPrivateLearner", "pure, neighbours: labels")):
+    for name, line in (
+        ("ThresholdedHistogram", "approximate, neighbours: replace"),
+        ("LabelPrivateLearner", "pure, neighbours: labels"),
+    ):
         assert local_dp("describe", name).stdout.startswith(f"{name} (mechanism, {line})\n")
     assert "Privacy" in local_dp("describe", "grr").stdout
     assert "protocol, model LI" in local_dp("describe", "masked-parity").stdout
@@ -139,17 +222,49 @@ def test_what_there_is_can_be_listed() -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
-    """A private run: its members' stores and its journal lie in the user's folder; `runs` and `show` tell it, its name is used up, and so is the budget."""
+    """A private run: its members' stores and its journal lie in the user's folder; `runs` and
+    `show` tell it, its name is used up, and so is the budget."""
     with mosquitto(tmp_path) as broker:
         enrolled(tmp_path, 0, clients=40)
         table, schema = tmp_path / "people.csv", tmp_path / "schema.json"
         table.write_text("\n".join(["ill", *map(str, [0, 1] * 20)]))
         schema.write_text('{"ill": "whole"}')
-        common = ["survey", "--broker", broker.url, "--private", "--question", "ill == 1", "--records", str(table), "--schema", str(schema)]
-        served = [*common, "--quorum", "0.1", "--key", str(tmp_path / "server.key"), "--roster", str(tmp_path / "roster"), "--clients", "40"]
-        options = [*common, "--key", str(tmp_path / "host-0.key"), "--server-key", str(tmp_path / "server.key.pub"), "--clients", "40"]
+        common = [
+            "survey",
+            "--broker",
+            broker.url,
+            "--private",
+            "--question",
+            "ill == 1",
+            "--records",
+            str(table),
+            "--schema",
+            str(schema),
+        ]
+        served = [
+            *common,
+            "--quorum",
+            "0.1",
+            "--key",
+            str(tmp_path / "server.key"),
+            "--roster",
+            str(tmp_path / "roster"),
+            "--clients",
+            "40",
+        ]
+        options = [
+            *common,
+            "--key",
+            str(tmp_path / "host-0.key"),
+            "--server-key",
+            str(tmp_path / "server.key.pub"),
+            "--clients",
+            "40",
+        ]
         for run, replies in (("first", True), ("second", False)):
-            host = subprocess.Popen(command("host", *options, "--run", run), stderr=subprocess.PIPE, text=True)
+            host = subprocess.Popen(
+                command("host", *options, "--run", run), stderr=subprocess.PIPE, text=True
+            )
             done = local_dp("server", *served, "--run", run)
             assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
             assert host.stderr is not None
@@ -158,7 +273,9 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
             assert "answering in private" in said
         again = local_dp("server", *served, "--run", "first")
         assert (again.returncode, "show first" in again.stderr) == (2, True)
-    assert "Budgets match: all 40 reports are accounted for." in " ".join(local_dp("show", "first").stdout.split())
+    assert "Budgets match: all 40 reports are accounted for." in " ".join(
+        local_dp("show", "first").stdout.split()
+    )
     assert json.loads(local_dp("show", "first", "--json").stdout)["clients"]["answered"] == 40
     listed = local_dp("runs").stdout
     assert all(part in listed for part in ("done", "0 of 1 rounds closed"))
@@ -169,11 +286,24 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     assert "first" in spent.stdout
 
 
-def test_ordinary_runs_are_listed_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`runs` lists what `run` ended with, and `show` prints it: without truth and table, readable by its owner alone. One setting turns it off."""
+def test_ordinary_runs_are_listed_and_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`runs` lists what `run` ended with, and `show` prints it: without truth and table, readable
+    by its owner alone. One setting turns it off."""
     table = tmp_path / "ages.csv"
     table.write_text("age\n" + "31\n62\n" * 20_000)
-    asked = ("mean-found", "--records", str(table), "--column", "age", "--seed", "1", "--epsilon", "4")
+    asked = (
+        "mean-found",
+        "--records",
+        str(table),
+        "--column",
+        "age",
+        "--seed",
+        "1",
+        "--epsilon",
+        "4",
+    )
     data = outcome_of(*asked)
     (kept,) = runs_folder().glob("*")
     assert kept.stat().st_mode & 0o077 == 0
@@ -183,7 +313,12 @@ def test_ordinary_runs_are_listed_and_shown(monkeypatch: pytest.MonkeyPatch, tmp
     shown = json.loads(local_dp("show", run, "--json").stdout)
     result = {**data["result"], "truth": None, "true_error": None}
     assert "mean_of_column" in result, "the truth of more than the estimate"
-    assert shown == {**data, "table": None, "wall_s": shown["wall_s"], "result": {name: result[name] for name in shown["result"]}}
+    assert shown == {
+        **data,
+        "table": None,
+        "wall_s": shown["wall_s"],
+        "result": {name: result[name] for name in shown["result"]},
+    }
     assert {*result} - {*shown["result"]} == {"mean_of_column", "true_outside"}
     assert str(int(shown["result"]["estimate"])) in local_dp("show", run).stdout
     assert (local_dp("resume", run).returncode, local_dp("show", f"{run}-2").returncode) == (2, 2)
@@ -196,7 +331,8 @@ def test_ordinary_runs_are_listed_and_shown(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_log_keeps_the_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many runs within a second each has its own name; beyond the limit the oldest go; a folder that cannot be written is a note."""
+    """Of many runs within a second each has its own name; beyond the limit the oldest go; a folder
+    that cannot be written is a note."""
     for place in range(MOST + 3):
         store({"protocol": f"p{place}"})
         store({"protocol": "p"})
@@ -204,18 +340,43 @@ def test_the_log_keeps_the_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([*runs_folder().glob("*")]) == MOST
     assert {f"p{MOST + 2}", "p"} <= names
     assert "p0" not in names
-    monkeypatch.setattr(Path, "touch", lambda *_, **__: (_ for _ in ()).throw(PermissionError("no")))
+    monkeypatch.setattr(
+        Path, "touch", lambda *_, **__: (_ for _ in ()).throw(PermissionError("no"))
+    )
     store({"protocol": "p"})
 
 
 def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that finds no broker leaves nothing, and can be started again under the same name; of a run that is kept, the password is not."""
+    """A server that finds no broker leaves nothing, and can be started again under the same name;
+    of a run that is kept, the password is not."""
     for _ in range(2):
-        done = local_dp("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
+        done = local_dp(
+            "server",
+            "survey",
+            "--broker",
+            "mqtt://127.0.0.1:1",
+            "--run",
+            "lost",
+            "--clients",
+            "5",
+            "--joining",
+            "0.1",
+        )
         assert done.returncode in (3, 5), done.stderr
     assert not list(runs_folder().glob("*"))
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
-    local_dp("server", "survey", "--broker", "mqtt://me:secret-word@127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
+    local_dp(
+        "server",
+        "survey",
+        "--broker",
+        "mqtt://me:secret-word@127.0.0.1:1",
+        "--run",
+        "lost",
+        "--clients",
+        "5",
+        "--joining",
+        "0.1",
+    )
     (kept,) = runs_folder().glob("*.run")
     assert b"127.0.0.1:1" in kept.read_bytes()
     assert b"secret-word" not in kept.read_bytes()
@@ -223,7 +384,8 @@ def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.Monkey
 
 
 def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
-    """What a store was spent on, by run and by label, and what is left for life; the curator's budgets are printed as before."""
+    """What a store was spent on, by run and by label, and what is left for life; the curator's
+    budgets are printed as before."""
     path = tmp_path / "a.store"
     role = member(path, 1.0, 3.0)
     for number, run in ((1, "spring"), (2, "spring"), (1, "autumn")):

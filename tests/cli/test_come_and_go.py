@@ -1,4 +1,5 @@
-"""Members that come and go, on the command line: after a missed quorum they wait for `resume`, and one that hears nothing leaves."""
+"""Members that come and go, on the command line: after a missed quorum they wait for `resume`, and
+one that hears nothing leaves."""
 
 import asyncio
 import json
@@ -43,13 +44,16 @@ def _host(*options: str) -> "subprocess.Popen[str]":
 
 @pytest.mark.long
 def test_a_run_below_its_quorum_is_resumed_with_its_members() -> None:
-    """Half of the clients are absent: the round is lost, their host comes, and `resume` ends with the digests of the uncut run; no member was started twice."""
+    """Half of the clients are absent: the round is lost, their host comes, and `resume` ends with
+    the digests of the uncut run; no member was started twice."""
     whole = outcome_of(*SGD, "--clients", str(CLIENTS), "--tier", "population")
     with embedded() as url:
         common = [*SGD, "--broker", url, "--run", "cut", "--clients"]
         hosts = [_host(*common, str(CLIENTS // 2))]
         began = time.monotonic()
-        lost = local_dp("server", *common, str(CLIENTS), "--quorum", "1", "--joining", "2", "--deadline", "60")
+        lost = local_dp(
+            "server", *common, str(CLIENTS), "--quorum", "1", "--joining", "2", "--deadline", "60"
+        )
         assert (lost.returncode, hosts[0].poll()) == (3, None), lost.stderr
         assert time.monotonic() - began < 60, "it waits for nobody who never came"
         assert "`local-dp resume cut`" in " ".join(lost.stderr.split())
@@ -58,25 +62,34 @@ def test_a_run_below_its_quorum_is_resumed_with_its_members() -> None:
         assert done.returncode == 0, done.stderr
         ends = [host.communicate(timeout=20)[1] for host in hosts]
     data = json.loads(done.stdout)
-    assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in whole["rounds"]]
+    assert [each["digest"] for each in data["rounds"]] == [
+        each["digest"] for each in whole["rounds"]
+    ]
     assert data["clients"]["answered"] == CLIENTS == whole["clients"]["answered"]
     assert all("the run is over" in end for end in ends)
 
 
 def test_a_member_that_hears_nothing_leaves_with_one_line() -> None:
-    """No server comes: the client ends by itself, with the time that it waited and what to type, and exit code 3. A limit that is none is refused."""
+    """No server comes: the client ends by itself, with the time that it waited and what to type,
+    and exit code 3. A limit that is none is refused."""
     with embedded() as url:
         options = ("client", "survey", "--index", "7", "--broker", url, "--run", "nobody")
         began = time.monotonic()
         left = local_dp(*options, "--idle", "0.5")
         assert (left.returncode, 0.5 <= time.monotonic() - began < 10) == (3, True)
-        assert "client-7: nothing came of run nobody for 0.5 seconds; start it again" in " ".join(left.stderr.split())
+        assert "client-7: nothing came of run nobody for 0.5 seconds; start it again" in " ".join(
+            left.stderr.split()
+        )
         refused = local_dp(*options, "--idle", "0")
-        assert (refused.returncode, "--idle is 0.0 seconds; give a number above 0" in " ".join(refused.stderr.split())) == (2, True)
+        assert (
+            refused.returncode,
+            "--idle is 0.0 seconds; give a number above 0" in " ".join(refused.stderr.split()),
+        ) == (2, True)
 
 
 def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --grace a lost member is waited for to the end of the round, a shuffler for two seconds; a negative grace is refused."""
+    """Without --grace a lost member is waited for to the end of the round, a shuffler for two
+    seconds; a negative grace is refused."""
     seen: list[float] = []
 
     async def noted(settings: Settings, *rest: object, **options: object) -> Outcome:
@@ -84,7 +97,16 @@ def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> 
         raise QuorumError("nobody is asked")
 
     monkeypatch.setattr(over_bus, "serve_run", noted)
-    asked = ("server", "survey", "--clients", "200", "--broker", "mqtt://127.0.0.1:1", "--run", "graceful")
+    asked = (
+        "server",
+        "survey",
+        "--clients",
+        "200",
+        "--broker",
+        "mqtt://127.0.0.1:1",
+        "--run",
+        "graceful",
+    )
     for words in ((), ("--grace", "7"), ("--shuffle",)):
         assert local_dp(*asked, *words).returncode == 3
     assert seen == [math.inf, 7.0, GRACE]
@@ -92,13 +114,22 @@ def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> 
     assert (refused.returncode, "the grace is -1" in refused.stderr) == (2, True)
 
 
-def test_rounds_that_were_closed_stay_and_the_rest_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In virtual time, with a twentieth of the messages lost: a round below its quorum after others, no end is sent, the missing host comes, and the digests
-    are those of the uncut run.
+def test_rounds_that_were_closed_stay_and_the_rest_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In virtual time, with a twentieth of the messages lost: a round below its quorum after
+    others, no end is sent, the missing host comes, and the digests are those of the uncut run.
     """
     broker, protocol = MemoryBroker(), small("local-sgd")
     population = protocol.synthetic(40, SEED)
-    settings = Settings(protocol, population, 1.0, Randomness(SEED, False), tier="hosts", terms=Terms(60.0, 1.0, math.inf))
+    settings = Settings(
+        protocol,
+        population,
+        1.0,
+        Randomness(SEED, False),
+        tier="hosts",
+        terms=Terms(60.0, 1.0, math.inf),
+    )
     monkeypatch.setattr(over_bus, "MqttBus", lambda address, name, filters: broker.join(filters))
     said: list[str] = []
     chance = random.Random(SEED)
@@ -110,7 +141,9 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(tmp_path: Path, monk
     broker.fate = noted
 
     def host(index: int) -> Coroutine[Any, Any, bool]:
-        member = role(population.batch(10 * index, 10 * index + 10), 10 * index, member=f"host-{index}")
+        member = role(
+            population.batch(10 * index, 10 * index + 10), 10 * index, member=f"host-{index}"
+        )
         return serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS)
 
     async def play() -> Outcome:
@@ -132,14 +165,19 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(tmp_path: Path, monk
             return outcome
 
     outcome = run_virtually(play())
-    assert [each.digest for each in outcome.rounds] == in_population(protocol.algorithm(1.0, 40), population)[1]
+    assert [each.digest for each in outcome.rounds] == in_population(
+        protocol.algorithm(1.0, 40), population
+    )[1]
 
 
 def test_advice_works_as_typed(tmp_path: Path) -> None:
     """A run in a folder of its own is named with it; one that is over is shown, not resumed."""
     folder = tmp_path / "my runs"
     where = f"cut --journal '{folder}'"
-    with closing(Journal.begin(folder, "cut", {})) as journal, pytest.raises(InputError, match=f"`local-dp resume {where}`"):
+    with (
+        closing(Journal.begin(folder, "cut", {})) as journal,
+        pytest.raises(InputError, match=f"`local-dp resume {where}`"),
+    ):
         Journal.begin(folder, "cut", {})
     with closing(Journal.open(folder, "cut")) as journal:
         journal.end({})

@@ -1,4 +1,5 @@
-"""The commands and their options: help that is there at once and says what the code says, wrong names answered with the right ones, one published form."""
+"""The commands and their options: help that is there at once and says what the code says, wrong
+names answered with the right ones, one published form."""
 
 import json
 import os
@@ -27,23 +28,49 @@ from tests.support.runs.command import command, local_dp, outcome_of
 pytestmark = pytest.mark.usefixtures("warm")
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numpy", "scipy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
-SCHEMA: dict[str, Any] = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
+HEAVY = (
+    "numpy",
+    "scipy",
+    "pydantic",
+    "polars",
+    "matplotlib",
+    "rich",
+    "asyncio",
+    "aiomqtt",
+    "multiprocessing",
+)
+SCHEMA: dict[str, Any] = json.loads(
+    files("local_dp.simulation").joinpath("outcome.schema.json").read_text()
+)
 
 
 def test_help_imports_nothing_heavy() -> None:
-    program = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    program = (
+        "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; "
+        "main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     imported = done.stderr.split()
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
-    assert {name for name in imported if name.startswith("local_dp.cli.")} == {f"local_dp.cli.{name}" for name in ("main", "commands", "fields")}
-    done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name for name in imported if name.startswith("local_dp.cli.")} == {
+        f"local_dp.cli.{name}" for name in ("main", "commands", "fields")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 
 
 def test_the_listed_help_is_each_commands_own() -> None:
-    """The line beside each command in `--help`, which is written down so that nothing is imported, is the first one of the command's own help."""
+    """The line beside each command in `--help`, which is written down so that nothing is imported,
+    is the first one of the command's own help."""
     ctx = click.Context(APP)
     for name, (_, line) in COMMANDS.items():
         entry = APP.get_command(ctx, name)
@@ -53,8 +80,13 @@ def test_the_listed_help_is_each_commands_own() -> None:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
-    """Its claim, each parameter with help, unit and default, the options of every run, an example; `--help` takes at most 40 lines of 80 columns."""
-    brief, output, kind = local_dp("run", name, "--help").stdout, " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    """Its claim, each parameter with help, unit and default, the options of every run, an example;
+    `--help` takes at most 40 lines of 80 columns."""
+    brief, output, kind = (
+        local_dp("run", name, "--help").stdout,
+        " ".join(local_dp("run", name, "--help-all").stdout.split()),
+        PROTOCOLS[name],
+    )
     assert len(brief.splitlines()) <= 40
     assert ("--epsilon" in brief, "--crowd" in brief) == (True, False)
     assert all(option in output for option in ("--epsilon", "--worst-case", "--stores", "--crowd"))
@@ -66,54 +98,100 @@ def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
         assert field.metadata["unit"] in own
     assert "--clients N" in shared
     assert f"local-dp run {name} -" in shared.partition("Example:")[2]
-    assert all(f"{role} {name}" in local_dp(role, name, "--help").stdout for role in ("server", "host", "client"))
+    assert all(
+        f"{role} {name}" in local_dp(role, name, "--help").stdout
+        for role in ("server", "host", "client")
+    )
 
 
 def test_defaults_and_units_are_told() -> None:
-    """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
+    """A default stands as it is typed, a unit beside it; what is left open has no default; what
+    must be given says so."""
     words = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
-    assert all(part in words for part in ("[share, default: 0.05]", "[nats, default: 1]", "[default: yes == 1]", "--seed S"))
+    assert all(
+        part in words
+        for part in (
+            "[share, default: 0.05]",
+            "[nats, default: 1]",
+            "[default: yes == 1]",
+            "--seed S",
+        )
+    )
     assert "None" not in words
     assert "[required]" in local_dp("server", "survey", "-h").stdout
 
 
 @pytest.mark.parametrize("name", ["survey", "frequency", "mean", "sq"])
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the help of a protocol for tables runs on the table that `export` writes: the truth is within 5 standard errors."""
+    """The example in the help of a protocol for tables runs on the table that `export` writes: the
+    truth is within 5 standard errors."""
     monkeypatch.chdir(tmp_path)
     assert local_dp("export", "fair", "fair.csv").returncode == 0
-    result = outcome_of(name, *shlex.split(PROTOCOLS[name].example), "--tier", "population", "--seed", "1")["result"]
+    result = outcome_of(
+        name, *shlex.split(PROTOCOLS[name].example), "--tier", "population", "--seed", "1"
+    )["result"]
     assert result["true_error"] <= 5 * np.max(result["standard_error"])
 
 
 def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
-    """Options before or after the protocol's name, and 1e2 for 100: the same run. A list is repeated, or has commas or semicolons outside quotes."""
+    """Options before or after the protocol's name, and 1e2 for 100: the same run. A list is
+    repeated, or has commas or semicolons outside quotes."""
     common = ["--records", str(table), "--seed", "4", "--tier", "population"]
     runs = [
-        outcome_of("mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "100", *common),
-        outcome_of("mean", "--column", "age", "--low=0", "--high", "1e2", "--clients", "1e2", *common),
-        outcome_of(*common, "--clients=100", "mean", "--column", "age", "--low", "0", "--high", "100"),
-        outcome_of("mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "0x64", *common),
+        outcome_of(
+            "mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "100", *common
+        ),
+        outcome_of(
+            "mean", "--column", "age", "--low=0", "--high", "1e2", "--clients", "1e2", *common
+        ),
+        outcome_of(
+            *common, "--clients=100", "mean", "--column", "age", "--low", "0", "--high", "100"
+        ),
+        outcome_of(
+            "mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "0x64", *common
+        ),
     ]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert [run["parameters"] for run in runs] == [runs[0]["parameters"]] * 4
-    digests = [outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"] for option in ("--queries", "--question")]
+    digests = [
+        outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"]
+        for option in ("--queries", "--question")
+    ]
     assert digests[0] == digests[1]
-    switched = [outcome_of("learn-conjunctions", *words, "--tier", "aggregate") for words in (["--monotone"], ["--no-monotone"], [])]
+    switched = [
+        outcome_of("learn-conjunctions", *words, "--tier", "aggregate")
+        for words in (["--monotone"], ["--no-monotone"], [])
+    ]
     assert [run["parameters"]["monotone"] for run in switched] == [True, False, False]
     asked = ["age >= 30", "smokes in ['yes', 'a,b;c']"]
-    typed = (["--column", asked[0], "--columns", asked[1]], ["--column", ", ".join(asked)], ["--columns", ";".join(asked)])
-    assert [outcome_of("crosstab", *words, *common)["parameters"]["columns"] for words in typed] == [asked] * 3
+    typed = (
+        ["--column", asked[0], "--columns", asked[1]],
+        ["--column", ", ".join(asked)],
+        ["--columns", ";".join(asked)],
+    )
+    assert [
+        outcome_of("crosstab", *words, *common)["parameters"]["columns"] for words in typed
+    ] == [asked] * 3
 
 
 def test_version_names_of_the_program_and_of_nothing() -> None:
-    """`--version` in one line; `python -m local_dp` is the same program; without a command, help and exit code 2."""
+    """`--version` in one line; `python -m local_dp` is the same program; without a command, help
+    and exit code 2."""
     assert local_dp("--version").stdout.startswith("local-dp ")
-    done = subprocess.run([sys.executable, "-m", "local_dp", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "local_dp", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == local_dp("--version").stdout
     bare = local_dp()
     assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
-    for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
+    for asked, listing in (
+        ("run", "local-dp protocols"),
+        ("describe", "local-dp protocols, randomizers, queries or mechanisms"),
+    ):
         words = local_dp(asked, "telepathy").stderr
         assert "did you mean" not in words
         assert "there are compare, " in words
@@ -122,7 +200,8 @@ def test_version_names_of_the_program_and_of_nothing() -> None:
 
 @pytest.mark.long
 def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script for each shell is shown, and installed once where that shell reads it; asked by it, the program names commands, protocols and options."""
+    """The script for each shell is shown, and installed once where that shell reads it; asked by
+    it, the program names commands, protocols and options."""
     for shell in ("bash", "zsh", "fish"):
         assert "_LOCAL_DP_COMPLETE" in local_dp("--show-completion", shell).stdout
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -132,42 +211,82 @@ def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert local_dp("--install-completion").returncode == 0
     first, line = (tmp_path / ".bashrc").read_text().splitlines()
     assert first == "alias x=y"
-    assert Path(line.removeprefix(". ").strip("'")).read_text() == local_dp("--show-completion").stdout
+    assert (
+        Path(line.removeprefix(". ").strip("'")).read_text() == local_dp("--show-completion").stdout
+    )
     for typed, wanted in (
         ("local-dp dim", "plain,dimension"),
         ("local-dp run masked-parity-o", "plain,masked-parity-one-round"),
         ("local-dp run survey --tole", "plain,--tolerance"),
     ):
-        surroundings = {**os.environ, "_LOCAL_DP_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
-        assert subprocess.run(command(), env=surroundings, capture_output=True, text=True, check=True).stdout.split() == [wanted]
+        surroundings = {
+            **os.environ,
+            "_LOCAL_DP_COMPLETE": "bash_complete",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+        }
+        assert subprocess.run(
+            command(), env=surroundings, capture_output=True, text=True, check=True
+        ).stdout.split() == [wanted]
 
 
 def test_drawn_seeds_survive_a_reader_of_json() -> None:
-    """A seed that is drawn and shown is below 2^53, where a double keeps every whole number; 200 of 64 bits would all be with probability below 2^-2000."""
+    """A seed that is drawn and shown is below 2^53, where a double keeps every whole number; 200 of
+    64 bits would all be with probability below 2^-2000."""
     seeds = [Randomness.choose(None, False).seed for _ in range(200)]
     assert all(int(float(seed)) == seed < 1 << 53 for seed in seeds)
     assert len(set(seeds)) == 200
 
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-SIZES = {"heavy-hitters": ("--clients", "20000", "--bits", "8", "--share", "0.09"), "mean-vector": ("--clients", "100")}
+SIZES = {
+    "heavy-hitters": ("--clients", "20000", "--bits", "8", "--share", "0.09"),
+    "mean-vector": ("--clients", "100"),
+}
 
 
-@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name not in ("local-sgd", "heavy-hitters", "heavy-hitters-asked")))
+@pytest.mark.parametrize(
+    "name",
+    short(
+        PROTOCOLS, lambda name: name not in ("local-sgd", "heavy-hitters", "heavy-hitters-asked")
+    ),
+)
 def test_every_protocol_prints_what_the_schema_says(name: str) -> None:
-    """Each protocol runs by its name, its JSON fits the published schema, and its summary has the true error and the counts of clients."""
-    data = outcome_of(name, "--tier", "aggregate" if name in with_law() else "population", "--seed", "2", *SIZES.get(name, ()))
+    """Each protocol runs by its name, its JSON fits the published schema, and its summary has the
+    true error and the counts of clients."""
+    data = outcome_of(
+        name,
+        "--tier",
+        "aggregate" if name in with_law() else "population",
+        "--seed",
+        "2",
+        *SIZES.get(name, ()),
+    )
     VALIDATOR.validate(data)
     text = summary(data, 80)
     assert all(part in text for part in ("true error", "0 missing"))
 
 
 def test_the_published_schema_is_one(table: Path) -> None:
-    """`local-dp schema` prints a valid JSON schema, and a table, a private run and a run over hosts print data that fit it."""
+    """`local-dp schema` prints a valid JSON schema, and a table, a private run and a run over hosts
+    print data that fit it."""
     assert json.loads(local_dp("schema").stdout) == SCHEMA
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    arguments = ("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--tier", "population")
-    runs = [outcome_of(*arguments, "--seed", "1"), outcome_of(*arguments, "--missing", "category", "--other", "category", "--private")]
+    arguments = (
+        "frequency",
+        "--records",
+        str(table),
+        "--column",
+        "smokes",
+        "--labels",
+        "no;yes",
+        "--tier",
+        "population",
+    )
+    runs = [
+        outcome_of(*arguments, "--seed", "1"),
+        outcome_of(*arguments, "--missing", "category", "--other", "category", "--private"),
+    ]
     runs.append(outcome_of("survey", "--clients", "60", "--tier", "hosts"))
     for run in runs:
         VALIDATOR.validate(run)
@@ -176,42 +295,64 @@ def test_the_published_schema_is_one(table: Path) -> None:
     assert output["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
     assert output["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
-    changes: list[dict[str, Any]] = [{"seed": "7"}, {"stamp": None}, {"surprise": 1}, {"rounds": [{}]}, {"table": {"rows": 1}}, {"private": True}]
+    changes: list[dict[str, Any]] = [
+        {"seed": "7"},
+        {"stamp": None},
+        {"surprise": 1},
+        {"rounds": [{}]},
+        {"table": {"rows": 1}},
+        {"private": True},
+    ]
     for change in changes:
         assert not VALIDATOR.is_valid({**output, **change}), change
     assert not VALIDATOR.is_valid({key: value for key, value in output.items() if key != "version"})
 
 
 def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
-    """Equal for the same table read twice, another for one changed value or order of rows, in the columns that are asked about alone."""
+    """Equal for the same table read twice, another for one changed value or order of rows, in the
+    columns that are asked about alone."""
 
     def digest(text: str) -> str:
         path = table.with_name("other.csv")
         path.write_text(text)
-        output: str = outcome_of("survey", "--question", "age > 30", "--records", str(path), "--tier", "population")["table"]["digest"]
+        output: str = outcome_of(
+            "survey", "--question", "age > 30", "--records", str(path), "--tier", "population"
+        )["table"]["digest"]
         return output
 
     text = table.read_text()
     lines = text.splitlines()
     changed = [text.replace("20,yes", "21,yes", 1), "\n".join([lines[0], *reversed(lines[1:])])]
-    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (digest(text.replace("smokes", "smoked")), 3)
+    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (
+        digest(text.replace("smokes", "smoked")),
+        3,
+    )
 
 
 SENTENCES = {
     "masked-parity --d 3 --r 5 --a 1": (
-        "The learned rule: of the 3 bits of x only bits 0 and 2 matter; a record (x, i, b) has the label -1 "
-        "if b = 1 and i is one of them, or if b = 0 and an even number of them are 1, and else the label +1."
+        "The learned rule: of the 3 bits of x only bits 0 and 2 matter; a record (x, i, b) has "
+        "the label -1 "
+        "if b = 1 and i is one of them, or if b = 0 and an even number of them are 1, and else "
+        "the label +1."
     ),
-    "masked-parity-fresh --d 3 --r 0 --a 0": "The learned rule: no bit matters; a record (x, i, b) has the label +1.",
-    "parity --d 3 --r 4": "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1.",
+    "masked-parity-fresh --d 3 --r 0 --a 0": (
+        "The learned rule: no bit matters; a record (x, i, b) has the label +1."
+    ),
+    "parity --d 3 --r 4": (
+        "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1."
+    ),
     "learn-thresholds": "The learned rule predicts the label of a record: it is +1 where x >= ",
     "learn-k-means": "The records gather around the points (",
 }
 
 
 @pytest.mark.parametrize("arguments", SENTENCES)
-def test_a_hypothesis_is_explained_in_one_sentence(arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finished run ends in one sentence that says what was learned, in its output and in its JSON."""
+def test_a_hypothesis_is_explained_in_one_sentence(
+    arguments: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finished run ends in one sentence that says what was learned, in its output and in its
+    JSON."""
     monkeypatch.setenv("COLUMNS", "1000")
     done = ("--tier", "aggregate", "--seed", "3", "--epsilon", "4")
     explained = outcome_of(*arguments.split(), *done)["result"]["explanation"]
@@ -221,10 +362,21 @@ def test_a_hypothesis_is_explained_in_one_sentence(arguments: str, monkeypatch: 
 
 
 def test_a_list_is_typed_in_one_way_everywhere(table: Path) -> None:
-    """`run` and `curate` take a list as one text with semicolons outside quotes, or as the option repeated, under both names."""
+    """`run` and `curate` take a list as one text with semicolons outside quotes, or as the option
+    repeated, under both names."""
     asked = ["run", "crosstab", "--records", str(table), "--epsilon", "8", "--seed", "1", "--json"]
-    ways = (["--columns", "age > 30; `home town` != 'a;b'"], ["--column", "age > 30", "--column", "`home town` != 'a;b'"])
-    curated = [json.loads(local_dp("curate", "marginals", "--records", str(table), "--seed", "1", "--json", *way).stdout)["result"] for way in ways]
+    ways = (
+        ["--columns", "age > 30; `home town` != 'a;b'"],
+        ["--column", "age > 30", "--column", "`home town` != 'a;b'"],
+    )
+    curated = [
+        json.loads(
+            local_dp(
+                "curate", "marginals", "--records", str(table), "--seed", "1", "--json", *way
+            ).stdout
+        )["result"]
+        for way in ways
+    ]
     assert curated[0] == curated[1]
     ways = (["--columns", "age > 30; age > 40"], ["--column", "age > 30", "--columns", "age > 40"])
     ran = [json.loads(local_dp(*asked, *way).stdout)["result"] for way in ways]

@@ -13,18 +13,40 @@ from tests.support.long import short
 from tests.support.runs.command import local_dp
 
 CLIENTS = {"mean-found": 20_000}
-DRAWN = ("survey", "frequency", "quantiles", "masked-parity", "learn")  # each kind of figure, and of refusal
-MIXED, COMPARED = ([name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))] for role in (Mix, Compare))
+DRAWN = (
+    "survey",
+    "frequency",
+    "quantiles",
+    "masked-parity",
+    "learn",
+)  # each kind of figure, and of refusal
+MIXED, COMPARED = (
+    [name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))]
+    for role in (Mix, Compare)
+)
 
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    short([*(("run", name) for name in PROTOCOLS.usable()), *(("mix", name) for name in MIXED)], lambda each: each[1] in DRAWN, several=True),
+    short(
+        [*(("run", name) for name in PROTOCOLS.usable()), *(("mix", name) for name in MIXED)],
+        lambda each: each[1] in DRAWN,
+        several=True,
+    ),
 )
 def test_a_figure_is_drawn_or_refused(command: str, name: str, tmp_path: Path) -> None:
     """A refusal says so before a round begins; a result without rows is drawn too."""
     figure = tmp_path / "result.svg"
-    done = local_dp(command, name, "--clients", str(CLIENTS.get(name, 2000)), "--seed", "1", "--plot", str(figure))
+    done = local_dp(
+        command,
+        name,
+        "--clients",
+        str(CLIENTS.get(name, 2000)),
+        "--seed",
+        "1",
+        "--plot",
+        str(figure),
+    )
     if find_protocol(name).figureless:
         assert (done.returncode, done.stdout, figure.exists()) == (2, "", False)
         assert "leave out --plot" in done.stderr
@@ -33,16 +55,34 @@ def test_a_figure_is_drawn_or_refused(command: str, name: str, tmp_path: Path) -
         assert (done.returncode, figure.exists()) == (0, True), done.stderr
 
 
-@pytest.mark.parametrize("name", short(PROTOCOLS.usable(), lambda name: name not in ("histogram", "crosstab", "frequency")))
+@pytest.mark.parametrize(
+    "name",
+    short(PROTOCOLS.usable(), lambda name: name not in ("histogram", "crosstab", "frequency")),
+)
 def test_a_command_takes_what_it_lists(name: str) -> None:
-    """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan` answers every one."""
+    """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan`
+    answers every one."""
     assert ldp.plan(name).rows
-    for listed, answered in ((MIXED, lambda: ldp.mix(name, clients=2000, seed=1)), (COMPARED, lambda: estimators(find_protocol(name)(), 1.0))):
-        with nullcontext() if name in listed else pytest.raises(ldp.InputError, match=r"no shares of symbols|nothing to compare"):
+    for listed, answered in (
+        (MIXED, lambda: ldp.mix(name, clients=2000, seed=1)),
+        (COMPARED, lambda: estimators(find_protocol(name)(), 1.0)),
+    ):
+        with (
+            nullcontext()
+            if name in listed
+            else pytest.raises(ldp.InputError, match=r"no shares of symbols|nothing to compare")
+        ):
             answered()
 
 
 def test_a_command_for_few_protocols_names_them() -> None:
     refused = local_dp("mix", "survey", "--help")
-    assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (2, True)
-    assert not [name for name in PROTOCOLS.usable() if (f"\n  {name} " in local_dp("mix", "--help").stdout) != (name in MIXED)]
+    assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (
+        2,
+        True,
+    )
+    assert not [
+        name
+        for name in PROTOCOLS.usable()
+        if (f"\n  {name} " in local_dp("mix", "--help").stdout) != (name in MIXED)
+    ]

@@ -1,4 +1,5 @@
-"""Wrong input at the command line: one line on standard error, with the value, the nearest name or what to type; the documented exit code."""
+"""Wrong input at the command line: one line on standard error, with the value, the nearest name or
+what to type; the documented exit code."""
 
 import shlex
 import sys
@@ -24,10 +25,14 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run frequency --k 1": "k is 1",
         "run masked-parity --d 65": "d is 65",
         "run masked-parity --d 0": "d is 0",
-        "run survey --randomizer one-bit-mean": "takes the levels 0 to 65536; give a query and a randomizer of one domain",
+        "run survey --randomizer one-bit-mean": (
+            "takes the levels 0 to 65536; give a query and a randomizer of one domain"
+        ),
         "run survey --q 1": "no option '--q'",
         "audit grr --set k": "NAME=VALUE",
-        "audit grr --set epsilon=3": "epsilon is set to 3; it has an option of its own: give --epsilon",
+        "audit grr --set epsilon=3": (
+            "epsilon is set to 3; it has an option of its own: give --epsilon"
+        ),
         "shuffle grr --set epsilon=2 --clients 100": "epsilon is set to 2",
         "audit grr --set name=x": "grr has no parameter 'name'; there are word_bits, k",
         "shuffle grr --set clients=9": "grr has no parameter 'clients'",
@@ -48,7 +53,9 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survey --broker http://x": "cannot use the broker 'http://x'",
         "run survey --plot figure.txt": "figure.txt",
         "run learn --plot figure.png": "is a hypothesis",
-        "curate threshold --records nowhere.csv --column a --label b --plot figure.png": "is a rule: there is no number to draw",
+        (
+            "curate threshold --records nowhere.csv --column a --label b --plot figure.png"
+        ): "is a rule: there is no number to draw",
         "curate median --records nowhere.csv --column a --plot figure.txt": "figure.txt",
         "compare survey --size 99": "size is 99",
         "experiment map --font 1": "font is 1",
@@ -61,7 +68,9 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "median": "'median' is a command of curate: type `local-dp curate median`",
         "run survy": "did you mean 'survey'?",
         "host frequencey": "did you mean 'frequency'?",
-        "run survey --qestion x": "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`",
+        "run survey --qestion x": (
+            "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`"
+        ),
         "curate mean --table x.csv": "no option '--table'; did you mean '--records'?",
         "run survey --tolerence 1": "no option '--tolerence'; did you mean '--tolerance'?",
         "experiment masked-party": "did you mean 'masked-parity'?",
@@ -84,23 +93,31 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "price 'pure 1' --epsilon -1": "epsilon is -1",
         "price 'gaussian -3'": "sigma is -3",
         "attack reconstruct --records people.csv --question 'age > 30'": "give either noise",
-        "attack reconstruct --records people.csv --question 'age > 30' --noise 1 --epsilon 1": "give either noise",
+        (
+            "attack reconstruct --records people.csv --question 'age > 30' --noise 1 --epsilon 1"
+        ): "give either noise",
         "attack reconstruct --records people.csv --question 'age > 30' --noise -1": "0 or more",
-        "attack reconstruct --records people.csv --question 'age > 30' --epsilon 99": "epsilon is 99",
+        (
+            "attack reconstruct --records people.csv --question 'age > 30' --epsilon 99"
+        ): "epsilon is 99",
         "attack reconstruct --records people.csv --question 'income > 3' --noise 1": "no column",
-        "attack reconstruct --records people.csv --question 'age >' --noise 1": "cannot read the question",
+        (
+            "attack reconstruct --records people.csv --question 'age >' --noise 1"
+        ): "cannot read the question",
         "shuffle nobody": "no randomizer named",
         "shuffle grr --clients 1": "clients is 1",
         "shuffle wide-hashing": "no finite channel",
         "run survey --records empty.csv --question 'a > 1'": "0 rows",
-        "run survey --records twins.csv --question 'a > 1'": "two columns of 'twins.csv' are called 'a'",
+        "run survey --records twins.csv --question 'a > 1'": "two columns of 'twins.csv'",
         f"run survey --records {LONG}.csv --question 'a > 1'": "File name too long",
         f"certify {LONG}": "File name too long",
         f"dimension {LONG}.csv": "File name too long",
         f"run survey --clients 9 --broker 'mqtts://localhost?ca={LONG}'": "certificate file",
         "run survey --clients 9 --broker mqtt://a..b": "no host name",
         "run survey --clients 9 --deadline nan": "give a number",
-        "run survey --tolerance 1e-300": "tolerance is '1e-300', too small to compute with; give a number of at least 1e-150",
+        "run survey --tolerance 1e-300": (
+            "tolerance is '1e-300', too small to compute with; give a number of at least 1e-150"
+        ),
         "run survey --records table.xlsx --question 'a > 1'": "cannot read 'table.xlsx'",
         "run survey --records people.csv --csv 'sep=x' --question 'age > 1'": "decimal is . or ,",
         "run survey --records people.csv --seed -1 --question 'age > 1'": "seed is -1",
@@ -111,18 +128,40 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run mean --records people.csv --column smokes --low 0 --high 1": "is text",
         "run frequency --records people.csv --column income": "no column 'income'",
         "run frequency --records people.csv --column smokes --private": "list them",
-        "run frequency --records people.csv --column smokes --private --labels-from-data": "declare the labels",
+        (
+            "run frequency --records people.csv --column smokes --private --labels-from-data"
+        ): "declare the labels",
         "run survey --records people.csv --question 'age > 1' --clients 501": "has 500 rows",
         "run masked-parity --records people.csv": "leave out --records",
-        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
-        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
-        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
-        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
-        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
-        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        (
+            "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first"
+        ): "is signed: give --key",
+        (
+            "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first"
+        ): "is signed: give --key",
+        (
+            "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first"
+        ): "is signed: give --key",
+        (
+            "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key "
+            "nowhere"
+        ): "go together",
+        (
+            "host survey --clients 9 --private --broker "
+            "mqtt://127.0.0.1:1 --run first --key nowhere"
+        ): "go together",
+        (
+            "client survey --index 0 --private --broker "
+            "mqtt://127.0.0.1:1 --run first --key nowhere"
+        ): "go together",
         "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
-        "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 3": "receivers is 3",
-        "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 2 --shuffle": "leave out --shuffle or --receivers",
+        (
+            "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 3"
+        ): "receivers is 3",
+        (
+            "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 2 "
+            "--shuffle"
+        ): "leave out --shuffle or --receivers",
     },
     4: {
         "run survey --randomizer telepathy": "telepathy",
@@ -134,7 +173,10 @@ REFUSED = {  # by the exit code: the command, and what its line says
     },
 }
 
-QUITTER = "import sys\nfrom local_dp.randomizers.frequencies.grr import GRR\n\n\nclass Quit(GRR):\n    def prepare(self):\n        sys.exit(0)\n"
+QUITTER = (
+    "import sys\nfrom local_dp.randomizers.frequencies.grr import GRR\n\n\nclass Quit(GRR):\n    "
+    "def prepare(self):\n        sys.exit(0)\n"
+)
 
 
 def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,11 +184,18 @@ def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Protocols, "__call__", lambda self: sys.exit(0))
     done = local_dp("protocols")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and no result; correct or remove it\n"
+    assert done.stderr == (
+        "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and "
+        "no result; correct or remove it\n"
+    )
 
 
-@pytest.mark.parametrize(("code", "line"), [(code, line) for code, lines in REFUSED.items() for line in lines])
-def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("code", "line"), [(code, line) for code, lines in REFUSED.items() for line in lines]
+)
+def test_wrong_input_gets_one_line(
+    code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beside the notice that the clients are few; no traceback, and nothing on standard output."""
     monkeypatch.chdir(table.parent)
     for name, text in {"empty": "a,b\n", "twins": "a,a\n1,2\n"}.items():
@@ -156,5 +205,9 @@ def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatc
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    (said,) = (each for each in done.stderr.strip().splitlines() if not each.startswith(("round ", "You have ")))
+    (said,) = (
+        each
+        for each in done.stderr.strip().splitlines()
+        if not each.startswith(("round ", "You have "))
+    )
     assert REFUSED[code][line] in said

@@ -1,4 +1,5 @@
-"""What a person sees while a command goes on: within a second, in which form, and how Ctrl-C ends it."""
+"""What a person sees while a command goes on: within a second, in which form, and how Ctrl-C ends
+it."""
 
 import io
 import re
@@ -51,10 +52,17 @@ class Tty(io.StringIO):
 
 def words(text: str) -> Counter[str]:
     """The words of a text, without rules and without how long it took."""
-    return Counter(word for word in re.sub(r",\s+[\d.e-]+ s\b", "", text).split() if not re.fullmatch("─+", word))
+    return Counter(
+        word
+        for word in re.sub(r",\s+[\d.e-]+ s\b", "", text).split()
+        if not re.fullmatch("─+", word)
+    )
 
 
-@pytest.mark.parametrize("line", short(SHOWING.strip().splitlines(), lambda line: not line.startswith(("plan", "price '"))))
+@pytest.mark.parametrize(
+    "line",
+    short(SHOWING.strip().splitlines(), lambda line: not line.startswith(("plan", "price '"))),
+)
 def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On 80 columns a command says the same words as on 300, and no line is longer."""
     output, arguments = {}, [word.replace("|", " ") for word in shlex.split(line)]
@@ -67,7 +75,8 @@ def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_terminal_breaks_errors_between_words() -> None:
-    """On a terminal of 60 columns a long error takes several lines, none longer, with the words of the one line that a pipe gets."""
+    """On a terminal of 60 columns a long error takes several lines, none longer, with the words of
+    the one line that a pipe gets."""
     piped = local_dp("run", "survy")
     shown = Terminal("run", "survy", columns=60).end()
     assert len(shown.splitlines()) > 3
@@ -75,8 +84,11 @@ def test_a_terminal_breaks_errors_between_words() -> None:
     assert words(shown) == words(piped.stderr)
 
 
-def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal a line is drawn by itself, with the seconds; it is gone before a result is printed and when the command ends; a pipe gets none."""
+def test_a_line_says_what_goes_on_while_the_command_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a terminal a line is drawn by itself, with the seconds; it is gone before a result is
+    printed and when the command ends; a pipe gets none."""
     stream, out = Tty(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(sys, "stdout", out)
@@ -97,10 +109,19 @@ def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.
 
 
 def test_the_line_says_how_much_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the pace since work was first seen, which a resumed command does not begin at 0; silent before there is a pace, and at the end."""
+    """At the pace since work was first seen, which a resumed command does not begin at 0; silent
+    before there is a pace, and at the end."""
     now, screen, shown = 100.0, Screen(), []
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    for moment, done in ((100, 0.5), (103, 0.52), (110, 0.6), (400, 0.7), (10_000, 0.75), (10_001, 1.0), (10_002, 0.0)):
+    for moment, done in (
+        (100, 0.5),
+        (103, 0.52),
+        (110, 0.6),
+        (400, 0.7),
+        (10_000, 0.75),
+        (10_001, 1.0),
+        (10_002, 0.0),
+    ):
         now = float(moment)
         screen.working("measuring", done)
         shown.append(screen._text.removeprefix("measuring"))
@@ -116,14 +137,24 @@ def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
 
 @pytest.mark.usefixtures("warm")
 def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run over processes shows how many are ready, who is missing, and how many have replied; a simulated round, how many after each chunk."""
+    """A run over processes shows how many are ready, who is missing, and how many have replied; a
+    simulated round, how many after each chunk."""
     messages = messages_of(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
     assert messages[0] == "starting the clients in tier processes"
     assert messages[1] == "0 of 30 clients are ready; waiting for 0..29"
     assert "30 of 30 clients are ready" in messages
-    assert any("30/30 replied, epsilon 1" in each for each in messages[messages.index("30 of 30 clients are ready") :])
-    messages = messages_of(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
-    counts = [int(match[1].replace(",", "")) for each in messages if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
+    assert any(
+        "30/30 replied, epsilon 1" in each
+        for each in messages[messages.index("30 of 30 clients are ready") :]
+    )
+    messages = messages_of(
+        monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK)
+    )
+    counts = [
+        int(match[1].replace(",", ""))
+        for each in messages
+        if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))
+    ]
     assert counts == sorted(counts)
     assert set(counts) == {0, CHUNK, 2 * CHUNK, 3 * CHUNK}
 
@@ -134,7 +165,10 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
     with run_progress() as progress:
         progress(Attendance(95, 100, ((3, 4), (10, 14))))
         progress(Attendance(95, 100, ((3, 4), (10, 11), (12, 13), (20, 21), (30, 31))))
-    assert messages == ["95 of 100 clients are ready; waiting for 3, 10..13", "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps"]
+    assert messages == [
+        "95 of 100 clients are ready; waiting for 3, 10..13",
+        "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +185,8 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
     ),
 )
 def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
-    """Interrupted in a round that would take minutes, every tier ends at once with exit code 130 and leaves no process."""
+    """Interrupted in a round that would take minutes, every tier ends at once with exit code 130
+    and leaves no process."""
     terminal = Terminal(*line.split())
     terminal.wait_for(r"round [2-9]|round 1: [1-9]")  # some have answered
     family = terminal.process.children(recursive=True)
@@ -166,7 +201,11 @@ def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
 SECOND = 1.0
 AWAY = ("--broker", "mqtt://127.0.0.1:1", "--run", "nowhere")  # nobody listens there
 TYPED: dict[str, list[tuple[str, ...]]] = {
-    "run": [("survey", "--seed", "1"), ("masked-parity", "--tier", "processes", "--clients", "300"), ("mean", "--tier", "population", "--clients", "1e8")],
+    "run": [
+        ("survey", "--seed", "1"),
+        ("masked-parity", "--tier", "processes", "--clients", "300"),
+        ("mean", "--tier", "population", "--clients", "1e8"),
+    ],
     "plan": [("quantiles", "--clients", "1e5")],
     "compare": [("survey", "--out", "compared.csv")],
     "sweep": [("grid.toml",)],
@@ -177,7 +216,10 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "poll": [("Did you ever cheat?",)],
     "mix": [("frequency", "--clients", "100000")],
     "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
-    **{name: [()] for name in ("protocols", "randomizers", "queries", "mechanisms", "runs", "bench", "schema")},
+    **{
+        name: [()]
+        for name in ("protocols", "randomizers", "queries", "mechanisms", "runs", "bench", "schema")
+    },
     "describe": [("masked-parity",)],
     "audit": [("prefix-signs", "--set", "k=512")],
     "server": [("survey", *AWAY, "--clients", "10")],
@@ -201,7 +243,8 @@ def test_every_command_is_timed() -> None:
 
 
 def first_words(*arguments: str) -> float:
-    """The processor time of a command in a terminal until something is drawn there, in seconds; then it is killed, with all that it started."""
+    """The processor time of a command in a terminal until something is drawn there, in seconds;
+    then it is killed, with all that it started."""
     terminal = Terminal(*arguments)
     terminal.wait_for(r"\S")
     try:
@@ -216,12 +259,20 @@ def first_words(*arguments: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    short(EVERY, lambda each: each[0] in ("curate", "bench") and each[1] == TYPED[each[0]][0], several=True),
+    short(
+        EVERY,
+        lambda each: each[0] in ("curate", "bench") and each[1] == TYPED[each[0]][0],
+        several=True,
+    ),
     ids=[" ".join((name, *arguments[:1])) for name, arguments in EVERY],
 )
-def test_a_command_says_something_within_a_second(name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_says_something_within_a_second(
+    name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     if name == "report":
-        run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+        run_experiments(
+            ["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1
+        )
     turns = (first_words(name, *arguments) for _ in range(3))
     assert any(used + SCREEN.delay <= SECOND for used in turns)

@@ -26,14 +26,22 @@ def _commands() -> Iterator[tuple[str, type[Any]]]:
     for name, (place, _) in COMMANDS.items():
         module, _, attribute = place.partition(":")
         home = getattr(import_module(f"local_dp.cli.{module}"), attribute)
-        yield from ((f"{name} {each}", kind) for each, kind in home.items()) if isinstance(home, dict) else ((name, home),)
+        yield from (
+            ((f"{name} {each}", kind) for each, kind in home.items())
+            if isinstance(home, dict)
+            else ((name, home),)
+        )
 
 
 ALL = dict(_commands())
 
 
 def _parsed(kind: type[Any], *typed: str) -> Any:
-    command = click.Command("x", params=[each for each in parameters_of(kind) if isinstance(each, Option)], callback=lambda **texts: texts)
+    command = click.Command(
+        "x",
+        params=[each for each in parameters_of(kind) if isinstance(each, Option)],
+        callback=lambda **texts: texts,
+    )
     for each in command.params:
         each.required = False
     return command.main(list(typed), standalone_mode=False)
@@ -41,7 +49,8 @@ def _parsed(kind: type[Any], *typed: str) -> Any:
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_counts_where_nothing_is_typed_counts_where_it_is(name: str) -> None:
-    """Of all options of all commands, one whose help shows a default is none only where it is not typed; else the default itself is its value."""
+    """Of all options of all commands, one whose help shows a default is none only where it is not
+    typed; else the default itself is its value."""
     kind, silent = ALL[name], _parsed(ALL[name])
     for option in parameters_of(kind):
         if not isinstance(option, Option) or not option.shown or option.multiple:
@@ -49,13 +58,18 @@ def test_what_counts_where_nothing_is_typed_counts_where_it_is(name: str) -> Non
         typed = _parsed(kind, option.opts[0], option.shown)[option.name]
         (each,) = [each for each in fields(kind) if each.name == option.name]
         assert typed is not None
-        assert (silent[option.name] is None) == (each.metadata.get("usual") is not None), option.name
+        assert (silent[option.name] is None) == (each.metadata.get("usual") is not None), (
+            option.name
+        )
         assert silent[option.name] in (None, typed), option.name
 
 
 def test_options_that_need_real_clients_select_them() -> None:
-    """Each whose help says that it selects tier hosts does so, with its default or another value, typed or in Python; another tier beside it is refused."""
-    selecting = {each.name for each in fields(RunOptions) if "selects tier hosts" in each.metadata["help"]}
+    """Each whose help says that it selects tier hosts does so, with its default or another value,
+    typed or in Python; another tier beside it is refused."""
+    selecting = {
+        each.name for each in fields(RunOptions) if "selects tier hosts" in each.metadata["help"]
+    }
     assert selecting == SELECTING.keys()
     assert _run().chosen_tier == "population"
     for name, text in SELECTING.items():
@@ -63,7 +77,9 @@ def test_options_that_need_real_clients_select_them() -> None:
         value = int(text) if name == "hosts" else text
         assert RunOptions.of({name: value}).chosen_tier == "hosts", name
         with pytest.raises(InputError, match=r"--tier (hosts|processes)"):
-            _run(f"--{name}", text, "--tier", "population", "--clients", "2000").settings(Survey(), None)
+            _run(f"--{name}", text, "--tier", "population", "--clients", "2000").settings(
+                Survey(), None
+            )
 
 
 def _run(*typed: str) -> Run:
@@ -80,15 +96,29 @@ def test_a_typed_default_is_in_the_result() -> None:
     ("words", "says"),
     [
         ("run survey --clients 9 --tier processes --hosts 2", "tier processes has no --hosts"),
-        ("run survey --clients 9 --tier aggregate --broker embedded", "tier aggregate has no --broker"),
-        *((f"run survey --clients 9 --{name} ", f"--{name} is empty") for name in ("broker", "person")),
+        (
+            "run survey --clients 9 --tier aggregate --broker embedded",
+            "tier aggregate has no --broker",
+        ),
+        *(
+            (f"run survey --clients 9 --{name} ", f"--{name} is empty")
+            for name in ("broker", "person")
+        ),
         ("run survey --clients 9 --fault ", "--fault is empty"),
-        ("curate mean --records t.csv --column a --low 0 --high 1 --rows 1", "name the column of people"),
-        ("curate mean --records t.csv --column a --low 0 --high 1 --pure --delta 1e-06", "--pure has none"),
+        (
+            "curate mean --records t.csv --column a --low 0 --high 1 --rows 1",
+            "name the column of people",
+        ),
+        (
+            "curate mean --records t.csv --column a --low 0 --high 1 --pure --delta 1e-06",
+            "--pure has none",
+        ),
         ("sweep t.toml --out t.csv --workers 0", "workers is 0"),
     ],
 )
-def test_a_typed_option_without_an_effect_is_refused(words: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_typed_option_without_an_effect_is_refused(
+    words: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is never dropped in silence."""
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a\n0\n1\n")

@@ -1,4 +1,5 @@
-"""Bad parameters and databases of the curator's mechanisms: each is refused in one line that names what is wrong."""
+"""Bad parameters and databases of the curator's mechanisms: each is refused in one line that names
+what is wrong."""
 
 import math
 from collections.abc import Callable
@@ -13,12 +14,26 @@ from local_dp.bounds.curator import parity_examples
 from local_dp.bounds.frequencies import label_examples
 from local_dp.curator.account import DeclaredAccount
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts
+from local_dp.curator.counts import (
+    ColumnCounts,
+    ComposedLaplaceCounts,
+    DiscreteGaussianCounts,
+    GaussianCounts,
+    KNormCounts,
+    LaplaceCounts,
+)
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
 from local_dp.curator.oracle_efficient.separated import Parities
-from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, exact_learner, paper_learner, two_runs
+from local_dp.curator.parity.learner import (
+    Examples,
+    ParityLearner,
+    amplified_learner,
+    exact_learner,
+    paper_learner,
+    two_runs,
+)
 from local_dp.curator.points.learner import (
     BucketClass,
     BucketPointLearner,
@@ -30,13 +45,24 @@ from local_dp.curator.points.learner import (
     Thresholds,
 )
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
-from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
+from local_dp.curator.sanitizers.point_counts import (
+    KPointAnswers,
+    KPointSanitizer,
+    NoisyCounts,
+    PerCellHistogram,
+    ThresholdedHistogram,
+)
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, log_probabilities
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
-from local_dp.curator.sensitivity.mechanisms import CauchyNoise, GlobalMedian, Median, ProposedMedian
+from local_dp.curator.sensitivity.mechanisms import (
+    CauchyNoise,
+    GlobalMedian,
+    Median,
+    ProposedMedian,
+)
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles
@@ -57,17 +83,30 @@ CHOOSE: ExponentialMechanism[Any] = ExponentialMechanism(np.asarray, 1.0)
 PLANE = LabelledPoints(3, np.zeros((2, 1), dtype=np.uint64), np.array([0, 1]))
 EMPTY = np.zeros(0, dtype=np.uint64)
 
-WRONG: list[tuple[Any, str]] = [([8], "of 4 bits"), ([-1], "-1"), ([0.5], "whole"), ([math.nan], "whole"), ([True], "whole"), (["a"], "whole")]
+WRONG: list[tuple[Any, str]] = [
+    ([8], "of 4 bits"),
+    ([-1], "-1"),
+    ([0.5], "whole"),
+    ([math.nan], "whole"),
+    ([True], "whole"),
+    (["a"], "whole"),
+]
 BAD: list[tuple[Callable[[], object], str]] = [
     # databases
     *((partial(naturals, points, 3), word) for points, word in WRONG),
     (lambda: naturals([1 << 64], 64), "65 bits"),
     (lambda: naturals([1], 0), "bits is 0"),
     (lambda: naturals([1], MAX_BITS + 1), "bits"),
-    *((partial(LabelledMultiset.of, [1, 2], labels, 3), "label of 0 or 1") for labels in ([0], [0, 2])),
+    *(
+        (partial(LabelledMultiset.of, [1, 2], labels, 3), "label of 0 or 1")
+        for labels in ([0], [0, 2])
+    ),
     (lambda: points_of([1.0, math.nan]), "not a number"),
     (lambda: Labelled(np.array([0, 1]), np.array([0, 2])), "labels"),
-    (lambda: LabelledPoints(3, np.zeros((2, 1), dtype=np.uint64), np.array([0, 2])), "label of 0 or 1"),
+    (
+        lambda: LabelledPoints(3, np.zeros((2, 1), dtype=np.uint64), np.array([0, 2])),
+        "label of 0 or 1",
+    ),
     (lambda: Examples(65, np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.uint8)), "shape"),
     (lambda: shaped("round", 10, 8, 0), "no shape"),
     (lambda: DeclaredAccount(Pure(10), 11), "fewer"),
@@ -75,49 +114,104 @@ BAD: list[tuple[Callable[[], object], str]] = [
     # choices
     (lambda: CHOOSE.release(np.array([0.5]), DRAWS), "signed whole number"),
     (lambda: CHOOSE.release(np.zeros(0, dtype=np.int64), DRAWS), "at least one candidate"),
-    (lambda: ExponentialMechanism(np.asarray, 1e-9, 10**6).release(np.array([0]), DRAWS), "too small"),
+    (
+        lambda: ExponentialMechanism(np.asarray, 1e-9, 10**6).release(np.array([0]), DRAWS),
+        "too small",
+    ),
     (lambda: log_probabilities(np.array([math.nan]), 1.0), "finite"),
     (lambda: Parities(40).errors(np.array([0]), np.array([0])), "up to 24"),
     (lambda: SparseChoice(0.1, 0.2), "at most"),
     (lambda: SparseChoice(1.0, 1e-6, growth=0), "growth is 0"),
-    *((partial(StableChoice, lambda _: Lead(0, 0), *loss), word) for loss, word in (((0.0, 1e-6), "epsilon is 0"), ((1.0, 0.0), "delta is 0"))),
+    *(
+        (partial(StableChoice, lambda _: Lead(0, 0), *loss), word)
+        for loss, word in (((0.0, 1e-6), "epsilon is 0"), ((1.0, 0.0), "delta is 0"))
+    ),
     (lambda: Lead(0, -1), "whole numbers"),
-    *((partial(Goals, *goals), word) for goals, word in (((0.0, 0.1), "alpha is 0"), ((1.5, 0.1), "alpha is 1.5"), ((0.1, 1.0), "beta is 1"))),
+    *(
+        (partial(Goals, *goals), word)
+        for goals, word in (
+            ((0.0, 0.1), "alpha is 0"),
+            ((1.5, 0.1), "alpha is 1.5"),
+            ((0.1, 1.0), "beta is 1"),
+        )
+    ),
     (lambda: PrintedChoice(1.0, 0.0, GOALS).loss, "delta is 0"),
     (lambda: PrintedChoice(1e-9, 1e-6, GOALS), "half"),
     (lambda: Promise(3, 3), "whole numbers"),
-    (lambda: RecConcave(lambda runs: runs, Promise(0, 1), Parts(1.0, 1.0, 1e-2, 1.0), 0), "levels is 0"),
+    (
+        lambda: RecConcave(lambda runs: runs, Promise(0, 1), Parts(1.0, 1.0, 1e-2, 1.0), 0),
+        "levels is 0",
+    ),
     (lambda: Parts(1.0, 1.0, 0.0, 1.0), "delta"),
     # points and labels
-    *((partial(PointLearner, *loss), word) for loss, word in (((-1.0, 1e-6), "epsilon is -1"), ((1.0, 0.0), "delta is 0"), ((1.0, 1.5), "delta is 1.5"))),
+    *(
+        (partial(PointLearner, *loss), word)
+        for loss, word in (
+            ((-1.0, 1e-6), "epsilon is -1"),
+            ((1.0, 0.0), "delta is 0"),
+            ((1.0, 1.5), "delta is 1.5"),
+        )
+    ),
     (lambda: PointLearner(1.0, 1e-6, "any"), "otherwise is 'any'"),  # type: ignore[arg-type]
-    (lambda: PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs([(1, 1)], 64)), "2\\^64 points"),
+    (
+        lambda: PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs([(1, 1)], 64)),
+        "2\\^64 points",
+    ),
     (lambda: ProperPointLearner(0.0), "epsilon is 0"),
     (lambda: BucketClass(3, ()), "masks"),
     (lambda: BucketClass(3, ((8,),)), "3 bits"),
     (lambda: BucketClass.drawn(3, DRAWS, 8, 11), "width is 11"),
-    (lambda: BucketPointLearner(BucketClass.drawn(64, DRAWS), 1.0).release(ONE, DRAWS), "one domain"),
+    (
+        lambda: BucketPointLearner(BucketClass.drawn(64, DRAWS), 1.0).release(ONE, DRAWS),
+        "one domain",
+    ),
     (lambda: Thresholds(apart=0), "apart is 0"),
     (lambda: LabelPrivateLearner(Thresholds(), math.nan), "epsilon is nan"),
-    (lambda: SemiPrivateLearner(Thresholds(), 1.0, public=Multiset.of([0], 2)).release(ONE, DRAWS), "one domain"),
-    (lambda: Candidates(np.zeros((1 << 22) + 1, dtype=np.int64), lambda number: number), "dichotomies"),
+    (
+        lambda: SemiPrivateLearner(Thresholds(), 1.0, public=Multiset.of([0], 2)).release(
+            ONE, DRAWS
+        ),
+        "one domain",
+    ),
+    (
+        lambda: Candidates(np.zeros((1 << 22) + 1, dtype=np.int64), lambda number: number),
+        "dichotomies",
+    ),
     (lambda: label_examples(0, 1.0, 0.1, 0.1), "dimension is 0"),
     # sanitizers
     *((partial(ThresholdedHistogram, 1.0, delta), "delta is") for delta in (0.0, 1.0, math.nan)),
     (lambda: ThresholdedHistogram(1.0, 1e-3).law(Multiset.of(range(40), 6)), "outcomes"),
-    (lambda: ThresholdedHistogram(1.0, 1e-3).release(Multiset.of([1], 6), DRAWS).at(np.array([64])), "domain"),
+    (
+        lambda: (
+            ThresholdedHistogram(1.0, 1e-3).release(Multiset.of([1], 6), DRAWS).at(np.array([64]))
+        ),
+        "domain",
+    ),
     (lambda: PerCellHistogram(2, 1.5).release(Multiset.of([1], 3), DRAWS), "one domain"),
     (lambda: PerCellHistogram(0, 1.0), "bits is 0"),
     (lambda: PerCellHistogram(4, -1.0), "epsilon is -1"),
     (lambda: PerCellHistogram(40, 1.0).law(Multiset.of([1], 40)), "2\\^40 cells"),
-    (lambda: KPointAnswers(2, NoisyCounts(3, EMPTY, np.zeros(0, dtype=np.int64), 5)).share(np.array([1, 1])), "2 distinct points"),
+    (
+        lambda: KPointAnswers(2, NoisyCounts(3, EMPTY, np.zeros(0, dtype=np.int64), 5)).share(
+            np.array([1, 1])
+        ),
+        "2 distinct points",
+    ),
     (lambda: KPointSanitizer(0, ThresholdedHistogram(1.0, 1e-6)), "k is 0"),
     *(
         (partial(Medians, *given), word)
-        for given, word in (((0.0, 3), "epsilon is 0"), ((1.0, 0), "levels is 0"), ((1.0, 17), "17"), ((1.0, 3, 21), "low is 21"))
+        for given, word in (
+            ((0.0, 3), "epsilon is 0"),
+            ((1.0, 0), "levels is 0"),
+            ((1.0, 17), "17"),
+            ((1.0, 3, 21), "low is 21"),
+        )
     ),
     (lambda: SparseMedians(1.0, 3, 10, 1.0), "delta is 1"),
-    *((partial(kind, 1.0, 0.0, GOALS), "delta is 0") for kind in (SanPoints, PrintedSanPoints, SanThresholds, PrintedSanThresholds)),
+    *(
+        (partial(kind, 1.0, 0.0, GOALS), "delta is 0")
+        for kind in (SanPoints, PrintedSanPoints, SanThresholds, PrintedSanThresholds)
+    ),
     # counts, intervals and numbers
     (lambda: NoisySum(Question("v == 1"), 0.0), "epsilon"),
     (lambda: NoisySum(Category("v", ("a", "b", "c")), 1.0), "levels"),
@@ -125,7 +219,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: KNormCounts(0, 1.0), "k is 0"),
     (lambda: KNormCounts(3, 1.0).release(ColumnCounts(1, np.array([0, 1])), DRAWS), "2 counts"),
     (lambda: KNormCounts(4096, 0.01), "262,144"),
-    *((partial(mechanism.law, ColumnCounts(1, ZEROS)), "4096 outcomes") for mechanism in (KNormCounts(13, 1.0), LaplaceCounts(13, 1.0))),
+    *(
+        (partial(mechanism.law, ColumnCounts(1, ZEROS)), "4096 outcomes")
+        for mechanism in (KNormCounts(13, 1.0), LaplaceCounts(13, 1.0))
+    ),
     (lambda: ComposedLaplaceCounts(3, 1.0, 0.0), "delta is 0"),
     *((partial(DiscreteGaussianCounts, 3, rho), "rho is") for rho in (0.0, 2000.0, math.nan)),
     (lambda: GaussianCounts(3, 1.0, 0.0), "delta is 0"),
@@ -139,7 +236,12 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: IntervalCounts(np.zeros(5)).count(3, 2), "low <= x < high"),
     (lambda: PrefixFactorization(4, 1.0, 0.0), "delta is 0"),
     (lambda: PrefixFactorization(4, 1.0, 1e-6).release(Multiset.of([1], 5), DRAWS), "one domain"),
-    (lambda: PrefixFactorization(4, 1.0, 1e-6).release(Multiset(4, np.array([1], dtype=np.uint64), np.array([1 << 33])), DRAWS), "2\\^32"),
+    (
+        lambda: PrefixFactorization(4, 1.0, 1e-6).release(
+            Multiset(4, np.array([1], dtype=np.uint64), np.array([1 << 33])), DRAWS
+        ),
+        "2\\^32",
+    ),
     (lambda: CauchyNoise(Fraction(0), Fraction(2)), "shift above 0"),
     (lambda: CauchyNoise(Fraction(1), Fraction(1)), "stretch above 1"),
     (lambda: Median(NOBODY), "no records"),
@@ -148,12 +250,20 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: ProposedMedian(1, 1.0, 0.0), "delta is 0"),
     (lambda: GlobalMedian(1.0).law(Multiset.of([1], 20)), "listed up to"),
     # thresholds and parity
-    (lambda: printed(32, 0.1, 1.0, 1e-6).release(LabelledMultiset.of_pairs([(1, 1)] * 8, 6), DRAWS), "8 records"),
+    (
+        lambda: printed(32, 0.1, 1.0, 1e-6).release(
+            LabelledMultiset.of_pairs([(1, 1)] * 8, 6), DRAWS
+        ),
+        "8 records",
+    ),
     (lambda: tuned(0.1, 1.0, 1e-6).release(LabelledMultiset.of_pairs([], 3), DRAWS), "0 records"),
     (lambda: tuned(0.0, 1.0, 1e-6), "alpha"),
     (lambda: tuned(0.1, 1.0, 0.0), "delta"),
     (lambda: printed_records(0, 0.1, 1.0, 1e-6), "bits"),
-    *((partial(DyadicThresholds, *given), word) for given, word in (((0, 0.1, 1.0, 1e-3), "bits is 0"), ((8, 1.0, 1.0, 1e-3), "alpha"))),
+    *(
+        (partial(DyadicThresholds, *given), word)
+        for given, word in (((0, 0.1, 1.0, 1e-3), "bits is 0"), ((8, 1.0, 1.0, 1e-3), "alpha"))
+    ),
     *((partial(DyadicThresholds, 8, 0.1, 1.0, delta), "delta") for delta in (0.0, 0.9)),
     (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "2\\^3 - 1"),
     (lambda: DyadicThresholds(3, 0.1, 1.0, 1e-3, agnostic=True).law(ONE), "not listed"),

@@ -1,4 +1,5 @@
-"""What every mechanism of the curator must do: one suite over all cases of `tests/support/mechanisms`; and what those draw whose laws are too large to list."""
+"""What every mechanism of the curator must do: one suite over all cases of
+`tests/support/mechanisms`; and what those draw whose laws are too large to list."""
 
 import math
 from dataclasses import fields
@@ -12,11 +13,22 @@ import pytest
 
 from local_dp.accounting.losses import rho_within
 from local_dp.accounting.rules import optimal_part
-from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, GaussianCounts, NoCounts, _sizes
+from local_dp.curator.counts import (
+    ColumnCounts,
+    DiscreteGaussianCounts,
+    GaussianCounts,
+    NoCounts,
+    _sizes,
+)
 from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import least_variance
 from local_dp.curator.marginals.base import BinaryTable, Marginals
-from local_dp.curator.marginals.baselines import CharacterSums, DependentPair, PlainGaussian, SpanningTree
+from local_dp.curator.marginals.baselines import (
+    CharacterSums,
+    DependentPair,
+    PlainGaussian,
+    SpanningTree,
+)
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable
@@ -31,7 +43,12 @@ from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoi
 from local_dp.curator.selection.sparse import Goals, SparseChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Median, SmoothMedian
 from local_dp.curator.sensitivity.triangles import SmoothTriangles, Triangles
-from local_dp.curator.thresholds.rectangles import LabelledPoints, PartitionRectangles, QuantilePartition, RankRectangles
+from local_dp.curator.thresholds.rectangles import (
+    LabelledPoints,
+    PartitionRectangles,
+    QuantilePartition,
+    RankRectangles,
+)
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate, exp_epsilon
 from local_dp.populations.graphs import Graph
 from tests.support.inputs.documents import ROOT
@@ -39,11 +56,26 @@ from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhe
 from tests.support.mechanisms.paths import Ask, asks_of, follows
 
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
-ONE = {type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))}.values()  # of each kind of mechanism, for the normal suite
-DEAR = ("Lowered", "Medians", "PerturbedMinimum", "ProposedMedian", "StableChoice")  # whose other cases take long
+ONE = {
+    type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))
+}.values()  # of each kind of mechanism, for the normal suite
+DEAR = (
+    "Lowered",
+    "Medians",
+    "PerturbedMinimum",
+    "ProposedMedian",
+    "StableChoice",
+)  # whose other cases take long
 IDS = [type(case.mechanism).__name__ for case in CASES]
-NAMED = [pytest.param(case, id=name, marks=() if place in ONE else pytest.mark.long) for place, (case, name) in enumerate(zip(CASES, IDS, strict=True))]
-FIRST = [pytest.param(case, id=name) for name, case in {type(case.mechanism).__name__: case for case in reversed(CASES)}.items() if name in KINDS]
+NAMED = [
+    pytest.param(case, id=name, marks=() if place in ONE else pytest.mark.long)
+    for place, (case, name) in enumerate(zip(CASES, IDS, strict=True))
+]
+FIRST = [
+    pytest.param(case, id=name)
+    for name, case in {type(case.mechanism).__name__: case for case in reversed(CASES)}.items()
+    if name in KINDS
+]
 
 
 def test_every_mechanism_has_a_case() -> None:
@@ -54,15 +86,24 @@ def test_every_mechanism_has_a_case() -> None:
         assert name in (ROOT / file).read_text(), f"{file} does not name {name}"
 
 
-@pytest.mark.parametrize("case", [pytest.param(*each.values, id=each.id, marks=each.marks if each.id in DEAR else ()) for each in NAMED])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(*each.values, id=each.id, marks=each.marks if each.id in DEAR else ())
+        for each in NAMED
+    ],
+)
 def test_the_loss_holds_on_every_pair_of_neighbours(case: Case) -> None:
-    """By enumeration in whole numbers: at its epsilon the mechanism has at most its delta; a stated share of its loss is too little."""
+    """By enumeration in whole numbers: at its epsilon the mechanism has at most its delta; a stated
+    share of its loss is too little."""
     loss = case.mechanism.loss
     assert isinstance(loss, Pure | Approximate)
     laws, less = list(case.laws(case.mechanism)), case.too_little
     assert max(hockey_stick(*pair, exp_epsilon(loss.nano)) for pair in laws) <= delta(loss)
     short = any(hockey_stick(*pair, exp_epsilon(less.nano)) > delta(less) for pair in laws)
-    assert short, f"{less} is enough on these databases; give the case a lower `tight`, or more records `n`"
+    assert short, (
+        f"{less} is enough on these databases; give the case a lower `tight`, or more records `n`"
+    )
 
 
 @pytest.mark.parametrize("case", NAMED)
@@ -77,24 +118,34 @@ def test_every_path_of_the_sampler_adds_up_to_its_law(case: Case) -> None:
     mechanism = case.tried
     for records in case.samples:
         database = case.build(records)
-        assert follows(lambda draws, on=database: case.listed(mechanism.release(on, draws), on), mechanism.law(database), len(records) + 2)  # type: ignore[misc]
+        assert follows(
+            lambda draws, on=database: case.listed(mechanism.release(on, draws), on),  # type: ignore[misc]
+            mechanism.law(database),
+            len(records) + 2,
+        )
 
 
 @pytest.mark.parametrize("case", FIRST)
 def test_the_order_of_the_records_does_not_matter(case: Case) -> None:
     records = case.example
-    laws = [share(case.mechanism.law(case.build(ordered))) for ordered in (records, records[::-1], records[1:] + records[:1])]
+    laws = [
+        share(case.mechanism.law(case.build(ordered)))
+        for ordered in (records, records[::-1], records[1:] + records[:1])
+    ]
     assert all(law == laws[0] for law in laws)
 
 
 @pytest.mark.parametrize("kind", mechanisms(), ids=lambda kind: str(kind.__name__))
 def test_a_mechanism_is_data_and_its_loss_is_computed(kind: type[Mechanism[Any, Any, Any]]) -> None:
-    """A frozen dataclass without a field for its loss or its neighbours; the loss is a property, the neighbours a known kind; its docstring states privacy."""
+    """A frozen dataclass without a field for its loss or its neighbours; the loss is a property,
+    the neighbours a known kind; its docstring states privacy."""
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert not {"loss", "neighbours"} & {field.name for field in fields(kind)}
     assert isinstance(kind.loss, property)
     assert kind.neighbours in get_args(Neighbours)
-    assert "Privacy" in (kind.__doc__ or "") or any("Privacy" in (base.__doc__ or "") for base in kind.__mro__[1:-2]), Path(kind.__module__).name
+    assert "Privacy" in (kind.__doc__ or "") or any(
+        "Privacy" in (base.__doc__ or "") for base in kind.__mro__[1:-2]
+    ), Path(kind.__module__).name
 
 
 LOSS = approximate(1.0, 1e-3)
@@ -103,21 +154,32 @@ WORKLOAD: Any = Marginals.ways(3, 2)
 QUERIES = CountingQueries.conjunctions(2)
 COLUMNS, TALLIED = ColumnCounts(9, np.array([3, 0, 9])), np.array([3, 0, 2, 4])
 POINTS = Multiset.of([0, 0, 3, 9, 9, 9, 14, 15] * 60, 4)
-FLAT = LabelledPoints(4, np.arange(64, dtype=np.uint64).reshape(32, 2) % np.uint64(16), np.ones(32, dtype=np.int64))
+FLAT = LabelledPoints(
+    4, np.arange(64, dtype=np.uint64).reshape(32, 2) % np.uint64(16), np.ones(32, dtype=np.int64)
+)
 GRAPH = Graph.of([(0, 1), (0, 2), (1, 2), (2, 3)], 5)
 CAUCHY = CauchyNoise.exact(1.0)
 MOVED = max(int((one != other).sum()) for one, other in permutations(QUERIES.values.T, 2))
 PREFIX = PrefixFactorization(4, 1.0, 1e-3)
 COLUMN = PREFIX.coefficients.tolist()
-LOWER = np.array([[COLUMN[row - column] if row >= column else 0 for column in range(16)] for row in range(16)], dtype=object)
-FAR = max(int(((LOWER[:, one] - LOWER[:, other]) ** 2).sum()) for one, other in combinations(range(16), 2))
+LOWER = np.array(
+    [[COLUMN[row - column] if row >= column else 0 for column in range(16)] for row in range(16)],
+    dtype=object,
+)
+FAR = max(
+    int(((LOWER[:, one] - LOWER[:, other]) ** 2).sum()) for one, other in combinations(range(16), 2)
+)
 FOURIER = FourierGaussian(WORKLOAD, 1.0, 1e-3)
 SPREAD = FOURIER.variances
 MONOMIALS = WeightedMonomials(Disjunctions(3, 2, 2), 1.0, 1e-3)
 THIRD = rho_within(LOSS).atto_rho // 3
 SPLIT = PartitionRectangles(QuantilePartition(Medians(0.5, 2), 4), 2, 0.2, 0.25)
 GOALS = Goals(0.5, 0.1)
-SAN, PRINTED, LINES = SanPoints(1.0, 1e-3, GOALS), PrintedSanPoints(1.0, 1e-3, GOALS), SanThresholds(1.0, 1e-3, GOALS)
+SAN, PRINTED, LINES = (
+    SanPoints(1.0, 1e-3, GOALS),
+    PrintedSanPoints(1.0, 1e-3, GOALS),
+    SanThresholds(1.0, 1e-3, GOALS),
+)
 COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
@@ -140,24 +202,32 @@ def normal(variance: int, count: int) -> list[Ask]:
 
 EXACT: list[tuple[Any, Any, list[Ask]]] = [
     (NoCounts(), COLUMNS, []),
-    (DiscreteGaussianCounts(3, 0.25), COLUMNS, [("signed", _sizes(Fraction(3, 1) / (2 * Fraction(1, 4))), 3)]),
+    (DiscreteGaussianCounts(3, 0.25), COLUMNS,
+    [("signed", _sizes(Fraction(3, 1) / (2 * Fraction(1, 4))), 3)]),
     (GaussianCounts(3, 1.0, 1e-3), COLUMNS, normal(least_variance(3, LOSS), 3)),
-    (BoundedRange(DependentPair(((0, 1), (1, 2)), (0, 1), 1.0)), ROWS, [("choose", ExponentialChoice(1.0, 2))]),
+    (BoundedRange(DependentPair(((0, 1), (1, 2)), (0, 1), 1.0)), ROWS,
+    [("choose", ExponentialChoice(1.0, 2))]),
     (GaussianMarginal(3, 5, 7), ROWS, normal(7, 4)),
     (CharacterSums(((0,), (0, 1), (2,)), ATTO // 8), ROWS, normal(2 * 3 * 8, 3)),
     (PlainGaussian(WORKLOAD, 1.0, 1e-3), ROWS, normal(least_variance(2 * 3, LOSS), 12)),
-    (PairGaussian(3, 1.0, 1e-3), SignTable.of(np.array([[1, 0, 1], [0, 0, 1]])), normal(least_variance(4 * 2, LOSS), 3)),
-    (CountTree(4, 2.0, 4), POINTS, [("discrete_laplaces", Fraction(1, 2), cells) for cells in (4, 16)]),
+    (PairGaussian(3, 1.0, 1e-3), SignTable.of(np.array([[1, 0, 1], [0, 0, 1]])),
+    normal(least_variance(4 * 2, LOSS), 3)),
+    (CountTree(4, 2.0, 4), POINTS,
+    [("discrete_laplaces", Fraction(1, 2), cells) for cells in (4, 16)]),
     (SmoothMedian(CAUCHY), POINTS, [("discrete_cauchy", CAUCHY.scale(Median(POINTS)))]),
     (SmoothTriangles(CAUCHY), GRAPH, [("discrete_cauchy", CAUCHY.scale(Triangles(GRAPH)))]),
     (QuantilePartition(Medians(1.0, 2), 4), POINTS, medians(Fraction(1), 2)),
     (RankRectangles(4, 2, 0.1, 1.0, 1e-3), FLAT, [("choose", SparseChoice(0.25, 2.5e-4, 5))] * 4),
-    (Mwem(WORKLOAD, PureRounds(2, 0.25, 0.5)), ROWS, [("choose", ExponentialChoice(0.25, 2)), ("discrete_laplaces", Fraction(1, 4), 4)] * 2),
-    (LaplaceAnswers(QUERIES, 1.0, 1e-3), TALLIED, [("discrete_laplaces", Fraction(optimal_part(LOSS, MOVED).nano, NANO), QUERIES.k)]),
+    (Mwem(WORKLOAD, PureRounds(2, 0.25, 0.5)), ROWS,
+    [("choose", ExponentialChoice(0.25, 2)), ("discrete_laplaces", Fraction(1, 4), 4)] * 2),
+    (LaplaceAnswers(QUERIES, 1.0, 1e-3), TALLIED,
+    [("discrete_laplaces", Fraction(optimal_part(LOSS, MOVED).nano, NANO), QUERIES.k)]),
     (GaussianAnswers(QUERIES, 1.0, 1e-3), TALLIED, normal(least_variance(MOVED, LOSS), QUERIES.k)),
     (PREFIX, POINTS, normal(least_variance(FAR, LOSS), 16)),
-    (FOURIER, ROWS, [ask for kind in np.unique(SPREAD[1:]).tolist() for ask in normal(kind, int((kind == SPREAD).sum()))]),
-    (MONOMIALS, ROWS, [ask for variance, size in zip(MONOMIALS.variances, (3, 3), strict=True) for ask in normal(variance, size)]),
+    (FOURIER, ROWS, [ask for kind in np.unique(SPREAD[1:]).tolist() for ask in normal(kind,
+    int((kind == SPREAD).sum()))]),
+    (MONOMIALS, ROWS, [ask for variance, size in zip(MONOMIALS.variances, (3, 3), strict=True)
+    for ask in normal(variance, size)]),
     (SpanningTree(3, 1.0, 1e-3), ROWS, [
         *normal(math.ceil(Fraction(6 * ATTO, THIRD)), 3),
         *[("choose", ExponentialChoice(math.isqrt(8 * THIRD // 2) / NANO, 2))] * 2,
@@ -166,7 +236,8 @@ EXACT: list[tuple[Any, Any, list[Ask]]] = [
 ]  # fmt: skip
 DIFFERENT: list[tuple[Any, Any, set[Ask]]] = [
     (SPLIT, FLAT, {*medians(Fraction(1, 2), 2), *laplace(Fraction(1, 8), 1)}),
-    (SAN, POINTS, {("choose", SparseChoice(SAN.part.epsilon, 125e-6, 1)), *laplace(Fraction(SAN.part.nano, NANO), 1)}),
+    (SAN, POINTS, {("choose", SparseChoice(SAN.part.epsilon, 125e-6, 1)),
+    *laplace(Fraction(SAN.part.nano, NANO), 1)}),
     (LINES, MANY, {
         ("choose", ExponentialChoice(LINES.part.epsilon)),
         *[("choose", LINES.choice(growth)) for growth in (1, 2)],
@@ -177,20 +248,31 @@ DIFFERENT: list[tuple[Any, Any, set[Ask]]] = [
         *[("choose", COARSE.choice(growth), MANY.size) for growth in (1, 2)],
         *laplace(Fraction(COARSE.part.nano, NANO), 1),
     }),
-    (PRINTED, MANY, {("choose", PRINTED.choice(1), MANY.size), *laplace(Fraction(PRINTED.part.nano, NANO), 1)}),
+    (PRINTED, MANY, {("choose", PRINTED.choice(1), MANY.size), *laplace(Fraction(PRINTED.part.nano,
+    NANO), 1)}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("mechanism", "database", "asked"), [pytest.param(*each, id=type(each[0]).__name__) for each in EXACT])
+@pytest.mark.parametrize(
+    ("mechanism", "database", "asked"),
+    [pytest.param(*each, id=type(each[0]).__name__) for each in EXACT],
+)
 def test_what_is_drawn(mechanism: Any, database: Any, asked: list[Ask]) -> None:
     assert asks_of(lambda draws: mechanism.release(database, draws)) == asked
 
 
-@pytest.mark.parametrize(("mechanism", "database", "asked"), [pytest.param(*each, id=type(each[0]).__name__) for each in DIFFERENT])
-def test_what_is_drawn_as_often_as_the_data_ask(mechanism: Any, database: Any, asked: set[Ask]) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "database", "asked"),
+    [pytest.param(*each, id=type(each[0]).__name__) for each in DIFFERENT],
+)
+def test_what_is_drawn_as_often_as_the_data_ask(
+    mechanism: Any, database: Any, asked: set[Ask]
+) -> None:
     assert set(asks_of(lambda draws: mechanism.release(database, draws))) == asked
 
 
 def test_nothing_is_left_out() -> None:
     """Every mechanism without a case is here, or its own tests enumerate its law."""
-    assert sorted([*(type(mechanism).__name__ for mechanism, _, _ in [*EXACT, *DIFFERENT]), *ENUMERATED]) == sorted(proved_elsewhere())
+    assert sorted(
+        [*(type(mechanism).__name__ for mechanism, _, _ in [*EXACT, *DIFFERENT]), *ENUMERATED]
+    ) == sorted(proved_elsewhere())

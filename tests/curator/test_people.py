@@ -1,4 +1,5 @@
-"""People with several rows: what counts of each, and the exact loss of a release about all rows of a person."""
+"""People with several rows: what counts of each, and the exact loss of a release about all rows of
+a person."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,7 +18,8 @@ from local_dp.records import Records
 
 
 def test_every_person_has_equally_many_rows() -> None:
-    """The first rows of each, in turn again for a person with fewer; rows without a person are one person's."""
+    """The first rows of each, in turn again for a person with fewer; rows without a person are one
+    person's."""
     person = np.array(["b", "a", "b", "", "b", "a", "b", ""])
     assert kept_rows(person, 3).tolist() == [3, 7, 3, 1, 5, 1, 0, 2, 4]
     assert kept_rows(person, 1).tolist() == [3, 1, 0]
@@ -33,7 +35,8 @@ def _people(most: int) -> Iterator[tuple[int, ...]]:
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_a_person_replaced_loses_what_is_said(rows: int) -> None:
-    """All tables of two people with up to four rows each, all neighbours, exact laws: within e^eps, and it is reached."""
+    """All tables of two people with up to four rows each, all neighbours, exact laws: within e^eps,
+    and it is reached."""
     loss = Pure(900_000_000)
     mechanism = NoisySum(Question("x == 1"), loss_of_row(loss, rows).epsilon)
 
@@ -46,7 +49,9 @@ def test_a_person_replaced_loses_what_is_said(rows: int) -> None:
     for other, before, after in product([(0,), (0, 1)], _people(4), _people(4)):
         first, second = law(other, before), law(other, after)
         worst = max(worst, *(first[answer] / second[answer] for answer in first))
-    assert exp_epsilon(loss.nano - rows) < worst <= exp_epsilon(loss.nano) * (1 + Fraction(1, 10**48))
+    assert (
+        exp_epsilon(loss.nano - rows) < worst <= exp_epsilon(loss.nano) * (1 + Fraction(1, 10**48))
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
@@ -67,7 +72,8 @@ def test_the_part_of_a_row_is_the_largest(size: int) -> None:
 
 
 def test_delta_of_a_group_is_reached() -> None:
-    """On a chain of databases, each within (eps, delta) of the next, the ends are apart by just that: the tight chain of two outcomes."""
+    """On a chain of databases, each within (eps, delta) of the next, the ends are apart by just
+    that: the tight chain of two outcomes."""
     loss, size = approximate(0.5, 1e-3), 3
     growth = exp_epsilon(loss.nano)
     chances = [Fraction(1, 1000)]

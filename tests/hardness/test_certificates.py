@@ -1,4 +1,5 @@
-"""Dimensions of concept classes, and certificates: the checker recomputes all on its own and refuses every forgery."""
+"""Dimensions of concept classes, and certificates: the checker recomputes all on its own and
+refuses every forgery."""
 
 import ast
 import json
@@ -19,24 +20,39 @@ from local_dp.hardness import dimensions as dimensionss
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.masked.queries import MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import bent_learner, coset_learner, hidden_set_certificate, random_learner
+from local_dp.masked.statistical import (
+    bent_learner,
+    coset_learner,
+    hidden_set_certificate,
+    random_learner,
+)
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations import concepts as conceptss
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
 
-# limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The optimised ones there are lower bounds, 1 to 3 % short.
+# limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
+# optimised ones there are lower bounds, 1 to 3 % short.
 KNOWN: list[tuple[conceptss.ConceptClass, float, float, int]] = [
-    (conceptss.parities(6), 64, 64, 64), (conceptss.monotone_conjunctions(6), 1.6, 6.9, 7), (conceptss.signed_conjunctions(6), 1.4, 7.8, 7),
-    (conceptss.thresholds(6), 2.467, 2.467, 2), (conceptss.stumps(6), 6, 6, 6), (conceptss.point_functions(6), 1.07, 1.07, 1),
+    (conceptss.parities(6), 64, 64, 64), (conceptss.monotone_conjunctions(6), 1.6, 6.9, 7),
+    (conceptss.signed_conjunctions(6), 1.4, 7.8, 7),
+    (conceptss.thresholds(6), 2.467, 2.467, 2), (conceptss.stumps(6), 6, 6, 6),
+    (conceptss.point_functions(6), 1.07, 1.07, 1),
     (conceptss.juntas(6, 3), 8.8, 42.0, 38),
 ]  # fmt: skip
 
 
 @pytest.mark.long(keep="stumps-6-6-6")
-@pytest.mark.parametrize(("concepts", "uniform", "optimised", "greedy"), KNOWN, ids=lambda value: getattr(value, "name", None))
-def test_known_dimensions(concepts: conceptss.ConceptClass, uniform: float, optimised: float, greedy: int) -> None:
-    """The classes of limits 5.2 have its values with the uniform prior, at least its values with the optimised one, and at least its SQ dimensions."""
+@pytest.mark.parametrize(
+    ("concepts", "uniform", "optimised", "greedy"),
+    KNOWN,
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_known_dimensions(
+    concepts: conceptss.ConceptClass, uniform: float, optimised: float, greedy: int
+) -> None:
+    """The classes of limits 5.2 have its values with the uniform prior, at least its values with
+    the optimised one, and at least its SQ dimensions."""
     dims = dimensionss.dimensions(concepts, np.random.default_rng(0))
     assert dims.uniform.value == pytest.approx(uniform, rel=0.02)
     assert optimised * 0.995 <= dims.optimised.value <= optimised * 1.03
@@ -45,15 +61,25 @@ def test_known_dimensions(concepts: conceptss.ConceptClass, uniform: float, opti
 
 
 def test_optimised_priors_have_closed_forms() -> None:
-    """The optimised dimension of monotone conjunctions is d + 1; a class with every concept negated and repeated has the SQ dimension of the class itself."""
+    """The optimised dimension of monotone conjunctions is d + 1; a class with every concept negated
+    and repeated has the SQ dimension of the class itself."""
     for d in (2, 4):
-        assert dimensionss.optimised_dimension(conceptss.monotone_conjunctions(d)).value == pytest.approx(d + 1, rel=0.006)
+        assert dimensionss.optimised_dimension(
+            conceptss.monotone_conjunctions(d)
+        ).value == pytest.approx(d + 1, rel=0.006)
     labels = conceptss.parities(4).labels
-    assert dimensionss.sq_dimension(conceptss.sign_matrix(np.concatenate([labels, -labels, labels])), np.random.default_rng(0)).value == 16
+    assert (
+        dimensionss.sq_dimension(
+            conceptss.sign_matrix(np.concatenate([labels, -labels, labels])),
+            np.random.default_rng(0),
+        ).value
+        == 16
+    )
 
 
 def test_the_value_belongs_to_the_prior() -> None:
-    """A dimension's value is 1 / lambda_max of the correlations weighted by its own prior, computed here from the definition, also off the uniform domain."""
+    """A dimension's value is 1 / lambda_max of the correlations weighted by its own prior, computed
+    here from the definition, also off the uniform domain."""
     generator = np.random.default_rng(5)
     classes = [
         conceptss.sign_matrix(generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30)),
@@ -62,39 +88,58 @@ def test_the_value_belongs_to_the_prior() -> None:
     ]
     for concepts in classes:
         correlations = concepts.correlations() / concepts.total
-        for dimension in (dimensionss.uniform_dimension(concepts), dimensionss.optimised_dimension(concepts)):
+        for dimension in (
+            dimensionss.uniform_dimension(concepts),
+            dimensionss.optimised_dimension(concepts),
+        ):
             root = np.sqrt(dimension.prior)
             assert dimension.prior.sum() == pytest.approx(1)
-            assert dimension.value == pytest.approx(1 / np.linalg.eigvalsh(root[:, None] * correlations * root)[-1], rel=1e-9)
+            assert dimension.value == pytest.approx(
+                1 / np.linalg.eigvalsh(root[:, None] * correlations * root)[-1], rel=1e-9
+            )
             assert dimension.value <= dimension.at_most * (1 + 1e-9)
         for _ in range(20):  # no prior does better than the upper bound
             prior = generator.dirichlet(np.full(concepts.size, 0.3))
             root = np.sqrt(prior)
-            assert 1 / np.linalg.eigvalsh(root[:, None] * correlations * root)[-1] <= dimension.at_most * (1 + 1e-9)
+            assert 1 / np.linalg.eigvalsh(root[:, None] * correlations * root)[
+                -1
+            ] <= dimension.at_most * (1 + 1e-9)
 
 
 def test_sq_dimensions_are_attained_and_maximal() -> None:
-    """The concepts returned have correlations of at most 1/m; on random small classes brute force over all subsets finds no larger m."""
+    """The concepts returned have correlations of at most 1/m; on random small classes brute force
+    over all subsets finds no larger m."""
     generator = np.random.default_rng(11)
     for _ in range(8):
-        concepts = conceptss.sign_matrix(generator.choice([-1, 1], (9, 12)), generator.integers(1, 4, 12))
+        concepts = conceptss.sign_matrix(
+            generator.choice([-1, 1], (9, 12)), generator.integers(1, 4, 12)
+        )
         correlations = np.abs(concepts.correlations())
         dimension = dimensionss.sq_dimension(concepts, generator)
         m = dimension.value
         assert dimension.exact
-        assert all(m * correlations[pair] <= concepts.total for pair in combinations(dimension.concepts, 2))
+        assert all(
+            m * correlations[pair] <= concepts.total for pair in combinations(dimension.concepts, 2)
+        )
         larger = (subset for subset in combinations(range(9), m + 1))
-        assert not any(all((m + 1) * correlations[pair] <= concepts.total for pair in combinations(subset, 2)) for subset in larger)
+        assert not any(
+            all((m + 1) * correlations[pair] <= concepts.total for pair in combinations(subset, 2))
+            for subset in larger
+        )
 
 
 def test_cliques_against_brute_force() -> None:
-    """The exact search finds a clique of a size if and only if there is one; the greedy one finds a maximal clique."""
+    """The exact search finds a clique of a size if and only if there is one; the greedy one finds a
+    maximal clique."""
     generator = np.random.default_rng(2)
     for density in (0.3, 0.5, 0.8):
         upper = np.triu(generator.random((11, 11)) < density, 1)
         adjacent = upper | upper.T
         for size in range(1, 9):
-            exists = any(all(adjacent[pair] for pair in combinations(subset, 2)) for subset in combinations(range(11), size))
+            exists = any(
+                all(adjacent[pair] for pair in combinations(subset, 2))
+                for subset in combinations(range(11), size)
+            )
             search = dimensionss.CliqueSearch(adjacent, 10_000)
             clique = search.find(size)
             assert search.finished
@@ -104,11 +149,15 @@ def test_cliques_against_brute_force() -> None:
                 assert all(adjacent[pair] for pair in combinations(clique, 2))
         greedy = dimensionss.greedy_clique(adjacent, generator)
         assert all(adjacent[pair] for pair in combinations(greedy, 2))
-        assert not any(all(adjacent[vertex, other] for other in greedy) for vertex in set(range(11)) - set(greedy))
+        assert not any(
+            all(adjacent[vertex, other] for other in greedy)
+            for vertex in set(range(11)) - set(greedy)
+        )
 
 
 def test_a_search_without_time_says_so() -> None:
-    """A search that runs out of steps reports that it did not finish; a dimension found that way is not called exact."""
+    """A search that runs out of steps reports that it did not finish; a dimension found that way is
+    not called exact."""
     generator = np.random.default_rng(3)
     upper = np.triu(generator.random((60, 60)) < 0.7, 1)
     search = dimensionss.CliqueSearch(upper | upper.T, 5)
@@ -121,7 +170,8 @@ def test_a_search_without_time_says_so() -> None:
 
 
 def test_the_guess_is_never_underestimated() -> None:
-    """No hypothesis is within alpha of concepts of more prior than `guessable` says: checked over all 2^8 hypotheses on 8 points."""
+    """No hypothesis is within alpha of concepts of more prior than `guessable` says: checked over
+    all 2^8 hypotheses on 8 points."""
     generator = np.random.default_rng(4)
     for alpha in (0.125, 0.2, 0.3):
         concepts = conceptss.sign_matrix(generator.choice([-1, 1], (20, 8)))
@@ -132,15 +182,23 @@ def test_the_guess_is_never_underestimated() -> None:
 
 
 def test_local_clients() -> None:
-    """The bound is below the known protocols' for parity and masked parity, and 0 where a guess is good enough."""
+    """The bound is below the known protocols' for parity and masked parity, and 0 where a guess is
+    good enough."""
     parity = conceptss.parities(6)
     dims_of_parity = dimensionss.dimensions(parity, np.random.default_rng(0))
-    assert 100 < dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) < 2040  # an interactive protocol needs 2,040 (limits 4.2)
+    assert (
+        100 < dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) < 2040
+    )  # an interactive protocol needs 2,040 (limits 4.2)
     assert dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.5) == 0
-    assert dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) == pytest.approx(parity_interactive_bound(6, 1.0, 0.9))
+    assert dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) == pytest.approx(
+        parity_interactive_bound(6, 1.0, 0.9)
+    )
     masked = conceptss.masked_parity(3)
     dims = dimensionss.dimensions(masked, np.random.default_rng(0))
-    assert all(0 < dimensionss.local_clients(masked, dims, epsilon, 0.9, 0.2) < 1e6 for epsilon in (0.1, 1.0, 3.0))
+    assert all(
+        0 < dimensionss.local_clients(masked, dims, epsilon, 0.9, 0.2) < 1e6
+        for epsilon in (0.1, 1.0, 3.0)
+    )
     refuse(("epsilon", lambda: dimensionss.local_clients(parity, dims_of_parity, 0.0, 0.9, 0.2)))
 
 
@@ -168,23 +226,36 @@ def survivors() -> Data:
 
 
 def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
-    """The checker's module imports neither adversary nor the Walsh-Hadamard transform, so a bug there cannot vouch for itself."""
+    """The checker's module imports neither adversary nor the Walsh-Hadamard transform, so a bug
+    there cannot vouch for itself."""
     tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked.statistical", "local_dp.cube"}
+    assert not modules & {
+        "local_dp.hardness.adversary",
+        "local_dp.masked.statistical",
+        "local_dp.cube",
+    }
     assert "walsh_hadamard" not in imported
 
 
 def test_hidden_sets_verify_and_bound_success() -> None:
-    """A hidden-set certificate survives JSON, verifies, and states the success bound 1 - rho / 2; an empty hidden set proves that a is always revealed."""
+    """A hidden-set certificate survives JSON, verifies, and states the success bound 1 - rho / 2;
+    an empty hidden set proves that a is always revealed."""
     data = hidden()
     verdict = verify_certificate(data)
     count = sum(byte.bit_count() for byte in bytes.fromhex(data["hidden"]))
     assert verdict.valid
     assert 0 < count < 64
     assert verdict.figures["success_at_most"] == str(1 - Fraction(count, 128))
-    wins = verify_certificate(travelled(hidden_set_certificate(bent_learner(8, 2 ** (-16 / 3)).queries, 8)))
+    wins = verify_certificate(
+        travelled(hidden_set_certificate(bent_learner(8, 2 ** (-16 / 3)).queries, 8))
+    )
     assert wins.valid
     assert wins.statement.startswith("for every r")
 
@@ -203,8 +274,10 @@ def drop_queries(data: Data) -> None:
 
 
 FORGED_HIDDEN: list[Forgery] = [
-    flip_hidden, loosen, drop_queries, lambda data: data.update(rho="1"), lambda data: data.update(success_at_most="1/2"),
-    lambda data: data.update(hidden="ff" * 8), lambda data: data.update(hidden=data["hidden"] + "00"),
+    flip_hidden, loosen, drop_queries, lambda data: data.update(rho="1"),
+    lambda data: data.update(success_at_most="1/2"),
+    lambda data: data.update(hidden="ff" * 8),
+    lambda data: data.update(hidden=data["hidden"] + "00"),
     lambda data: data["queries"][-1]["params"].update(seed=99),
 ]  # fmt: skip
 
@@ -224,9 +297,16 @@ FORGED_SURVIVORS: list[Forgery] = [
 ]
 
 
-@pytest.mark.parametrize(("certificate", "forge"), [*((hidden, forge) for forge in FORGED_HIDDEN), *((survivors, forge) for forge in FORGED_SURVIVORS)])
+@pytest.mark.parametrize(
+    ("certificate", "forge"),
+    [
+        *((hidden, forge) for forge in FORGED_HIDDEN),
+        *((survivors, forge) for forge in FORGED_SURVIVORS),
+    ],
+)
 def test_forged_certificates_fail(certificate: Callable[[], Data], forge: Forgery) -> None:
-    """Moving a string, an answer, a survivor, a tolerance, a query, the share, the bound, the error or the class makes a certificate invalid."""
+    """Moving a string, an answer, a survivor, a tolerance, a query, the share, the bound, the error
+    or the class makes a certificate invalid."""
     data = certificate()
     assert verify_certificate(data).valid
     forge(data)
@@ -234,42 +314,65 @@ def test_forged_certificates_fail(certificate: Callable[[], Data], forge: Forger
 
 
 def test_survivors_verify() -> None:
-    """Two survivors verify as a pair that no output is good for; all survivors bound a randomised learner's success by the largest cluster among them."""
+    """Two survivors verify as a pair that no output is good for; all survivors bound a randomised
+    learner's success by the largest cluster among them."""
     oracle = VersionSpaceOracle(conceptss.parities(5), 0.2, "count")
     oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.1) for j in range(5)))
     assert verify_certificate(travelled(oracle.certificate())).figures["success_at_most"] == "1/2"
     everyone = verify_certificate(travelled(oracle.certificate("all")))
     assert everyone.valid
     assert everyone.figures["success_at_most"] == str(Fraction(1, len(oracle.alive)))
-    matrix = VersionSpaceOracle(conceptss.sign_matrix(np.array([[1, 1, 1], [1, -1, -1], [-1, -1, -1]]), np.array([1, 2, 3])), 0.1)
+    matrix = VersionSpaceOracle(
+        conceptss.sign_matrix(
+            np.array([[1, 1, 1], [1, -1, -1], [-1, -1, -1]]), np.array([1, 2, 3])
+        ),
+        0.1,
+    )
     matrix.answer((StatisticalQuery(Question("point == 0 and y == 1"), 0.5),))
     assert verify_certificate(travelled(matrix.certificate())).valid
 
 
 @pytest.mark.parametrize("beyond", [Fraction(0), Fraction(1, 10**9)])
 def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
-    """An answer at the very edge of what is legal for every survivor verifies, and one a billionth beyond does not, on either side."""
+    """An answer at the very edge of what is legal for every survivor verifies, and one a billionth
+    beyond does not, on either side."""
     concepts, query = conceptss.parities(3), StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
     oracle = VersionSpaceOracle(concepts, 0.2, "count")
     oracle.answer((query,))
     data = travelled(oracle.certificate("all"))
-    means = [Fraction(int(query.numerators(concepts.labelled(index)).sum()), len(concepts.points)) for index in data["survivors"]]
-    for edge in (min(means) + Fraction(query.tolerance) + beyond, max(means) - Fraction(query.tolerance) - beyond):
+    means = [
+        Fraction(int(query.numerators(concepts.labelled(index)).sum()), len(concepts.points))
+        for index in data["survivors"]
+    ]
+    for edge in (
+        min(means) + Fraction(query.tolerance) + beyond,
+        max(means) - Fraction(query.tolerance) - beyond,
+    ):
         assert verify_certificate(data | {"answers": [str(edge)]}).valid == (beyond == 0)
 
 
 @pytest.mark.parametrize(
-    "concepts", [conceptss.thresholds(3), conceptss.monotone_conjunctions(3), conceptss.point_functions(3)], ids=lambda concepts: concepts.name
+    "concepts",
+    [conceptss.thresholds(3), conceptss.monotone_conjunctions(3), conceptss.point_functions(3)],
+    ids=lambda concepts: concepts.name,
 )
 def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> None:
-    """Against all 256 hypotheses on 8 points, in fractions, around every alpha where a distance is met: never less than the best, and the definition."""
+    """Against all 256 hypotheses on 8 points, in fractions, around every alpha where a distance is
+    met: never less than the best, and the definition."""
     query, n = StatisticalQuery(Question("y == y"), 0.3), len(concepts.points)
     answer = str(Fraction(int(query.numerators(concepts.labelled(0)).sum()), n))
-    base: Data = {"format": "local-dp certificate 1", "kind": "survivors", "class": {"name": concepts.name, "params": concepts.params}, "answers": [answer]}
+    base: Data = {
+        "format": "local-dp certificate 1",
+        "kind": "survivors",
+        "class": {"name": concepts.name, "params": concepts.params},
+        "answers": [answer],
+    }
     base["queries"] = [{"name": "question", "params": {"text": "y == y"}, "tolerance": 0.3}]
     labels = np.stack([concepts.row(index) for index in range(concepts.size)]).astype(np.int64)
     every = 1 - 2 * ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1)
-    errors = (every[:, None, :] != labels).sum(axis=2)  # of each hypothesis for each concept, in points
+    errors = (every[:, None, :] != labels).sum(
+        axis=2
+    )  # of each hypothesis for each concept, in points
     apart = (labels[:, None, :] != labels).sum(axis=2)
     for points in range(1, 2 * n):  # alpha is half so many points
         for beyond in (Fraction(-1, 10**9), Fraction(0), Fraction(1, 10**9)):
@@ -277,23 +380,43 @@ def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> 
             if not 0 < alpha < 1:
                 continue
             best = int((errors < float(alpha * n)).sum(axis=1).max())
-            near = int(np.array([[Fraction(int(d), n) < 2 * alpha for d in row] for row in apart]).sum(axis=1).max())
-            verdict = verify_certificate(base | {"alpha": str(alpha), "survivors": list(range(concepts.size))})
+            near = int(
+                np.array([[Fraction(int(d), n) < 2 * alpha for d in row] for row in apart])
+                .sum(axis=1)
+                .max()
+            )
+            verdict = verify_certificate(
+                base | {"alpha": str(alpha), "survivors": list(range(concepts.size))}
+            )
             assert best <= near
             assert verdict.valid == (near < concepts.size)
-            assert not verdict.valid or verdict.figures["success_at_most"] == str(Fraction(near, concepts.size))
+            assert not verdict.valid or verdict.figures["success_at_most"] == str(
+                Fraction(near, concepts.size)
+            )
 
 
 @settings(max_examples=12)
-@given(st.integers(1, 6), st.floats(0.01, 0.6), st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.data())
-def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: list[int], data: st.DataObject) -> None:
-    """For random functions and tolerances the certificate verifies, equals the hidden set of the definition, and fails with any one string moved."""
+@given(
+    st.integers(1, 6),
+    st.floats(0.01, 0.6),
+    st.lists(st.integers(0, 2**32), min_size=1, max_size=4),
+    st.data(),
+)
+def test_hidden_sets_agree_with_the_definition(
+    d: int, tolerance: float, seeds: list[int], data: st.DataObject
+) -> None:
+    """For random functions and tolerances the certificate verifies, equals the hidden set of the
+    definition, and fails with any one string moved."""
     queries = tuple(StatisticalQuery(MaskedRandom(d, seed), tolerance) for seed in seeds)
     certificate = travelled(hidden_set_certificate(queries, d))
     assert verify_certificate(certificate).valid
     claimed = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
     for r in range(1 << d):
-        gaps = [abs(query.query.mean(r, 0) - query.query.mean(r, 1)) for query in queries if isinstance(query.query, MaskedRandom)]
+        gaps = [
+            abs(query.query.mean(r, 0) - query.query.mean(r, 1))
+            for query in queries
+            if isinstance(query.query, MaskedRandom)
+        ]
         assert (claimed >> r & 1) == all(gap <= 2 * tolerance for gap in gaps)
     moved = claimed ^ 1 << data.draw(st.integers(0, (1 << d) - 1))
     certificate["hidden"] = moved.to_bytes(max(1, (1 << d) // 8), "little").hex()
@@ -301,7 +424,8 @@ def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: 
 
 
 def test_thresholds_are_decided_exactly() -> None:
-    """At tau = 2^(-k/2-1) exactly every mask is hidden, and one float below none is: by the oracle and by the checker alike."""
+    """At tau = 2^(-k/2-1) exactly every mask is hidden, and one float below none is: by the oracle
+    and by the checker alike."""
     for tolerance, rho in ((2.0**-3, "1"), (float(np.nextafter(2.0**-3, 0)), "0")):
         certificate = travelled(hidden_set_certificate(coset_learner(6, tolerance, 4).queries, 6))
         assert certificate["rho"] == rho
@@ -340,25 +464,44 @@ MALFORMED: list[tuple[Callable[[], Data], Forgery]] = [
     (survivors, lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4})),
     (survivors, lambda data: data["class"].update(name="no such class")),
     (survivors, lambda data: data["class"].update(params={"d": "4"})),
-    (survivors, lambda data: data.update({"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))})),
+    (
+        survivors,
+        lambda data: data.update(
+            {"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))}
+        ),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("certificate", "spoil"), MALFORMED)
-def test_malformed_certificates_are_refused(certificate: Callable[[], Data], spoil: Forgery) -> None:
-    """A part missing, of the wrong type, out of range or of unbounded cost is refused with an InputError, before anything is computed."""
+def test_malformed_certificates_are_refused(
+    certificate: Callable[[], Data], spoil: Forgery
+) -> None:
+    """A part missing, of the wrong type, out of range or of unbounded cost is refused with an
+    InputError, before anything is computed."""
     data = certificate()
     spoil(data)
     refuse((".", lambda: verify_certificate(data)))
 
 
 def test_a_beaten_oracle_has_no_certificate() -> None:
-    """Once one concept is left, or all that are left are near each other, there is nothing to certify."""
+    """Once one concept is left, or all that are left are near each other, there is nothing to
+    certify."""
     classes: list[conceptss.ConceptClass] = [conceptss.stumps(3), conceptss.masked_parity(2)]
     for concepts in classes:
         oracle = VersionSpaceOracle(concepts, 0.1)
         columns = [name for name in concepts.points.columns if name != "x"]
-        oracle.answer(tuple(StatisticalQuery(Question(f"{name} == {value} and y == 1"), 0.001) for name in columns for value in (0, 1)))
-        oracle.answer(tuple(StatisticalQuery(MaskedCoset(2, 0, s), 0.001) for s in range(4)) if "b" in columns else ())
+        oracle.answer(
+            tuple(
+                StatisticalQuery(Question(f"{name} == {value} and y == 1"), 0.001)
+                for name in columns
+                for value in (0, 1)
+            )
+        )
+        oracle.answer(
+            tuple(StatisticalQuery(MaskedCoset(2, 0, s), 0.001) for s in range(4))
+            if "b" in columns
+            else ()
+        )
         assert len(oracle.alive) == 1
         assert oracle.certificate() is None

@@ -1,4 +1,5 @@
-"""Games and transcripts: what an adversary may hide, how transcripts factor, margin complexity by linear programs and its certificates."""
+"""Games and transcripts: what an adversary may hide, how transcripts factor, margin complexity by
+linear programs and its certificates."""
 
 import json
 import math
@@ -17,7 +18,13 @@ from hypothesis import strategies as st
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import parity_interactive_bound, pasting_constant
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
-from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, parity_expectations
+from local_dp.hardness.adversary import (
+    SilentOracle,
+    all_parities,
+    bent_cosets,
+    exact_success,
+    parity_expectations,
+)
 from local_dp.hardness.certificates import load_certificate, parity_certificate, verify_certificate
 from local_dp.hardness.margins import margin, margin_limit, on_the_matrix
 from local_dp.hardness.transcripts import (
@@ -43,13 +50,15 @@ SCALE = 2**40  # laws of ten turns in sixteenths are whole numbers of this
 
 
 def affinity(first: Floats, second: Floats) -> list[int]:
-    """The products of the two laws' probabilities, transcript by transcript, in exact whole numbers."""
+    """The products of the two laws' probabilities, transcript by transcript, in exact whole
+    numbers."""
     return [int(p * SCALE) * int(q * SCALE) for p, q in zip(first, second, strict=True)]
 
 
 @pytest.mark.parametrize(("clients", "turns"), [(2, 6), (3, 8)])
 def test_transcripts_factor(clients: int, turns: int) -> None:
-    """Of inputs a and b the products of the two laws depend on the pairs {a_i, b_i} only: exactly, for every pair of inputs of 20 protocols."""
+    """Of inputs a and b the products of the two laws depend on the pairs {a_i, b_i} only: exactly,
+    for every pair of inputs of 20 protocols."""
     generator = np.random.default_rng(4)
     inputs = np.array(list(product((0, 1), repeat=clients)))
     for _ in range(20):
@@ -57,12 +66,17 @@ def test_transcripts_factor(clients: int, turns: int) -> None:
         assert laws.sum(axis=1).tolist() == [1.0] * len(inputs)
         seen: dict[tuple[int, ...], list[int]] = {}
         for (a, first), (b, second) in product(zip(inputs, laws, strict=True), repeat=2):
-            assert seen.setdefault(tuple((a + b).tolist()), affinity(first, second)) == affinity(first, second)
+            assert seen.setdefault(tuple((a + b).tolist()), affinity(first, second)) == affinity(
+                first, second
+            )
 
 
 @pytest.mark.parametrize(("clients", "turns", "least"), [(1, 4, 1), (2, 6, 4), (3, 5, 2)])
-def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(clients: int, turns: int, least: int) -> None:
-    """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one leaves a server no law, and is refused."""
+def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
+    clients: int, turns: int, least: int
+) -> None:
+    """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one
+    leaves a server no law, and is refused."""
     generator, inputs = np.random.default_rng(6), cube_inputs(clients)
     for _ in range(4):
         protocol = random_protocol(clients, turns, generator, least)
@@ -72,23 +86,32 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
             assert (one.laws() == laws).all()
             assert (one.server >= 0).all()
             assert (one.server.sum(axis=1) == 1).all()
-        pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))  # those of one client's two bits, side by side
+        pairs = (
+            laws.reshape(1 << client, 2, -1) for client in range(clients)
+        )  # those of one client's two bits, side by side
         assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
-        refuse(("needs", partial(as_randomized_response, protocol, clients, own.growth - Fraction(1, 100))))
+        refuse(
+            (
+                "needs",
+                partial(as_randomized_response, protocol, clients, own.growth - Fraction(1, 100)),
+            )
+        )
 
 
 def test_what_one_round_cannot_replay() -> None:
-    """A transcript that betrays a bit for certain is refused; replies that depend on no bit are replayed at any loss."""
+    """A transcript that betrays a bit for certain is refused; replies that depend on no bit are
+    replayed at any loss."""
     refuse(("loss is infinite", lambda: as_randomized_response(Turn(0, (0.0, 0.5)), 1)))
     refuse(("above 1", lambda: as_randomized_response(Turn(0, (0.5, 0.5)), 1, Fraction(1))))
-    assert as_randomized_response(Turn(1, (0.25, 0.25), (Turn(0, (0.5, 0.5)), None)), 2).laws().tolist() == 4 * [
-        [Fraction(3, 8), Fraction(3, 8), Fraction(1, 4)]
-    ]
+    assert as_randomized_response(
+        Turn(1, (0.25, 0.25), (Turn(0, (0.5, 0.5)), None)), 2
+    ).laws().tolist() == 4 * [[Fraction(3, 8), Fraction(3, 8), Fraction(1, 4)]]
 
 
 @pytest.mark.parametrize(("clients", "turns"), [(2, 5), (4, 6)])
 def test_divergences_add_up(clients: int, turns: int) -> None:
-    """P_all P_0^(n - 1) is the product of the laws of each client alone, in fractions, so divergences from nobody's law add up; not with a curator's AND."""
+    """P_all P_0^(n - 1) is the product of the laws of each client alone, in fractions, so
+    divergences from nobody's law add up; not with a curator's AND."""
     generator = np.random.default_rng(7)
     for _ in range(10):
         laws = transcript_laws(random_protocol(clients, turns, generator, 1), cut_inputs(clients))
@@ -103,12 +126,17 @@ def test_divergences_add_up(clients: int, turns: int) -> None:
 
 
 def test_the_bound_of_parity_is_certified(tmp_path: Path) -> None:
-    """3.112 C^2 2^d within .001 at epsilon 1 and 3,676 clients at d = 8, as the bound has them; another count, epsilon or success is refused."""
+    """3.112 C^2 2^d within .001 at epsilon 1 and 3,676 clients at d = 8, as the bound has them;
+    another count, epsilon or success is refused."""
     for d, epsilon in ((6, 0.5), (8, 1.0), (16, 1.0), (10, 2.0)):
         data = parity_certificate(d, epsilon, "9/10")
         verdict = verify_certificate(load_certificate(json.dumps(data)))
         assert verdict.valid
-        assert verdict.figures["clients_at_least"] == math.ceil(parity_interactive_bound(d, epsilon, 0.9)) == int(data["clients_at_least"])
+        assert (
+            verdict.figures["clients_at_least"]
+            == math.ceil(parity_interactive_bound(d, epsilon, 0.9))
+            == int(data["clients_at_least"])
+        )
         for change in (
             {"clients_at_least": str(int(data["clients_at_least"]) + 1)},
             {"units_at_least": "4"},
@@ -117,12 +145,19 @@ def test_the_bound_of_parity_is_certified(tmp_path: Path) -> None:
             {"success": "91/100"},
         ):
             assert not verify_certificate(data | change).valid
-    assert verify_certificate(parity_certificate(8, 1.0, "9/10")).figures["clients_at_least"] == 3676
-    assert verify_certificate(parity_certificate(16, 1.0, "9/10")).figures["units_at_least"] == pytest.approx(3.112, abs=0.001)
+    assert (
+        verify_certificate(parity_certificate(8, 1.0, "9/10")).figures["clients_at_least"] == 3676
+    )
+    assert verify_certificate(parity_certificate(16, 1.0, "9/10")).figures[
+        "units_at_least"
+    ] == pytest.approx(3.112, abs=0.001)
     path = tmp_path / "parity.json"
     path.write_text(json.dumps(parity_certificate(8, 1.0, "9/10")))
     assert "no purely local protocol" in local_dp("certify", str(path)).stdout
-    refuse(("above a guess", lambda: parity_certificate(4, 1.0, "1/16")), ("epsilon 9", lambda: parity_certificate(4, 9.0, "9/10")))
+    refuse(
+        ("above a guess", lambda: parity_certificate(4, 1.0, "1/16")),
+        ("epsilon 9", lambda: parity_certificate(4, 9.0, "9/10")),
+    )
 
 
 @pytest.mark.parametrize(("clients", "turns"), [(2, 6), (8, 10)])
@@ -130,13 +165,16 @@ def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> No
     """h^2 of everybody is at most K_n times the sum of those of each client alone."""
     generator = np.random.default_rng(5)
     for _ in range(20):
-        whole, parts = cut_distances(transcript_laws(random_protocol(clients, turns, generator), cut_inputs(clients)))
+        whole, parts = cut_distances(
+            transcript_laws(random_protocol(clients, turns, generator), cut_inputs(clients))
+        )
         assert whole <= pasting_constant(clients) * parts
 
 
 @pytest.mark.long
 def test_the_worst_protocols_come_near_the_constant_and_not_beyond() -> None:
-    """For two clients 1.85 of 2, so that no constant below that is true; and the search's ratio is that of the protocol it returns."""
+    """For two clients 1.85 of 2, so that no constant below that is true; and the search's ratio is
+    that of the protocol it returns."""
     protocol, ratio = WorstProtocols(2, 8, 20, 400.0).find()
     laws = transcript_laws(protocol, cut_inputs(2))
     whole, parts = cut_distances(laws)
@@ -147,7 +185,8 @@ def test_the_worst_protocols_come_near_the_constant_and_not_beyond() -> None:
 
 
 def test_one_truthful_person_and_a_curator() -> None:
-    """A protocol of one honest turn separates its speaker wholly, and everybody by no more. A curator's AND separates all together and nobody alone."""
+    """A protocol of one honest turn separates its speaker wholly, and everybody by no more. A
+    curator's AND separates all together and nobody alone."""
     assert cut_distances(transcript_laws(Turn(0, (0.0, 1.0)), cut_inputs(2))) == (1.0, 1.0)
     ones = np.where(cut_inputs(3).all(axis=1), 0.75, 0.25)
     whole, parts = cut_distances(np.stack([ones, 1 - ones], axis=1))
@@ -156,57 +195,89 @@ def test_one_truthful_person_and_a_curator() -> None:
     refuse(("clients is 5", lambda: WorstProtocols(5, 4, 4, 10.0)))
 
 
-COSETS = st.builds(lambda k, s, t: ParityCoset(6, 2 * k, s % 2 ** (6 - 2 * k), t % 2 ** (2 * k)), st.integers(0, 3), st.integers(0, 63), st.integers(0, 63))
-ASKED = st.lists(st.tuples(COSETS, st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9])), min_size=1, max_size=6)
+COSETS = st.builds(
+    lambda k, s, t: ParityCoset(6, 2 * k, s % 2 ** (6 - 2 * k), t % 2 ** (2 * k)),
+    st.integers(0, 3),
+    st.integers(0, 63),
+    st.integers(0, 63),
+)
+ASKED = st.lists(
+    st.tuples(COSETS, st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9])), min_size=1, max_size=6
+)
 
 
 def test_expectations_are_those_of_the_definition() -> None:
-    """The transform's expectations under every parity equal the mean over the labelled cube, for coset queries and for plain questions."""
+    """The transform's expectations under every parity equal the mean over the labelled cube, for
+    coset queries and for plain questions."""
     concepts = parities(4)
-    queries = [ParityCoset(4, 2, 3, 1), ParityCoset(4, 0, 9), Question("x0 == 1 and y == 1"), Correlation(("x1", "x3"), "y")]
+    queries = [
+        ParityCoset(4, 2, 3, 1),
+        ParityCoset(4, 0, 9),
+        Question("x0 == 1 and y == 1"),
+        Correlation(("x1", "x3"), "y"),
+    ]
     for query in queries:
         statistical = StatisticalQuery(query, 0.1)
         expectations = parity_expectations(statistical, 4)
         for r in range(16):
             exact = ExactOracle(concepts.population(r, 1, 0)).answer((statistical,))[0]
-            assert (expectations.base + int(expectations.half[r])) / expectations.scale == pytest.approx(exact, abs=1e-12)
+            assert (
+                expectations.base + int(expectations.half[r])
+            ) / expectations.scale == pytest.approx(exact, abs=1e-12)
             if isinstance(query, ParityCoset):
                 assert query.mean(r) == pytest.approx(exact, abs=1e-12)
 
 
 @settings(max_examples=15)
 @given(ASKED, st.integers(0, 63))
-def test_the_adversary_is_legal_and_tells_few(pairs: list[tuple[ParityCoset, float]], target: int) -> None:
-    """Every answer is legal for the target, no query reveals more parities than Parseval allows, and the certificate of the survivors verifies."""
+def test_the_adversary_is_legal_and_tells_few(
+    pairs: list[tuple[ParityCoset, float]], target: int
+) -> None:
+    """Every answer is legal for the target, no query reveals more parities than Parseval allows,
+    and the certificate of the survivors verifies."""
     queries = tuple(StatisticalQuery(query, tolerance) for query, tolerance in pairs)
     oracle = SilentOracle(6, target)
     answers = legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     assert oracle.alive[target]
     for query in queries:
-        assert int(parity_expectations(query, 6).revealed.sum()) <= parities_told(query.tolerance) < 1 / query.tolerance**2
+        assert (
+            int(parity_expectations(query, 6).revealed.sum())
+            <= parities_told(query.tolerance)
+            < 1 / query.tolerance**2
+        )
     if not any(answers):
-        assert int(oracle.alive.sum()) >= 64 - sum(parities_told(query.tolerance) for query in queries)
+        assert int(oracle.alive.sum()) >= 64 - sum(
+            parities_told(query.tolerance) for query in queries
+        )
     certificate = oracle.certificate()
     assert (certificate is None) == (int(oracle.alive.sum()) == 1)
     if certificate is not None:
-        assert verify_certificate(certificate).figures["success_at_most"] == str(Fraction(1, int(oracle.alive.sum())))
+        assert verify_certificate(certificate).figures["success_at_most"] == str(
+            Fraction(1, int(oracle.alive.sum()))
+        )
 
 
 def test_an_adversary_that_lies_has_no_valid_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer moved beyond the tolerance, or a revealed parity among the survivors, is found by the checker."""
+    """An answer moved beyond the tolerance, or a revealed parity among the survivors, is found by
+    the checker."""
     oracle = SilentOracle(6, 63)
     oracle.answer(tuple(StatisticalQuery(ParityCoset(6, 2, s), 0.4) for s in range(4)))
     certificate = oracle.certificate()
     assert certificate is not None
     assert len(certificate["survivors"]) == 64 - 16
     assert verify_certificate(certificate).valid
-    assert not verify_certificate({**certificate, "answers": ["1/2", *certificate["answers"][1:]]}).valid
-    assert not verify_certificate({**certificate, "survivors": [0, *certificate["survivors"]]}).valid
+    assert not verify_certificate(
+        {**certificate, "answers": ["1/2", *certificate["answers"][1:]]}
+    ).valid
+    assert not verify_certificate(
+        {**certificate, "survivors": [0, *certificate["survivors"]]}
+    ).valid
 
 
 @pytest.mark.parametrize("d", [1, 4])
 def test_who_asks_all_parities_wins_exactly_when_it_must(d: int) -> None:
-    """Asking about q parities one by one finds min(q + 1, 2^d) of the 2^d targets: the bound, and 1 from 2^d - 1 queries on."""
+    """Asking about q parities one by one finds min(q + 1, 2^d) of the 2^d targets: the bound, and 1
+    from 2^d - 1 queries on."""
     for count in range(1, 2**d + 1):
         success = exact_success(all_parities(d, 0.9, count), d)
         assert success == parity_sq_success(d, count, 0.9) == Fraction(min(count + 1, 2**d), 2**d)
@@ -216,32 +287,50 @@ def test_who_asks_all_parities_wins_exactly_when_it_must(d: int) -> None:
 
 @pytest.mark.parametrize("k", [2, 4, 6])
 def test_bent_cosets_meet_the_bound(k: int) -> None:
-    """Just below tolerance 2^(-k/2) they find all 64 targets with k queries more than any learner needs; at it the adversary stays silent to all."""
+    """Just below tolerance 2^(-k/2) they find all 64 targets with k queries more than any learner
+    needs; at it the adversary stays silent to all."""
     for tolerance, wins in ((2.0 ** (-k / 2) * (1 - 1e-9), 64), (2.0 ** (-k / 2), 1)):
         oracles = [SilentOracle(6, target) for target in range(64)]
-        assert sum(run(bent_cosets(6, tolerance, k), oracle) == target for target, oracle in enumerate(oracles)) == wins
+        assert (
+            sum(
+                run(bent_cosets(6, tolerance, k), oracle) == target
+                for target, oracle in enumerate(oracles)
+            )
+            == wins
+        )
         if wins == 64:
             assert {oracle.queries for oracle in oracles} == {parity_sq_queries(6, tolerance) + k}
             assert {oracle.rounds for oracle in oracles} == {2}
 
 
 def test_bad_cosets_are_refused() -> None:
-    ranges = ({"d": 0, "k": 0}, {"d": 4, "k": 3}, {"d": 4, "k": 6}, {"d": 4, "k": 2, "s": 4}, {"d": 4, "k": 0, "t": 1}, {"d": 4, "k": True})
-    refuse(*((r"give a whole number|even number", partial(ParityCoset, **params)) for params in ranges))
+    ranges = (
+        {"d": 0, "k": 0},
+        {"d": 4, "k": 3},
+        {"d": 4, "k": 6},
+        {"d": 4, "k": 2, "s": 4},
+        {"d": 4, "k": 0, "t": 1},
+        {"d": 4, "k": True},
+    )
+    refuse(
+        *((r"give a whole number|even number", partial(ParityCoset, **params)) for params in ranges)
+    )
     assert QUERIES.build("parity-coset", {"d": 4, "k": 2, "s": 1}) == ParityCoset(4, 2, 1)
 
 
 Data = dict[str, Any]
 LISTS = "odd-max-bit"
 KNOWN = [
-    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975), ("and", 8, 4, 19.5), ("majority", 7, 4, 14.0), ("parity", 8, 4, 256.0),
+    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975), ("and", 8, 4, 19.5), ("majority", 7, 4, 14.0),
+    ("parity", 8, 4, 256.0),
     ("parity", 3, 1, 1.0),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "t", "b", "value"), KNOWN)
 def test_both_sides_meet_and_are_certified(function: str, t: int, b: int, value: float) -> None:
-    """The law and the polynomial bound MC on either side, to one part in a million, whatever the solver said; the certificate proves as much."""
+    """The law and the polynomial bound MC on either side, to one part in a million, whatever the
+    solver said; the certificate proves as much."""
     program = margin(BlockClass(function, t, b))
     assert program.at_least == pytest.approx(value, abs=5e-4)
     assert 1 - 1e-12 <= program.at_most / program.at_least <= 1 + 1e-6
@@ -250,19 +339,25 @@ def test_both_sides_meet_and_are_certified(function: str, t: int, b: int, value:
     assert verdict.valid, verdict.statement
     assert f"{t * b} variables" in verdict.statement
     assert math.sqrt(1 / Fraction(data["squared_margin_at_most"])) == pytest.approx(value, abs=5e-4)
-    assert verdict.figures["clients_at_least"] == data["clients_at_least"] == math.ceil(2.28752001414 * program.at_least**2 - 1e-4)
+    assert (
+        verdict.figures["clients_at_least"]
+        == data["clients_at_least"]
+        == math.ceil(2.28752001414 * program.at_least**2 - 1e-4)
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("t", "b"), [(1, 3), (2, 3), (3, 2)])
 def test_the_symmetric_program_is_that_of_the_matrix(function: str, t: int, b: int) -> None:
-    """The spectral norm of the whole matrix, and vectors of unit length for every concept and point, give the value of the program."""
+    """The spectral norm of the whole matrix, and vectors of unit length for every concept and
+    point, give the value of the program."""
     program = margin(BlockClass(function, t, b))
     assert np.array(on_the_matrix(program)) == pytest.approx(np.full(2, program.at_least), rel=1e-9)
 
 
 def test_limits_are_fibonacci_numbers() -> None:
-    """For large b odd-max-bit has sqrt(b) times 1, 2, 4, 7, 12, ...: near it from b = 10^6 on; AND has t, and parity, no halfspace, no limit."""
+    """For large b odd-max-bit has sqrt(b) times 1, 2, 4, 7, 12, ...: near it from b = 10^6 on; AND
+    has t, and parity, no halfspace, no limit."""
     for t, value in ((1, 1), (2, 2), (3, 4), (4, 7), (5, 12), (6, 20), (7, 33), (8, 54)):
         assert margin_limit(BlockClass(LISTS, t, 1)) == pytest.approx(value, rel=1e-9)
     assert margin_limit(BlockClass("and", 6, 1)) == pytest.approx(6)
@@ -276,7 +371,8 @@ def certified(function: str = LISTS, t: int = 4, b: int = 2) -> Data:
 
 
 def test_the_certified_figure_is_the_definition() -> None:
-    """max_S E_mu[f chi_S]^2 / b^|S| summed in fractions, set by set and point by point, for an uneven law."""
+    """max_S E_mu[f chi_S]^2 / b^|S| summed in fractions, set by set and point by point, for an
+    uneven law."""
     data = certified()
     weights, signs = data["weights"], BlockClass(LISTS, 4, 2).signs().tolist()
     points = list(enumerate(zip(weights, signs, strict=True)))
@@ -287,18 +383,23 @@ def test_the_certified_figure_is_the_definition() -> None:
 
 @pytest.mark.parametrize(("function", "t", "b"), [(LISTS, 4, 2), ("parity", 3, 4)])
 def test_one_altered_weight_or_b_is_refused(function: str, t: int, b: int) -> None:
-    """Every weight, one more or less or none; every b from 1 to 40 but the right one: the certificate does not hold."""
+    """Every weight, one more or less or none; every b from 1 to 40 but the right one: the
+    certificate does not hold."""
     data = certified(function, t, b)
     for place, weight in enumerate(data["weights"]):
         for other in {weight + 1, weight - 1, 0, 2 * weight} - {weight}:
-            assert not verify_certificate(data | {"weights": [*data["weights"][:place], other, *data["weights"][place + 1 :]]}).valid
+            assert not verify_certificate(
+                data | {"weights": [*data["weights"][:place], other, *data["weights"][place + 1 :]]}
+            ).valid
     for other in set(range(1, 41)) - {b}:
         assert not verify_certificate(data | {"b": other}).valid
 
 
 FORGED: list[Data] = [
-    {"clients_at_least": 82}, {"clients_at_least": 80}, {"squared_margin_at_most": "1/1000"}, {"epsilon": 0.5},
-    {"success": 0.99}, {"variables": 9}, {"t": 3}, {"function": "and"}, {"weights": [1] * 16, "total": 16},
+    {"clients_at_least": 82}, {"clients_at_least": 80}, {"squared_margin_at_most": "1/1000"},
+    {"epsilon": 0.5},
+    {"success": 0.99}, {"variables": 9}, {"t": 3}, {"function": "and"},
+    {"weights": [1] * 16, "total": 16},
     {"weights": [0] * 16}, {"weights": [1] * 15}, {"weights": [1.0] * 16, "total": 16},
     {"weights": [-1, *[1] * 15], "total": 14}, {"weights": [1 << 61, *[1] * 15]},
 ]  # fmt: skip
@@ -310,15 +411,19 @@ def test_forged_margins_fail() -> None:
 
 
 MALFORMED: list[Callable[[Data], object]] = [
-    lambda data: data.pop("weights"), lambda data: data.update(function="or"), lambda data: data.update(function=["and"]),
+    lambda data: data.pop("weights"), lambda data: data.update(function="or"),
+    lambda data: data.update(function=["and"]),
     lambda data: data.update(t=40), lambda data: data.update(t="4"), lambda data: data.update(b=0),
-    lambda data: data.update(b=1 << 21), lambda data: data.update(epsilon=0.0), lambda data: data.update(epsilon="one"),
-    lambda data: data.update(success=0.4), lambda data: data.update(weights=7), lambda data: data.update(total="many"),
+    lambda data: data.update(b=1 << 21), lambda data: data.update(epsilon=0.0),
+    lambda data: data.update(epsilon="one"),
+    lambda data: data.update(success=0.4), lambda data: data.update(weights=7),
+    lambda data: data.update(total="many"),
 ]  # fmt: skip
 
 
 def test_malformed_margins_are_refused() -> None:
-    """A part that is missing, of the wrong type or out of range is refused with an InputError, never with another exception."""
+    """A part that is missing, of the wrong type or out of range is refused with an InputError,
+    never with another exception."""
     for spoil in MALFORMED:
         data = certified()
         spoil(data)
@@ -326,7 +431,8 @@ def test_malformed_margins_are_refused() -> None:
 
 
 def test_the_command_takes_it_and_refuses_it_altered(tmp_path: Path) -> None:
-    """`local-dp certify` says what a file proves; with one weight or b altered it ends with code 4."""
+    """`local-dp certify` says what a file proves; with one weight or b altered it ends with code
+    4."""
     data, file = certified(LISTS, 8, 16), tmp_path / "certificate.json"
     weights = [*data["weights"][:-1], data["weights"][-1] + 1]
     results = []

@@ -1,4 +1,5 @@
-"""Checks of claims against laws that are known: their chance, what they catch, intervals, the cross-check of a law, the search for a least number."""
+"""Checks of claims against laws that are known: their chance, what they catch, intervals, the
+cross-check of a law, the search for a least number."""
 
 import math
 from collections.abc import Callable
@@ -16,9 +17,29 @@ from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.checks import Claimed, alike, drawn, holds, measured
 from local_dp.experiments.lab.claim import ALPHA
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from local_dp.experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, relative_error, slope, wilson
+from local_dp.experiments.lab.intervals import (
+    about,
+    about_log,
+    quantile,
+    quantile_coverage,
+    quantile_ranks,
+    relative_error,
+    slope,
+    wilson,
+)
 from local_dp.experiments.lab.minimal_clients import ClientCount, exact_recovery, minimal_clients
-from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, geometric_mean, least_count, mean, ratio
+from local_dp.experiments.lab.statistics import (
+    NO_FACTOR,
+    NOTHING,
+    POWER,
+    Normal,
+    Positive,
+    Rate,
+    geometric_mean,
+    least_count,
+    mean,
+    ratio,
+)
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -37,13 +58,16 @@ SLACK = 4.5 * math.sqrt(OFTEN / DRAWS)  # of a rate of 1 % or 99 %: exceeded onc
 @pytest.mark.parametrize("trials", [20, 300, 2000])
 @pytest.mark.parametrize("bound", [0.5, 0.9, 0.99])
 def test_rates_by_their_whole_law(trials: int, bound: float) -> None:
-    """Summed over all counts: a true bound is refused with probability alpha at most, what is caught with 0.99, and nothing nearer."""
+    """Summed over all counts: a true bound is refused with probability alpha at most, what is
+    caught with 0.99, and nothing nearer."""
     counts = np.arange(trials + 1)
     refused = np.array([Rate(count, trials).below(bound, ALPHA) for count in counts.tolist()])
     assert stats.binom.pmf(counts, trials, bound)[refused].sum() <= ALPHA
     caught = Rate(0, trials).caught(bound, ALPHA, -1)
     if refused.any():
-        assert stats.binom.pmf(counts, trials, caught)[refused].sum() == pytest.approx(POWER, abs=1e-9)
+        assert stats.binom.pmf(counts, trials, caught)[refused].sum() == pytest.approx(
+            POWER, abs=1e-9
+        )
     else:
         assert caught == 0.0  # so few trials refuse nothing
     above = np.array([Rate(count, trials).above(1 - bound, ALPHA) for count in counts.tolist()])
@@ -59,7 +83,8 @@ def test_a_certain_success_may_not_fail_once() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("runs", short([12, 100], lambda runs: runs == 12))
 def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
-    """At the bound a mean and a ratio of means are refused in 1 % of draws, at what they catch in 99 %."""
+    """At the bound a mean and a ratio of means are refused in 1 % of draws, at what they catch in
+    99 %."""
     generator = np.random.default_rng(5)
 
     def drawn(centre: float) -> np.ndarray:
@@ -71,20 +96,32 @@ def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
     assert abs(sum(each.above(1.0, OFTEN) for each in ratios) / DRAWS - OFTEN) < SLACK
     known = Positive(1.0, 0.1 * math.sqrt(2 / runs), 2 * runs - 2)
     caught = known.caught(1.0, OFTEN, 1)
-    found = sum(ratio(top, bottom).above(1.0, OFTEN) for top, bottom in zip(drawn(caught), drawn(1.0), strict=True))
+    found = sum(
+        ratio(top, bottom).above(1.0, OFTEN)
+        for top, bottom in zip(drawn(caught), drawn(1.0), strict=True)
+    )
     assert found / DRAWS > POWER - 0.01
-    nearer = sum(ratio(top, bottom).above(1.0, OFTEN) for top, bottom in zip(drawn(math.sqrt(caught)), drawn(1.0), strict=True))
+    nearer = sum(
+        ratio(top, bottom).above(1.0, OFTEN)
+        for top, bottom in zip(drawn(math.sqrt(caught)), drawn(1.0), strict=True)
+    )
     assert nearer / DRAWS < 0.8
 
 
 def test_looks_share_the_chance() -> None:
-    """With many looks each has less of it, so the check as a whole fails no more often; without a look it is not shown."""
-    one, many = (measured("", {str(place): Normal(0.0, 1.0) for place in range(count)}, -1, 1) for count in (1, 100))
+    """With many looks each has less of it, so the check as a whole fails no more often; without a
+    look it is not shown."""
+    one, many = (
+        measured("", {str(place): Normal(0.0, 1.0) for place in range(count)}, -1, 1)
+        for count in (1, 100)
+    )
     assert one.chance == many.chance == ALPHA
     assert float(one.catches.split()[0]) < float(many.catches.split()[0])
     edge = stats.norm.isf(ALPHA / 2 / 1.5)
     assert not holds("", {"": Claimed(Normal(1 + edge, 1.0), -1, 1)}).shown
-    assert holds("", {str(place): Claimed(Normal(1 + edge, 1.0), -1, 1) for place in range(100)}).shown
+    assert holds(
+        "", {str(place): Claimed(Normal(1 + edge, 1.0), -1, 1) for place in range(100)}
+    ).shown
     assert not holds("", {}).shown
     assert not measured("", {"": Normal(0.0, 1.0)}, -1, 1, also=False).shown
 
@@ -92,7 +129,9 @@ def test_looks_share_the_chance() -> None:
 NO_COUNT = least_count(ClientCount(0, math.nan, math.nan, 0))
 
 
-@pytest.mark.parametrize("figure", [NOTHING, NO_FACTOR, Positive(-1.0, 0.1), Normal(0.0, math.nan), Rate(0, 0), NO_COUNT])
+@pytest.mark.parametrize(
+    "figure", [NOTHING, NO_FACTOR, Positive(-1.0, 0.1), Normal(0.0, math.nan), Rate(0, 0), NO_COUNT]
+)
 def test_what_was_not_measured_shows_nothing(figure: Normal | Rate) -> None:
     check = measured("", {"": figure}, 0.5)
     assert not check.shown
@@ -100,19 +139,36 @@ def test_what_was_not_measured_shows_nothing(figure: Normal | Rate) -> None:
 
 
 def test_two_rates_by_fishers_exact_test() -> None:
-    """At equal rates it refuses at most as often as stated, over the whole law; a difference that it catches it refuses in 99 % of draws."""
+    """At equal rates it refuses at most as often as stated, over the whole law; a difference that
+    it catches it refuses in 99 % of draws."""
     first, second, often = 60, 90, 0.02
-    law = {p: [stats.binom.pmf(np.arange(n + 1), n, p) for n in (first, second)] for p in (0.1, 0.5, 0.9)}
-    same = np.array([[alike(Rate(x, first), Rate(y, second), often)[0] for y in range(second + 1)] for x in range(first + 1)])
+    law = {
+        p: [stats.binom.pmf(np.arange(n + 1), n, p) for n in (first, second)]
+        for p in (0.1, 0.5, 0.9)
+    }
+    same = np.array(
+        [
+            [alike(Rate(x, first), Rate(y, second), often)[0] for y in range(second + 1)]
+            for x in range(first + 1)
+        ]
+    )
     for left, right in law.values():
         assert left @ ~same @ right <= often
-    generator, (_, difference) = np.random.default_rng(3), alike(Rate(200, 400), Rate(800, 1600), ALPHA)
-    draws = zip(generator.binomial(400, 0.5 - difference * 0.8, 200), generator.binomial(1600, 0.5 + difference * 0.2, 200), strict=True)
+    generator, (_, difference) = (
+        np.random.default_rng(3),
+        alike(Rate(200, 400), Rate(800, 1600), ALPHA),
+    )
+    draws = zip(
+        generator.binomial(400, 0.5 - difference * 0.8, 200),
+        generator.binomial(1600, 0.5 + difference * 0.2, 200),
+        strict=True,
+    )
     assert sum(not alike(Rate(x, 400), Rate(y, 1600), ALPHA)[0] for x, y in draws) >= 190
 
 
 def test_draws_by_their_laws() -> None:
-    """Counts that their law gives are shown, a wrong law is not, and the evidence names the furthest outcome; nothing drawn shows nothing."""
+    """Counts that their law gives are shown, a wrong law is not, and the evidence names the
+    furthest outcome; nothing drawn shows nothing."""
     right, wrong = ([300, 700], [0.3, 0.7]), ([300, 700], [0.45, 0.55])
     assert drawn("", {"coin": right}).shown
     check = drawn("", {"coin": right, "other": wrong}, "one refused")
@@ -127,7 +183,8 @@ def test_draws_by_their_laws() -> None:
 
 
 def test_the_geometric_mean_of_independent_figures() -> None:
-    """Its logarithm is the mean of theirs, with the error of that mean and Welch's degrees of freedom; of figures that are not known, nothing."""
+    """Its logarithm is the mean of theirs, with the error of that mean and Welch's degrees of
+    freedom; of figures that are not known, nothing."""
     figure = geometric_mean([Positive(2.0, 0.1, 24), Positive(8.0, 0.1, 24)])
     assert figure.value == pytest.approx(4.0)
     assert figure.error == pytest.approx(0.1 / math.sqrt(2))
@@ -138,19 +195,27 @@ def test_the_geometric_mean_of_independent_figures() -> None:
     assert not geometric_mean([Positive(2.0, 0.1), NO_FACTOR]).known
 
 
-@pytest.mark.parametrize(("n", "share"), [(50, 0.9), (300, 0.9), (2000, 0.9), (41, 0.5), (500, 0.05)])
-def test_order_statistics_enclose_a_quantile_as_often_as_binomials_say(n: int, share: float) -> None:
-    """Pr[r <= Binomial < s] by scipy is within 1 % of 95 %, its tails between 1 and 4 %; ranks one nearer to the middle on both sides enclose less."""
+@pytest.mark.parametrize(
+    ("n", "share"), [(50, 0.9), (300, 0.9), (2000, 0.9), (41, 0.5), (500, 0.05)]
+)
+def test_order_statistics_enclose_a_quantile_as_often_as_binomials_say(
+    n: int, share: float
+) -> None:
+    """Pr[r <= Binomial < s] by scipy is within 1 % of 95 %, its tails between 1 and 4 %; ranks one
+    nearer to the middle on both sides enclose less."""
     r, s = quantile_ranks(n, share)
     law = stats.binom(n, share)
-    assert quantile_coverage(n, share, (r, s)) == pytest.approx(law.cdf(s - 1) - law.cdf(r - 1), abs=1e-10)
+    assert quantile_coverage(n, share, (r, s)) == pytest.approx(
+        law.cdf(s - 1) - law.cdf(r - 1), abs=1e-10
+    )
     assert abs(quantile_coverage(n, share, (r, s)) - 0.95) <= 0.01
     assert all(0.01 <= tail <= 0.04 for tail in (law.cdf(r - 1), law.sf(s - 1)))
     assert quantile_coverage(n, share, (r + 1, s - 1)) < quantile_coverage(n, share, (r, s))
 
 
 def test_quantile_of_a_sample() -> None:
-    """Of 1..100 in any order the 90 % quantile is 90 and the ends are the ranks'; of too few values no interval is stated."""
+    """Of 1..100 in any order the 90 % quantile is 90 and the ends are the ranks'; of too few values
+    no interval is stated."""
     values = np.random.default_rng(1).permutation(np.arange(1.0, 101.0)).tolist()
     low, high = quantile_ranks(100, 0.9)
     assert quantile(values, 0.9) == (90, low, high)
@@ -159,7 +224,8 @@ def test_quantile_of_a_sample() -> None:
 
 
 def test_ratios_slopes_and_normal_intervals() -> None:
-    """By hand for two samples, with Satterthwaite's degrees of freedom; it turns over with the samples, and certain ones have no width."""
+    """By hand for two samples, with Satterthwaite's degrees of freedom; it turns over with the
+    samples, and certain ones have no width."""
     top, bottom = [2.0, 3.0, 4.0, 3.0], [1.0, 2.0, 3.0, 2.0]
     errors = [float(np.std(part, ddof=1) / 2 / np.mean(part)) for part in (top, bottom)]
     squares = [error**2 for error in errors]
@@ -171,13 +237,16 @@ def test_ratios_slopes_and_normal_intervals() -> None:
     assert np.allclose(ratio(bottom, top).stated, (1 / value, 1 / high, 1 / low))
     assert ratio([2.0, 2.0], [1.0, 1.0]).stated == (2.0, 2.0, 2.0)
     x = np.array([0.0, 1.0, 2.0, 5.0])
-    assert slope(x, 3 - 0.5 * x, np.full(4, 0.1)) == pytest.approx((-0.5, 0.1 / np.sqrt(np.sum((x - 2) ** 2))))
+    assert slope(x, 3 - 0.5 * x, np.full(4, 0.1)) == pytest.approx(
+        (-0.5, 0.1 / np.sqrt(np.sum((x - 2) ** 2)))
+    )
     assert np.allclose(np.log(about_log(2.0, 0.3)), about(np.log(2.0), 0.3))
     assert relative_error([1.0, 3.0]) == pytest.approx(0.5)
 
 
 def test_the_intervals_are_what_they_say() -> None:
-    """Wilson's interval holds 95 % over all rates, and the search's is as wide as the information says, about the known count."""
+    """Wilson's interval holds 95 % over all rates, and the search's is as wide as the information
+    says, about the known count."""
     check = intervals_check()
     assert check.shown, check.evidence
 
@@ -185,13 +254,27 @@ def test_the_intervals_are_what_they_say() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        *(("wilson", lambda right, runs: wilson(right, runs, 1.6448536269514722)), ("wilson", lambda right, runs: (0.0, 1.0))),
-        ("minimal_clients", lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), n=980)),
-        ("minimal_clients", lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), low=980, high=1020)),
+        *(
+            ("wilson", lambda right, runs: wilson(right, runs, 1.6448536269514722)),
+            ("wilson", lambda right, runs: (0.0, 1.0)),
+        ),
+        (
+            "minimal_clients",
+            lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), n=980),
+        ),
+        (
+            "minimal_clients",
+            lambda *arguments, **settings: replace(
+                minimal_clients(*arguments, **settings), low=980, high=1020
+            ),
+        ),
     ],
 )
-def test_wrong_intervals_are_not_shown(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of 90 %, one that holds everything, a count 2 % too low and an interval of less than its width are found."""
+def test_wrong_intervals_are_not_shown(
+    name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of 90 %, one that holds everything, a count 2 % too low and an interval of less than its
+    width are found."""
     monkeypatch.setattr(calibration, name, wrong)
     assert not intervals_check().shown
 
@@ -199,10 +282,15 @@ def test_wrong_intervals_are_not_shown(name: str, wrong: object, monkeypatch: py
 N = 400
 
 
-def majority(start: int = 0, stop: int = N, epsilon: float = 1.0) -> Nonadaptive[LocalQuery, Tally, bool]:
+def majority(
+    start: int = 0, stop: int = N, epsilon: float = 1.0
+) -> Nonadaptive[LocalQuery, Tally, bool]:
     """Whether most clients would say yes."""
     randomizer = BinaryRR(epsilon)
-    return Nonadaptive((LocalQuery(Question("yes == 1"), randomizer, Cohort(start, stop)),), lambda tallies: bool(randomizer.estimate(tallies[0]).value > 0.5))
+    return Nonadaptive(
+        (LocalQuery(Question("yes == 1"), randomizer, Cohort(start, stop)),),
+        lambda tallies: bool(randomizer.estimate(tallies[0]).value > 0.5),
+    )
 
 
 def people(seed: int) -> Finite:
@@ -213,19 +301,27 @@ def right(result: bool, population: Population) -> bool:
     return result
 
 
-def shown(algorithm: Nonadaptive[LocalQuery, Tally, bool], population: object = people, least: float = 0.8) -> tuple[bool, str]:
+def shown(
+    algorithm: Nonadaptive[LocalQuery, Tally, bool], population: object = people, least: float = 0.8
+) -> tuple[bool, str]:
     trial = Trial(algorithm, population, right, N, 1.0)  # type: ignore[arg-type]
     check = cross_check_shown("majority", cross_check(lambda: trial, 1), least)
     return check.shown, check.evidence
 
 
 def test_a_right_program_is_shown_with_both_figures() -> None:
-    """Both rates, whom it asked and its exact loss are the evidence, and one seed gives one measurement."""
+    """Both rates, whom it asked and its exact loss are the evidence, and one seed gives one
+    measurement."""
     good, evidence = shown(majority())
     assert good
-    assert all(words in evidence for words in ("client by client", "from the law", "asked 400 of 400", "loss 1.000000"))
+    assert all(
+        words in evidence
+        for words in ("client by client", "from the law", "asked 400 of 400", "loss 1.000000")
+    )
     trial = Trial(majority(), people, right, N, 1.0)
-    assert cross_check(lambda: trial, 5, users=50, laws=50) == cross_check(lambda: trial, 5, users=50, laws=50)
+    assert cross_check(lambda: trial, 5, users=50, laws=50) == cross_check(
+        lambda: trial, 5, users=50, laws=50
+    )
 
 
 class _Doubled(BinaryRR):
@@ -237,7 +333,8 @@ class _Doubled(BinaryRR):
 
 @pytest.mark.long
 def test_wrong_programs_are_not_shown() -> None:
-    """A decoder that always says no, cohorts one short or one beyond, a cohort asked twice, and twice the epsilon each fail."""
+    """A decoder that always says no, cohorts one short or one beyond, a cohort asked twice, and
+    twice the epsilon each fail."""
     assert not shown(Nonadaptive(majority().queries, lambda tallies: False))[0]
     assert "asked 399 of 400" in shown(majority(stop=N - 1))[1]
     assert not shown(majority(stop=N - 1))[0]
@@ -248,23 +345,29 @@ def test_wrong_programs_are_not_shown() -> None:
 
 @pytest.mark.long
 def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
-    """Reports at twice the epsilon charged, or records that do not follow the law, part the two rates."""
+    """Reports at twice the epsilon charged, or records that do not follow the law, part the two
+    rates."""
 
     def doubled() -> Nonadaptive[LocalQuery, Tally, bool]:
         (query,) = majority().queries
-        return Nonadaptive((LocalQuery(query.query, _Doubled(1.0), query.cohort),), majority().decode)
+        return Nonadaptive(
+            (LocalQuery(query.query, _Doubled(1.0), query.cohort),), majority().decode
+        )
 
     class Lying(Finite):
         def law(self, query: Query) -> Floats:
             return super().law(query)[::-1]
 
     assert not shown(doubled(), least=0.0)[0]
-    assert not shown(majority(), lambda seed: Lying(people(seed).kinds, [0.44, 0.56], N, seed), least=0.0)[0]
+    assert not shown(
+        majority(), lambda seed: Lying(people(seed).kinds, [0.44, 0.56], N, seed), least=0.0
+    )[0]
 
 
 @dataclass(frozen=True)
 class SuccessCurve:
-    """Success when so many threshold decisions are all right, each with probability Phi(sqrt(n / 500)); `truth` is where it reaches 90 %."""
+    """Success when so many threshold decisions are all right, each with probability Phi(sqrt(n /
+    500)); `truth` is where it reaches 90 %."""
 
     decisions: int
 
@@ -274,12 +377,15 @@ class SuccessCurve:
 
     def drawn(self, generator: np.random.Generator) -> Callable[[int, int], int]:
         """Successes among fresh runs."""
-        return lambda n, runs: int(generator.binomial(runs, (1 - normal_tail(math.sqrt(n / 500))) ** self.decisions))
+        return lambda n, runs: int(
+            generator.binomial(runs, (1 - normal_tail(math.sqrt(n / 500))) ** self.decisions)
+        )
 
 
 @pytest.mark.parametrize("guess", [20, 1_640, 300_000])
 def test_search_finds_a_known_count_from_any_guess(guess: int) -> None:
-    """From guesses 80 times too low and 180 times too high the answer is within 12 % of the truth: 4.9 standard errors, failure probability 1e-6 each."""
+    """From guesses 80 times too low and 180 times too high the answer is within 12 % of the truth:
+    4.9 standard errors, failure probability 1e-6 each."""
     curve = SuccessCurve(1)
     found = minimal_clients(curve.drawn(np.random.default_rng(1)), guess, trials=20_000)
     assert found.n == pytest.approx(curve.truth, rel=0.12)
@@ -289,28 +395,44 @@ def coverage(curve: SuccessCurve, truth: float, trials: int, repetitions: int) -
     """How many of the intervals hold the truth, and the mean of n / truth - 1."""
     drawn = [curve.drawn(np.random.default_rng(seed)) for seed in range(repetitions)]
     runs = [minimal_clients(successes, round(0.7 * truth), trials=trials) for successes in drawn]
-    return sum(found.low <= truth <= found.high for found in runs), float(np.mean([found.n / truth for found in runs])) - 1
+    return sum(found.low <= truth <= found.high for found in runs), float(
+        np.mean([found.n / truth for found in runs])
+    ) - 1
 
 
-@pytest.mark.parametrize("decisions", [1, pytest.param(20, marks=pytest.mark.long), pytest.param(65, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "decisions",
+    [1, pytest.param(20, marks=pytest.mark.long), pytest.param(65, marks=pytest.mark.long)],
+)
 def test_intervals_cover(decisions: int) -> None:
-    """Of 400 intervals at least 355 cover the truth (Pr[Binomial(400, .95) < 355] < 1e-6) and the bias is below 2 %; nine tenths of them, wrong twins, fail."""
+    """Of 400 intervals at least 355 cover the truth (Pr[Binomial(400, .95) < 355] < 1e-6) and the
+    bias is below 2 %; nine tenths of them, wrong twins, fail."""
     curve = SuccessCurve(decisions)
     covered, bias = coverage(curve, curve.truth, 2500, 400)
     assert covered >= 355
     assert abs(bias) < 0.02
-    shifted, _ = coverage(curve, 1.1 * curve.truth if decisions > 1 else 1.35 * curve.truth, 2500, 100)
+    shifted, _ = coverage(
+        curve, 1.1 * curve.truth if decisions > 1 else 1.35 * curve.truth, 2500, 100
+    )
     assert shifted < 89
 
 
 def test_ends_follow_the_count_and_the_runs() -> None:
-    """Of about 20 clients the ends are given to a tenth; sixteen times the runs give about a quarter of the interval."""
+    """Of about 20 clients the ends are given to a tenth; sixteen times the runs give about a
+    quarter of the interval."""
     generator = np.random.default_rng(6)
-    found = minimal_clients(lambda n, runs: int(generator.binomial(runs, 1 - normal_tail(math.sqrt(n / 12)))), 20, trials=40_000)
+    found = minimal_clients(
+        lambda n, runs: int(generator.binomial(runs, 1 - normal_tail(math.sqrt(n / 12)))),
+        20,
+        trials=40_000,
+    )
     assert found.low < 12 * normal_quantile(0.1) ** 2 < found.high
     assert {found.low, found.high} != {round(found.low), round(found.high)}
     assert found.high - found.low < 2
-    few, many = (minimal_clients(SuccessCurve(1).drawn(np.random.default_rng(3)), 1600, trials=trials) for trials in (2_000, 32_000))
+    few, many = (
+        minimal_clients(SuccessCurve(1).drawn(np.random.default_rng(3)), 1600, trials=trials)
+        for trials in (2_000, 32_000)
+    )
     assert (many.high - many.low) < 0.4 * (few.high - few.low)
     assert many.trials >= 32_000
 
@@ -323,8 +445,11 @@ def test_flat_success_is_refused() -> None:
 
 
 def test_recovery_counts_exact_concepts() -> None:
-    """`exact_recovery` counts runs that find the concept: all with plenty of clients, about 2^-5 with hardly any, reproducibly."""
+    """`exact_recovery` counts runs that find the concept: all with plenty of clients, about 2^-5
+    with hardly any, reproducibly."""
     protocol = MaskedParityLearner(d=4)
     assert exact_recovery(protocol, 1.0, 5)(20_000, 40) == 40
     assert exact_recovery(protocol, 1.0, 5)(4, 200) < 40
-    assert exact_recovery(protocol, 1.0, 6)(1000, 100) == exact_recovery(protocol, 1.0, 6)(1000, 100)
+    assert exact_recovery(protocol, 1.0, 6)(1000, 100) == exact_recovery(protocol, 1.0, 6)(
+        1000, 100
+    )

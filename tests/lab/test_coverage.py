@@ -1,4 +1,5 @@
-"""Stated 95 % intervals contain the truth as often as they say, of every protocol and of experiments; narrower ones fail. The figures: docs/coverage.md."""
+"""Stated 95 % intervals contain the truth as often as they say, of every protocol and of
+experiments; narrower ones fail. The figures: docs/coverage.md."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +23,12 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.search.heavy_hitters import HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Quantiles
-from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer
+from local_dp.protocols.surveys.frequency import (
+    Crosstab,
+    Frequency,
+    Histogram,
+    frequency_randomizer,
+)
 from local_dp.protocols.surveys.longitudinal import Longitudinal
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
@@ -33,27 +39,56 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
-BAND, COUNTED = (0.94, 0.96), (0.94, 0.965)  # of a 95 % interval; where counts are whole it is a little wider on purpose
+BAND, COUNTED = (
+    (0.94, 0.96),
+    (0.94, 0.965),
+)  # of a 95 % interval; where counts are whole it is a little wider on purpose
 FAILURE = 1e-7  # of each call, where the coverage is 94 to 96.5 %
 EPSILONS = (0.25, 1.0, 3.0)
-DEAR = {"heavy-hitters": 20, "heavy-hitters-asked": 20, "prefix-sums": 400, "mean-found": 400}  # runs at most: a million clients without a law, wide tallies
-WIDER = ("quantiles", "mean-found", "heavy-hitters", "heavy-hitters-asked")  # by design: intervals that assume no law, or hold all at once
+DEAR = {
+    "heavy-hitters": 20,
+    "heavy-hitters-asked": 20,
+    "prefix-sums": 400,
+    "mean-found": 400,
+}  # runs at most: a million clients without a law, wide tallies
+WIDER = (
+    "quantiles",
+    "mean-found",
+    "heavy-hitters",
+    "heavy-hitters-asked",
+)  # by design: intervals that assume no law, or hold all at once
 FIGURES = [name for name in PROTOCOLS.usable() if not PROTOCOLS[name].figureless]
 
 
-def covers(protocol: LocalProtocol[Any], epsilon: float, runs: int = 2000, clients: int = 0, law: tuple[Records, Any] | None = None) -> None:
-    """Each interval contains its truth in 94 % of runs, with the default clients and where no interval is `WIDER` in 96.5 % at most, up to chance."""
+def covers(
+    protocol: LocalProtocol[Any],
+    epsilon: float,
+    runs: int = 2000,
+    clients: int = 0,
+    law: tuple[Records, Any] | None = None,
+) -> None:
+    """Each interval contains its truth in 94 % of runs, with the default clients and where no
+    interval is `WIDER` in 96.5 % at most, up to chance."""
     n, runs = clients or protocol.clients(epsilon), min(runs, DEAR.get(protocol.name, runs))
     people = None if law is None else partial(Finite, *law, n)
     counts = conform_intervals(protocol, epsilon, n, runs, FAILURE, people)
     certain = counts == runs  # a share that is known, or a wide interval of a rare value
     if not clients and protocol.name not in WIDER:
-        assert counts[~certain].max(initial=0) <= stats.binom.isf(FAILURE / counts.size, runs, COUNTED[1]), protocol
+        assert counts[~certain].max(initial=0) <= stats.binom.isf(
+            FAILURE / counts.size, runs, COUNTED[1]
+        ), protocol
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in ("compare", "logistic") else pytest.mark.slow) for name in FIGURES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("compare", "logistic") else pytest.mark.slow)
+        for name in FIGURES
+    ],
+)
 def test_every_protocol_covers(name: str, request: pytest.FixtureRequest) -> None:
-    """On its synthetic population, with the clients it asks for: at epsilon 1, and in the slow suite at 1/4 and 3, 2,000 runs each, dear ones fewer."""
+    """On its synthetic population, with the clients it asks for: at epsilon 1, and in the slow
+    suite at 1/4 and 3, 2,000 runs each, dear ones fewer."""
     slow = request.node.get_closest_marker("slow") is not None
     for epsilon in EPSILONS if slow and not name.startswith("heavy") else (1.0,):
         covers(PROTOCOLS[name](), epsilon, 2000 if slow else 300)
@@ -65,7 +100,12 @@ def bits(name: str, share: float, *values: float) -> tuple[Records, list[float]]
 
 def grouped(column: str) -> tuple[Records, list[float]]:
     """Shares of ones of .1, .5 and .9 in three groups."""
-    kinds = Records({"group": np.repeat(["a", "b", "c"], 2), column: np.tile(np.array([0, 1], dtype=np.uint8), 3)})
+    kinds = Records(
+        {
+            "group": np.repeat(["a", "b", "c"], 2),
+            column: np.tile(np.array([0, 1], dtype=np.uint8), 3),
+        }
+    )
     return kinds, [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
 
 
@@ -76,11 +116,21 @@ def present(share: float) -> tuple[Records, list[float]]:
 
 SHARES = (0.01, 0.5, 0.99)
 BITS = list(product((0, 1), repeat=3))
-QUERIES = Records({f"q{at}": np.array([bits[at] for bits in BITS], dtype=np.uint8) for at in range(3)})
-QUERIED = [math.prod(p if bit else 1 - p for p, bit in zip(SHARES, bits, strict=True)) for bits in BITS]
+QUERIES = Records(
+    {f"q{at}": np.array([bits[at] for bits in BITS], dtype=np.uint8) for at in range(3)}
+)
+QUERIED = [
+    math.prod(p if bit else 1 - p for p, bit in zip(SHARES, bits, strict=True)) for bits in BITS
+]
 BELL = np.exp(-(((np.arange(16) / 16 - 0.4) / 0.15) ** 2) / 2).tolist()
-TENTHS = Records({"value": np.append(np.arange(-1, 11) / 10 + 0.05, np.nan)}), [0.02, 0.05, 0.1, 0.2, 0.2, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01, 0.08]
-PAIRS = Records({"first": np.repeat(["a", "b"], 3), "second": np.tile(["x", "y", ""], 2)}), [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
+TENTHS = (
+    Records({"value": np.append(np.arange(-1, 11) / 10 + 0.05, np.nan)}),
+    [0.02, 0.05, 0.1, 0.2, 0.2, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01, 0.08],
+)
+PAIRS = (
+    Records({"first": np.repeat(["a", "b"], 3), "second": np.tile(["x", "y", ""], 2)}),
+    [0.3, 0.1, 0.1, 0.05, 0.35, 0.1],
+)
 LETTERS = Records({"letter": np.array(["a", "b", "c", "d", ""])}), [0.35, 0.2, 0.1, 0.05, 0.3]
 
 
@@ -91,25 +141,46 @@ def one_label(k: int) -> list[float]:
 HARD: list[tuple[LocalProtocol[Any], tuple[Records, Any]]] = [
     *((Survey(), bits("yes", share)) for share in SHARES),
     *((Mean(), bits("value", share)) for share in SHARES),
-    *((kind, present(share)) for share in (0.1, 0.5) for kind in (Survey(question="value > 0", missing="exclude"), Mean(missing="exclude"))),
+    *(
+        (kind, present(share))
+        for share in (0.1, 0.5)
+        for kind in (Survey(question="value > 0", missing="exclude"), Mean(missing="exclude"))
+    ),
     (Survey(by="group", labels=("a", "b", "c")), grouped("yes")),
     (Mean(by="group", labels=("a", "b", "c")), grouped("value")),
     (Mean(), (Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])),
-    *((Frequency(k=k), (Records({"symbol": np.arange(k)}), law)) for k in (8, 64) for law in (1 / np.arange(1, k + 1), one_label(k))),
+    *(
+        (Frequency(k=k), (Records({"symbol": np.arange(k)}), law))
+        for k in (8, 64)
+        for law in (1 / np.arange(1, k + 1), one_label(k))
+    ),
     (Frequency(column="letter", labels=("a", "b", "c", "d"), missing="exclude"), LETTERS),
     (StatisticalQueries(t=3), (QUERIES, QUERIED)),
-    *((PrefixSums(k=16), (Records({"value": np.arange(16)}), law)) for law in (BELL, one_label(16))),
+    *(
+        (PrefixSums(k=16), (Records({"value": np.arange(16)}), law))
+        for law in (BELL, one_label(16))
+    ),
     *((Histogram(missing=missing), TENTHS) for missing in ("category", "exclude")),
-    *((Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing), PAIRS) for missing in ("category", "exclude")),
+    *(
+        (Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing), PAIRS)
+        for missing in ("category", "exclude")
+    ),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(HARD)))
 def test_hard_populations_are_covered(at: int) -> None:
-    """Shares near 0, 1/2 and 1, groups, missing values: with 50 and 200 clients a query and with the default number."""
+    """Shares near 0, 1/2 and 1, groups, missing values: with 50 and 200 clients a query and with
+    the default number."""
     protocol, law = HARD[at]
-    few = () if protocol.clients(1.0) > 50_000 or vars(protocol).get("missing") == "exclude" or vars(protocol).get("by") else (50, 200)
+    few = (
+        ()
+        if protocol.clients(1.0) > 50_000
+        or vars(protocol).get("missing") == "exclude"
+        or vars(protocol).get("by")
+        else (50, 200)
+    )
     for epsilon, clients in product(EPSILONS, (0, *few)):
         covers(protocol, epsilon, clients=clients * getattr(protocol, "t", 1), law=law)
 
@@ -118,21 +189,55 @@ def test_hard_populations_are_covered(at: int) -> None:
 def test_other_parameters_are_covered() -> None:
     """Three quantiles in one round and in several, and eight waves by both methods."""
     for rounds in ("one", "several"):
-        covers(Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds), 1.0, 300)
+        covers(
+            Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds),
+            1.0,
+            300,
+        )
     for epsilon, method in product(EPSILONS, ("split", "tracked")):
         covers(Longitudinal(times=8, changes=1, method=method), epsilon)
 
 
-SYLLABLES = ("an", "ber", "co", "der", "el", "fi", "ga", "hol", "in", "ka", "lo", "mar", "ne", "os", "per", "ri", "son", "ta", "ul", "ver")
-TEXTS = {3: map("".join, product("LJS", "AFN", "ABDGKLMNRSTXYZ")), 5: map("".join, product(SYLLABLES, SYLLABLES[:10], SYLLABLES[10:]))}  # codes, surnames
+SYLLABLES = (
+    "an",
+    "ber",
+    "co",
+    "der",
+    "el",
+    "fi",
+    "ga",
+    "hol",
+    "in",
+    "ka",
+    "lo",
+    "mar",
+    "ne",
+    "os",
+    "per",
+    "ri",
+    "son",
+    "ta",
+    "ul",
+    "ver",
+)
+TEXTS = {
+    3: map("".join, product("LJS", "AFN", "ABDGKLMNRSTXYZ")),
+    5: map("".join, product(SYLLABLES, SYLLABLES[:10], SYLLABLES[10:])),
+}  # codes, surnames
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [HeavyHitters, HeavyHittersAsked])
 def test_all_intervals_of_a_list_hold_at_once(kind: Callable[..., LocalProtocol[Any]]) -> None:
-    """Airport codes and surnames, shares as 1/rank, 50,000 clients: those that are cut alike count together."""
+    """Airport codes and surnames, shares as 1/rank, 50,000 clients: those that are cut alike count
+    together."""
     for size, texts in {size: np.array(list(each)) for size, each in TEXTS.items()}.items():
-        covers(kind(text=True, text_bytes=size), 1.0, clients=50_000, law=(Records({"value": texts}), 1 / np.arange(1, len(texts) + 1)))
+        covers(
+            kind(text=True, text_bytes=size),
+            1.0,
+            clients=50_000,
+            law=(Records({"value": texts}), 1 / np.arange(1, len(texts) + 1)),
+        )
 
 
 def narrow(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
@@ -141,7 +246,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
 
 
 def test_narrow_intervals_do_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of z = 1.5, 87 % of runs, 2,000 of which are told from 94 % with probability above 1 - 1e-9; right ones in the same runs conform."""
+    """Of z = 1.5, 87 % of runs, 2,000 of which are told from 94 % with probability above 1 - 1e-9;
+    right ones in the same runs conform."""
     covers(Survey(), 1.0)
     narrow(monkeypatch, 1.5 / Z95)
     with pytest.raises(AssertionError, match="of 2000 runs; by chance"):
@@ -153,36 +259,53 @@ def test_wrong_errors_and_gains_do_not_conform(monkeypatch: pytest.MonkeyPatch) 
     exact, right = BinaryRR(3.0), Survey.describe
 
     def without_sampling(self: Survey, result: Estimate) -> Any:
-        return right(self, replace(result, standard_error=np.sqrt((exact.gain**2 - 1) / (4 * result.n)), ends=None))
+        return right(
+            self,
+            replace(
+                result, standard_error=np.sqrt((exact.gain**2 - 1) / (4 * result.n)), ends=None
+            ),
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(Survey, "describe", without_sampling)
         with pytest.raises(AssertionError, match="contains the truth"):
             covers(Survey(), 3.0)
     gain = BinaryRR(1.2).gain / BinaryRR(1.0).gain
-    monkeypatch.setattr(Survey, "describe", lambda self, result: right(self, result.on_scale((1 - gain) / 2, (1 + gain) / 2)))
+    monkeypatch.setattr(
+        Survey,
+        "describe",
+        lambda self, result: right(self, result.on_scale((1 - gain) / 2, (1 + gain) / 2)),
+    )
     with pytest.raises(AssertionError, match="contains the truth"):
         covers(Survey(), 1.0, law=bits("yes", 0.01))
 
 
 def binomial_coverage(n: int, chances: Floats, z: float = Z95, *, whole: bool = False) -> Floats:
-    """Pr[the interval of a Binomial(n, p) holds p], exactly. With `whole` it is that of every estimate that is linear in how many sent some report."""
+    """Pr[the interval of a Binomial(n, p) holds p], exactly. With `whole` it is that of every
+    estimate that is linear in how many sent some report."""
     low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
-    first, last = np.searchsorted(high, chances), np.searchsorted(low, chances, side="right")  # the counts whose interval holds p
+    first, last = (
+        np.searchsorted(high, chances),
+        np.searchsorted(low, chances, side="right"),
+    )  # the counts whose interval holds p
     covered: Floats = stats.binom.cdf(last - 1, n, chances) - stats.binom.cdf(first - 1, n, chances)
     return covered
 
 
 def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
-    """The least and the largest exact coverage over all truths, on both sides of each of its jumps; reports are seen with chances between `seen`."""
+    """The least and the largest exact coverage over all truths, on both sides of each of its jumps;
+    reports are seen with chances between `seen`."""
     ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, whole=True)))
     jumps = ends[(seen[0] < ends) & (ends < seen[1])][:: 1 + len(ends) // 10_000]
-    covered = binomial_coverage(n, np.clip(np.concatenate([jumps - 1e-9, jumps + 1e-9, seen]), *seen), whole=True)
+    covered = binomial_coverage(
+        n, np.clip(np.concatenate([jumps - 1e-9, jumps + 1e-9, seen]), *seen), whole=True
+    )
     return float(covered.min()), float(covered.max())
 
 
 def holds_from(seen: tuple[float, float]) -> int:
-    """The least n of a geometric grid from which on the exact coverage stays in the band for every truth: from where n p (1 - p) is 80, downwards."""
+    """The least n of a geometric grid from which on the exact coverage stays in the band for every
+    truth: from where n p (1 - p) is 80, downwards."""
     n = reached = math.ceil(80 / min(p * (1 - p) for p in seen))
     while COUNTED[0] <= exact_range(n, seen)[0] and exact_range(n, seen)[1] <= COUNTED[1]:
         reached, n = n, min(n - 1, math.floor(n / 1.04))
@@ -200,8 +323,12 @@ def reported(channel: Any) -> tuple[float, float]:
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_two_valued_reports_are_covered_exactly(epsilon: float) -> None:
-    """Over every share: with 50 and 200 clients in 94 % of runs or more, with the default number in the band (surveys, means, frequencies of 8 and 64)."""
-    kinds = [(BinaryRR(epsilon), Survey()), *((frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64))]
+    """Over every share: with 50 and 200 clients in 94 % of runs or more, with the default number in
+    the band (surveys, means, frequencies of 8 and 64)."""
+    kinds = [
+        (BinaryRR(epsilon), Survey()),
+        *((frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)),
+    ]
     for channel, protocol in kinds:
         seen = reported(channel)
         assert min(exact_range(n, seen)[0] for n in (50, 200)) >= COVERED
@@ -210,18 +337,27 @@ def test_two_valued_reports_are_covered_exactly(epsilon: float) -> None:
 
 
 def test_the_exact_coverage_is_the_binomial_sum() -> None:
-    """For 1, 7 and 60 trials it equals the sum of scipy's binomial law over the counts whose interval holds p; z = 1.64 has another sum."""
+    """For 1, 7 and 60 trials it equals the sum of scipy's binomial law over the counts whose
+    interval holds p; z = 1.64 has another sum."""
     chances = np.array([0.003, 0.2, 0.5, 0.93])
     for n, z, whole in product((1, 7, 60), (Z95, 1.64), (False, True)):
         low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
-        summed = [float(stats.binom.pmf(np.arange(n + 1), n, p)[(low <= p) & (p <= high)].sum()) for p in chances]
+        summed = [
+            float(stats.binom.pmf(np.arange(n + 1), n, p)[(low <= p) & (p <= high)].sum())
+            for p in chances
+        ]
         assert np.allclose(binomial_coverage(n, chances, z, whole=whole), summed, atol=1e-12)
-    assert not np.allclose(binomial_coverage(60, chances, 1.64), binomial_coverage(60, chances), atol=1e-3)
+    assert not np.allclose(
+        binomial_coverage(60, chances, 1.64), binomial_coverage(60, chances), atol=1e-3
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "from_clients"), [(1.0, 165), (2.0, 265), (3.0, 581)])
-def test_from_how_many_clients_a_survey_keeps_to_the_band(epsilon: float, from_clients: int) -> None:
-    """The documented least counts: exact coverage over every share leaves the band just below them and not at twice or four times as many."""
+def test_from_how_many_clients_a_survey_keeps_to_the_band(
+    epsilon: float, from_clients: int
+) -> None:
+    """The documented least counts: exact coverage over every share leaves the band just below them
+    and not at twice or four times as many."""
     seen = reported(BinaryRR(epsilon))
     assert holds_from(seen) == from_clients
     for n in (from_clients, 2 * from_clients, 4 * from_clients):
@@ -232,39 +368,69 @@ def test_from_how_many_clients_a_survey_keeps_to_the_band(epsilon: float, from_c
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 2.5, 3.0])
 def test_the_default_count_keeps_to_the_band(epsilon: float) -> None:
-    """From the least default on, the exact coverage is in the band for every share, up to epsilon 3; with half of it it is not. No tolerance asks for fewer."""
+    """From the least default on, the exact coverage is in the band for every share, up to epsilon
+    3; with half of it it is not. No tolerance asks for fewer."""
     seen, least = reported(BinaryRR(epsilon)), levelled_clients(epsilon)
     low, high = exact_range(least, seen)
     assert COUNTED[0] <= low <= high <= COUNTED[1]
     assert exact_range(least // 2, seen)[1] > COUNTED[1]
-    assert Survey(tolerance=0.5).clients(epsilon) == Mean(tolerance=0.5).clients(epsilon) == max(least, rr_clients(epsilon, 1.0, 0.05))
+    assert (
+        Survey(tolerance=0.5).clients(epsilon)
+        == Mean(tolerance=0.5).clients(epsilon)
+        == max(least, rr_clients(epsilon, 1.0, 0.05))
+    )
 
 
 def test_beyond_epsilon_3_the_default_count_does_not_explode() -> None:
-    """At epsilon 4, 10 and 24 a survey asks for as many clients as at 3, where the interval needs more than the tolerance; at 1 the tolerance decides."""
+    """At epsilon 4, 10 and 24 a survey asks for as many clients as at 3, where the interval needs
+    more than the tolerance; at 1 the tolerance decides."""
     assert {Survey().clients(epsilon) for epsilon in (3.0, 4.0, 10.0, 24.0)} == {797}
     assert levelled_clients(1.0) < Survey().clients(1.0) == rr_clients(1.0, 0.1, 0.05)
 
 
-def held(runs: int, make: Callable[[np.random.Generator], tuple[Any, Any]], truth: float, narrower: float = 1.0) -> int:
+def held(
+    runs: int,
+    make: Callable[[np.random.Generator], tuple[Any, Any]],
+    truth: float,
+    narrower: float = 1.0,
+) -> int:
     """How many of the intervals hold the truth, or those of `narrower` times their width."""
-    pairs, half = [make(np.random.default_rng([seed, 7])) for seed in range(runs)], (1 - narrower) / 2
-    return sum(float(low) + half * (high - low) <= truth <= float(high) - half * (high - low) for low, high in pairs)
+    pairs, half = (
+        [make(np.random.default_rng([seed, 7])) for seed in range(runs)],
+        (1 - narrower) / 2,
+    )
+    return sum(
+        float(low) + half * (high - low) <= truth <= float(high) - half * (high - low)
+        for low, high in pairs
+    )
 
 
-def laplace(n: int, share: float, epsilon: float, generator: np.random.Generator) -> tuple[Any, Any]:
+def laplace(
+    n: int, share: float, epsilon: float, generator: np.random.Generator
+) -> tuple[Any, Any]:
     randomizer, ones = DiscreteLaplace(epsilon), int(generator.binomial(n, share))
     last = randomizer.domain.size - 1
-    return randomizer.estimate(randomizer.draw_tally({0: n - ones, last: ones}, generator)).interval()
+    return randomizer.estimate(
+        randomizer.draw_tally({0: n - ones, last: ones}, generator)
+    ).interval()
 
 
 def rms(generator: np.random.Generator) -> tuple[float, float]:
-    return Row(100, math.sqrt(np.mean(squares := generator.chisquare(1, 300))), relative_error(squares) / 2).interval
+    return Row(
+        100, math.sqrt(np.mean(squares := generator.chisquare(1, 300))), relative_error(squares) / 2
+    ).interval
 
 
 def fitted(generator: np.random.Generator) -> tuple[float, float]:
     rows = [(n, generator.chisquare(1, 300) / n) for n in (100, 400, 1600, 6400)]
-    return about(*line_slope([Row(n, math.sqrt(np.mean(squares)), relative_error(squares) / 2) for n, squares in rows]))
+    return about(
+        *line_slope(
+            [
+                Row(n, math.sqrt(np.mean(squares)), relative_error(squares) / 2)
+                for n, squares in rows
+            ]
+        )
+    )
 
 
 def gain(generator: np.random.Generator) -> tuple[float, float]:
@@ -273,14 +439,16 @@ def gain(generator: np.random.Generator) -> tuple[float, float]:
 
 STATED: dict[str, tuple[Callable[[np.random.Generator], tuple[Any, Any]], float]] = {
     "root mean square error": (rms, 1.0), "slope": (fitted, -0.5), "ratio of means": (gain, 0.1),
-    **{f"discrete Laplace, share {share:g}, epsilon {epsilon:g}": (partial(laplace, 1000, share, epsilon), share) for share in SHARES for epsilon in EPSILONS},
+    **{f"discrete Laplace, share {share:g}, epsilon {epsilon:g}": (partial(laplace, 1000, share,
+    epsilon), share) for share in SHARES for epsilon in EPSILONS},
 }  # fmt: skip
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", STATED)
 def test_other_intervals_cover(name: str) -> None:
-    """2,000 repetitions from laws whose truth is known: between 94 and 96 %, up to 1e-7; four fifths of their width do not. Quantiles: test_checks, exactly."""
+    """2,000 repetitions from laws whose truth is known: between 94 and 96 %, up to 1e-7; four
+    fifths of their width do not. Quantiles: test_checks, exactly."""
     make, truth = STATED[name]
     least, most = stats.binom.ppf(FAILURE, 2000, BAND[0]), stats.binom.isf(FAILURE, 2000, BAND[1])
     assert least <= held(2000, make, truth) <= most
@@ -288,21 +456,30 @@ def test_other_intervals_cover(name: str) -> None:
 
 
 def test_a_table_is_covered_more_often() -> None:
-    """For the share of a table itself at share 1/2, coverage is 2 Phi(1.96 sqrt(l (1 - l) / q (1 - q))) - 1, l = 1/2: 97.3 % at epsilon 1."""
+    """For the share of a table itself at share 1/2, coverage is 2 Phi(1.96 sqrt(l (1 - l) / q (1 -
+    q))) - 1, l = 1/2: 97.3 % at epsilon 1."""
     flip = BinaryRR(1.0).flip / BinaryRR(1.0).total
     expected = 2 * NormalDist().cdf(Z95 * float(np.sqrt(0.25 / (flip * (1 - flip))))) - 1
     counts, half = np.arange(1801), np.arange(901)
     law = np.convolve(stats.binom.pmf(half, 900, flip), stats.binom.pmf(half, 900, 1 - flip))
-    low, high = np.array([BinaryRR(1.0).estimate(Tally(np.array([[1800 - count, count]]))).interval() for count in counts.tolist()]).T
+    low, high = np.array(
+        [
+            BinaryRR(1.0).estimate(Tally(np.array([[1800 - count, count]]))).interval()
+            for count in counts.tolist()
+        ]
+    ).T
     covered = float(law[(low <= 0.5) & (high >= 0.5)].sum())
     assert abs(covered - expected) < 0.005
     assert covered > BAND[1]
 
 
 def test_success_rates_are_covered_on_average() -> None:
-    """Wilson's interval covers in the band on average over rates from .8 to .99, for every number of trials but 3, which no experiment states."""
+    """Wilson's interval covers in the band on average over rates from .8 to .99, for every number
+    of trials but 3, which no experiment states."""
     rates = np.linspace(0.8, 0.99, 191)
-    means = {n: float(binomial_coverage(n, rates).mean()) for n in (*range(3, 400), 1000, 4000, 20_000)}
+    means = {
+        n: float(binomial_coverage(n, rates).mean()) for n in (*range(3, 400), 1000, 4000, 20_000)
+    }
     assert [n for n, mean in means.items() if not BAND[0] <= mean <= BAND[1]] == [3]
 
 
@@ -310,4 +487,8 @@ def test_one_bit_and_grr_say_the_same_of_a_bit() -> None:
     """GRR with two symbols is binary randomized response: same share of ones, same interval."""
     for ones in (0, 13, 80):
         tally = Tally(np.array([[80 - ones, ones]]))
-        assert np.allclose(GRR(1.0, k=2).estimate(tally).at(1).interval(), BinaryRR(1.0).estimate(tally).interval(), atol=1e-6)
+        assert np.allclose(
+            GRR(1.0, k=2).estimate(tally).at(1).interval(),
+            BinaryRR(1.0).estimate(tally).interval(),
+            atol=1e-6,
+        )

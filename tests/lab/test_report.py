@@ -1,4 +1,5 @@
-"""The report and the figures: complete, escaped, self-contained, readable in a browser, and of their tables."""
+"""The report and the figures: complete, escaped, self-contained, readable in a browser, and of
+their tables."""
 
 import base64
 import hashlib
@@ -25,12 +26,28 @@ from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.chapters import CHAPTERS
 from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
 from local_dp.experiments.lab.figure_text import alt_text, figure_check
-from local_dp.experiments.lab.figures import Estimates, _canvas, _draw_curves, _draw_regions, plot_estimates, save
+from local_dp.experiments.lab.figures import (
+    Estimates,
+    _canvas,
+    _draw_curves,
+    _draw_regions,
+    plot_estimates,
+    save,
+)
 from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import file_name
 from local_dp.experiments.lab.stored import read_results
-from local_dp.experiments.lab.style import DEFAULT, INK, LIMIT, PALETTE, Drawing, groups, looks, model_of
+from local_dp.experiments.lab.style import (
+    DEFAULT,
+    INK,
+    LIMIT,
+    PALETTE,
+    Drawing,
+    groups,
+    looks,
+    model_of,
+)
 from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -43,13 +60,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
-        run_experiments(["tests.support.inputs.toy_experiment", "tests.support.inputs.wrong_toy_experiment"], "quick", 1, out, workers=1)
+        run_experiments(
+            ["tests.support.inputs.toy_experiment", "tests.support.inputs.wrong_toy_experiment"],
+            "quick",
+            1,
+            out,
+            workers=1,
+        )
     write_report(out)
     return out
 
 
 def test_wrong_protocol_is_not_shown(folder: Path) -> None:
-    """A verdict is computed: the twin whose server forgets the bias is "not shown", and so is a finding without checks."""
+    """A verdict is computed: the twin whose server forgets the bias is "not shown", and so is a
+    finding without checks."""
     right, wrong = (read_results(folder / name) for name in ("toy", "wrong-toy"))
     assert right is not None
     assert wrong is not None
@@ -75,7 +99,9 @@ class _Page(HTMLParser):
                 self.ids.append(value or "")
             elif tag == "a" and name == "href":
                 self.links.append(value or "")
-            elif name in ("src", "href", "srcset") and value and not value.startswith(("#", "data:")):
+            elif (
+                name in ("src", "href", "srcset") and value and not value.startswith(("#", "data:"))
+            ):
                 self.fetched.append(value)
 
 
@@ -86,7 +112,8 @@ def _parsed(folder: Path, name: str) -> _Page:
 
 
 def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
-    """The index leads to each chapter and experiment, a page to the others of its chapter and back; figures are numbered; details are folded."""
+    """The index leads to each chapter and experiment, a page to the others of its chapter and back;
+    figures are numbered; details are folded."""
     assert sorted(path.name for path in folder.glob("*.html")) == [INDEX, PAGE, OTHER]
     assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
     assert len({chapter.name for chapter in CHAPTERS}) == len(CHAPTERS)
@@ -95,17 +122,28 @@ def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
     page, text = _parsed(folder, PAGE), (folder / PAGE).read_text()
     assert page.links[:5] == [INDEX, PAGE, OTHER, INDEX, f"{INDEX}#local-model"]
     assert text.index("<figure") < text.index('class="verdict"') < text.index("<details")
-    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 4)]
+    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [
+        f"Figure {place}." for place in range(1, 4)
+    ]
     assert re.findall(r"<details class=part( open|)>", text) == ["", "", "", "", ""]
-    assert "<details class=part open><summary><h2>What was checked (1)" in (folder / OTHER).read_text()  # a lost check is in sight
-    assert "Markers are measured; lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
-    assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
+    assert (
+        "<details class=part open><summary><h2>What was checked (1)" in (folder / OTHER).read_text()
+    )  # a lost check is in sight
+    assert (
+        "Markers are measured; lines without markers are computed; dashed lines are proven; bands "
+        "and whiskers are 95\xa0% intervals."
+    ) in text
+    assert (
+        '<th scope="row" role="rowheader" data-heading="n" class=number '
+        'data-value="100"><span>100</span></th>'
+    ) in text
     assert text.count('scope="col"') == 3
 
 
 @pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (PAGE, 3)])
 def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
-    """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to what exists."""
+    """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice,
+    and links only to what exists."""
     page, text = _parsed(folder, name), (folder / name).read_text()
     assert (page.tags.count("svg"), page.tags.count("script"), page.fetched) == (figures, 1, [])
     assert "url(http" not in text
@@ -116,13 +154,20 @@ def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None
         assert not place or place in _parsed(folder, file or name).ids, link
     script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in text
+    assert (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src "
+        f"'sha256-{digest}'"
+    ) in text
 
 
 def test_pages_say_what_was_found(folder: Path) -> None:
-    """Verdicts are read as words: shown, not shown, not run; an experiment brings its headline, claim, checks, evidence, command and alternative texts."""
+    """Verdicts are read as words: shown, not shown, not run; an experiment brings its headline,
+    claim, checks, evidence, command and alternative texts."""
     index, text, wrong = ((folder / name).read_text() for name in PAGES)
-    assert (text.count("✓ shown"), text.count("✗ not shown")) == (3, 1)  # in the contents twice, as the verdict and at the one check
+    assert (text.count("✓ shown"), text.count("✗ not shown")) == (
+        3,
+        1,
+    )  # in the contents twice, as the verdict and at the one check
     assert index.count("✓ shown") == index.count("✗ not shown") == 1
     assert "1 of 2 shown" in index
     assert index.count("– not run") == 1
@@ -130,22 +175,36 @@ def test_pages_say_what_was_found(folder: Path) -> None:
     headline = re.search(r"With 1,600 people the error is (0\.\d+)", index)
     assert headline is not None
     assert headline[0] in text
-    assert all(part in wrong for part in ("local-dp experiment wrong-toy --quick --seed 1", "with an error that falls as 1/√n"))
-    assert 'aria-label="Error against n, for $5 &amp; &lt;more&gt;. mean absolute error (logarithmic) against number of clients n' in text
+    assert all(
+        part in wrong
+        for part in (
+            "local-dp experiment wrong-toy --quick --seed 1",
+            "with an error that falls as 1/√n",
+        )
+    )
+    assert (
+        'aria-label="Error against n, for $5 &amp; &lt;more&gt;. mean absolute error '
+        "(logarithmic) against number of clients n"
+    ) in text
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_escape_text(folder: Path, name: str) -> None:
-    """Text of an experiment is text: nothing in a title, claim, headline, check, table, note or figure becomes markup."""
+    """Text of an experiment is text: nothing in a title, claim, headline, check, table, note or
+    figure becomes markup."""
     text = (folder / name).read_text()
-    assert (text.count("<script"), "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (1, name != INDEX)
+    assert (
+        text.count("<script"),
+        "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text,
+    ) == (1, name != INDEX)
     assert "&lt;within $5&gt;" in text
     for raw in ("<friends>", "<within", "<against>", "<b>bold", "<more>", " & nothing"):
         assert raw not in text, raw
 
 
 def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: Path) -> None:
-    """The same results make the same pages; a damaged file, a missing figure and results without a headline are named in one line."""
+    """The same results make the same pages; a damaged file, a missing figure and results without a
+    headline are named in one line."""
     assert build_pages(folder) == {name: (folder / name).read_text() for name in PAGES}
     shutil.copytree(folder, tmp_path / "copy")
     (tmp_path / "copy" / "toy" / "error.svg").unlink()
@@ -153,7 +212,17 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
         build_pages(tmp_path / "copy")
     kept = tmp_path / "copy" / "toy" / "results.json"
     for missing in ("chapter", "headline"):
-        kept.write_text(json.dumps({key: value for key, value in json.loads((folder / "toy" / "results.json").read_text()).items() if key != missing}))
+        kept.write_text(
+            json.dumps(
+                {
+                    key: value
+                    for key, value in json.loads(
+                        (folder / "toy" / "results.json").read_text()
+                    ).items()
+                    if key != missing
+                }
+            )
+        )
         with pytest.raises(InputError, match=r"an earlier version's.*; run the experiment again"):
             build_pages(tmp_path / "copy")
     kept.write_text("{")
@@ -162,46 +231,95 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
 
 
 def test_cells_badges_and_file_names() -> None:
-    assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
-    assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
-    assert prose("e^epsilon at epsilon 0.5, tau^2 +- 1e-05") == "e<sup>ε</sup> at ε\xa0=\xa00.5, τ<sup>2</sup> ± 10<sup>−5</sup>"
+    assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == [
+        "1,234,567",
+        "0.1235",
+        "28,847",
+        "yes",
+        "–",
+        "x",
+    ]
+    assert (
+        prose("2^d < e^(-n/2)^2 & d^3.2.")
+        == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
+    )
+    assert (
+        prose("e^epsilon at epsilon 0.5, tau^2 +- 1e-05")
+        == "e<sup>ε</sup> at ε\xa0=\xa00.5, τ<sup>2</sup> ± 10<sup>−5</sup>"
+    )
     assert badge("not shown") == '<span class="badge not-shown">✗ not shown</span>'
     title = "Least number of clients that learn every bit in 90 % of the runs, at ε = 1"
-    assert file_name(title) == "least-number-of-clients-that-learn-every-bit-in-90-percent-of-the-runs-at-epsilon-1"
+    assert (
+        file_name(title)
+        == "least-number-of-clients-that-learn-every-bit-in-90-percent-of-the-runs-at-epsilon-1"
+    )
     assert file_name("–") == "untitled"
 
 
 def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
     figure = Figure(
-        "f", "T", "x", "y", [Curve("a", [1, 2, 3], [1.0, 2.0, 4.0], low=[0.5, 1.5, 3.0], high=[1.5, 2.5, 5.0]), Curve("b", [1, 3], [1, 3], "bound")]
+        "f",
+        "T",
+        "x",
+        "y",
+        [
+            Curve("a", [1, 2, 3], [1.0, 2.0, 4.0], low=[0.5, 1.5, 3.0], high=[1.5, 2.5, 5.0]),
+            Curve("b", [1, 3], [1, 3], "bound"),
+        ],
     )
     for round in "12":
         save(figure, *(tmp_path / f"{round}.{kind}" for kind in ("svg", "png", "pdf")))
     for kind in ("svg", "png", "pdf"):
         assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
     assert "date" not in (tmp_path / "1.svg").read_text().lower()
-    assert alt_text(figure) == "T. y against x. a (measured): from 1 at 1 to 4 at 3; b (bound): from 1 at 1 to 3 at 3."
+    assert (
+        alt_text(figure)
+        == "T. y against x. a (measured): from 1 at 1 to 4 at 3; b (bound): from 1 at 1 to 3 at 3."
+    )
 
 
 def test_one_module_draws() -> None:
-    drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
+    drawing = [
+        path.name
+        for path in (ROOT / "experiments").rglob("*.py")
+        if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)
+    ]
     assert drawing == ["figures.py"]
-    program = "import sys, local_dp.cli.inspect.experiment, local_dp.experiments.lab.figures; assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    program = (
+        "import sys, local_dp.cli.inspect.experiment, local_dp.experiments.lab.figures; assert "
+        "'matplotlib' not in sys.modules"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
+    )
 
 
 def test_curves_are_named_in_the_order_they_end() -> None:
-    """The key lies beside the data and within the drawing: one name for each curve, the one that ends highest first."""
-    curves = [Curve("low", [1, 20], [1, 9]), Curve("no points", [], [], "theory"), Curve("high", [20, 1], [100, 2], "bound"), Curve("mid", [1], [50], "theory")]
+    """The key lies beside the data and within the drawing: one name for each curve, the one that
+    ends highest first."""
+    curves = [
+        Curve("low", [1, 20], [1, 9]),
+        Curve("no points", [], [], "theory"),
+        Curve("high", [20, 1], [100, 2], "bound"),
+        Curve("mid", [1], [50], "theory"),
+    ]
     with _canvas(Drawing(6), 4, "f") as canvas:
         axes = canvas.add_subplot()
         _draw_curves(axes, Figure("f", "T", "x", "y", curves))
         (legend,) = canvas.legends
-        assert [text.get_text() for text in legend.get_texts()] == ["high", "mid", "low", "no points"]
+        assert [text.get_text() for text in legend.get_texts()] == [
+            "high",
+            "mid",
+            "low",
+            "no points",
+        ]
         assert axes.texts[:] == []
         canvas.draw_without_rendering()
         assert legend.get_window_extent().y1 < axes.get_window_extent().y0
-    curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
+    curves = [
+        Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1])
+        for number in (16, 40)
+    ]
     with _canvas(DEFAULT, 4, "f") as canvas:
         _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
         canvas.draw_without_rendering()
@@ -211,20 +329,45 @@ def test_curves_are_named_in_the_order_they_end() -> None:
 
 def test_a_diagram_fits() -> None:
     placed = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
-    figure = Regions("r", "T", [Region("LNI", "one round", placed), Region("LI", "rounds", [("masked", "a\nb\nc")]), Region("CI", "curator", [])])
+    figure = Regions(
+        "r",
+        "T",
+        [
+            Region("LNI", "one round", placed),
+            Region("LI", "rounds", [("masked", "a\nb\nc")]),
+            Region("CI", "curator", []),
+        ],
+    )
     with _canvas(DEFAULT, 6, "r") as canvas:
         _draw_regions(canvas, figure)
         axes = canvas.axes[0]
-        boxes = [patch.get_bbox() for patch in axes.patches[::2] if isinstance(patch, FancyBboxPatch)]
+        boxes = [
+            patch.get_bbox() for patch in axes.patches[::2] if isinstance(patch, FancyBboxPatch)
+        ]
         heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
     assert all(outer.y0 < inner.y0 and inner.y1 < outer.y1 for inner, outer in pairwise(boxes))
-    assert boxes[0].y0 < heights["proven: 2"] < heights["points"] < heights["proven: 3"] < heights["LNI"] < boxes[0].y1
+    assert (
+        boxes[0].y0
+        < heights["proven: 2"]
+        < heights["points"]
+        < heights["proven: 3"]
+        < heights["LNI"]
+        < boxes[0].y1
+    )
     assert boxes[0].y1 < heights["c"] < heights["LI"] < boxes[1].y1 < heights["CI"] < boxes[2].y1
 
 
 def test_curves_share_colours_by_subject() -> None:
-    """What was measured has the colour of its prediction and its bound, whether a group says so or the labels do; two measured curves never share one."""
-    styles = {"A, measured": "measured", "A, predicted": "theory", "bound, A": "bound", "measured": "measured", "A": "measured", "e^epsilon": "theory"}
+    """What was measured has the colour of its prediction and its bound, whether a group says so or
+    the labels do; two measured curves never share one."""
+    styles = {
+        "A, measured": "measured",
+        "A, predicted": "theory",
+        "bound, A": "bound",
+        "measured": "measured",
+        "A": "measured",
+        "e^epsilon": "theory",
+    }
     curves = [Curve(label, [1], [1], style) for label, style in styles.items()]  # type: ignore[arg-type]
     assert groups(curves) == [0, 0, 0, 1, 2, 3]
     assert groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
@@ -232,25 +375,38 @@ def test_curves_share_colours_by_subject() -> None:
 
 def coloured(figure: Figure, wanted: tuple[str, ...] = ()) -> set[tuple[str, str, bool]]:
     """The colours, markers and fillings of the series of a figure that have a colour."""
-    return {(each.colour, each.marker, each.hollow) for each in looks(figure, wanted) if each.coloured}
+    return {
+        (each.colour, each.marker, each.hollow) for each in looks(figure, wanted) if each.coloured
+    }
 
 
 def test_no_figure_has_more_than_eight_coloured_series() -> None:
-    """Of 58 series the first eight have a colour, or the first eight of those that are named; a limit and the others are grey. No two look alike."""
+    """Of 58 series the first eight have a colour, or the first eight of those that are named; a
+    limit and the others are grey. No two look alike."""
     curves = [Curve(f"way {place:02}", [1, 2], [place + 1, place + 2]) for place in range(58)]
     for count in (1, 8, 9, 58):
-        figure = Figure("f", "T", "x", "y", [*curves[:count], Curve("proven limit", [1, 2], [1, 1], "bound")])
+        figure = Figure(
+            "f", "T", "x", "y", [*curves[:count], Curve("proven limit", [1, 2], [1, 1], "bound")]
+        )
         assert len(coloured(figure)) == min(count, 8)
         assert [each.colour for each in looks(figure)][count:] == [LIMIT]
-    assert [place for place, each in enumerate(looks(figure, ("57", "way 3"))) if each.coloured] == [*range(30, 38)]
+    assert [
+        place for place, each in enumerate(looks(figure, ("57", "way 3"))) if each.coloured
+    ] == [*range(30, 38)]
     assert [place for place, each in enumerate(looks(figure, ("57",))) if each.coloured] == [57]
     with pytest.raises(InputError, match="no series has 'x' in its name"):
         looks(figure, ("x",))
 
 
 def test_a_colour_is_a_model_of_computation() -> None:
-    """By the words of a curve's name, else by its figure's model; shades of different models differ. A curve that another one hides is drawn wider."""
-    names = {"trusted curator, epsilon 1": "curator", "parity, no curator": "interactive", "two rounds, hashing": "interactive", "one round": "one-round"}
+    """By the words of a curve's name, else by its figure's model; shades of different models
+    differ. A curve that another one hides is drawn wider."""
+    names = {
+        "trusted curator, epsilon 1": "curator",
+        "parity, no curator": "interactive",
+        "two rounds, hashing": "interactive",
+        "one round": "one-round",
+    }
     names |= {
         "shuffled, one report": "shuffled",
         "no privacy": "plain",
@@ -262,18 +418,32 @@ def test_a_colour_is_a_model_of_computation() -> None:
     shades = [shade for model in PALETTE.values() for shade in model]
     assert len(set(shades)) == len(shades)
     pair = [Curve(name, [1, 2], [0.5, 1.0]) for name in ("believed", "checked")]
-    assert [(each.colour, each.under) for each in looks(Figure("f", "T", "x", "y", pair, model="plain"))] == [(INK, True), (PALETTE["plain"][1], False)]
+    assert [
+        (each.colour, each.under) for each in looks(Figure("f", "T", "x", "y", pair, model="plain"))
+    ] == [(INK, True), (PALETTE["plain"][1], False)]
 
 
-@pytest.mark.parametrize(("wrong", "words"), [({"size": 0.0}, "2 to 40 inches"), ({"font": 90}, "4 to 40 points")])
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"size": 0.0}, "2 to 40 inches"), ({"font": 90}, "4 to 40 points")]
+)
 def test_a_figure_that_cannot_be_read_is_refused(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Drawing(**wrong)  # type: ignore[arg-type]
 
 
 def test_plot_estimates(tmp_path: Path) -> None:
-    """`plot_estimates` draws PNG and SVG by name, takes any text as a label, and refuses other names and folders that do not exist."""
-    shares = Estimates("Shares for $5", "share", "fruit", ["a_$x$^2", "b $"], [0.2, 0.4], [0.1, 0.3], [0.3, 0.5], [0.25, 0.41])
+    """`plot_estimates` draws PNG and SVG by name, takes any text as a label, and refuses other
+    names and folders that do not exist."""
+    shares = Estimates(
+        "Shares for $5",
+        "share",
+        "fruit",
+        ["a_$x$^2", "b $"],
+        [0.2, 0.4],
+        [0.1, 0.3],
+        [0.3, 0.5],
+        [0.25, 0.41],
+    )
     for kind in ("png", "svg"):
         plot_estimates(shares, tmp_path / f"plot.{kind}")
         assert (tmp_path / f"plot.{kind}").stat().st_size > 5000
@@ -283,30 +453,58 @@ def test_plot_estimates(tmp_path: Path) -> None:
         plot_estimates(replace(shares, truth=None), tmp_path / "none" / "plot.png")
 
 
-def test_an_open_end_is_drawn_beyond_the_truth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its bar goes to an arrow beyond every drawn number; a closed end stays where it is, and an unknown interval has no bar."""
+def test_an_open_end_is_drawn_beyond_the_truth(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its bar goes to an arrow beyond every drawn number; a closed end stays where it is, and an
+    unknown interval has no bar."""
     drawn: list[Any] = []
     monkeypatch.setattr(figures, "_write", lambda canvas, path: drawn.append(canvas.axes[0]))
-    plot_estimates(Estimates("t", "x", "", ["a", "b", "c"], [2.0, 3.0, 4.0], [-math.inf, 2.5, math.nan], [2.5, math.inf, math.nan], [1.0, 9.0, 4.0]), tmp_path)
+    plot_estimates(
+        Estimates(
+            "t",
+            "x",
+            "",
+            ["a", "b", "c"],
+            [2.0, 3.0, 4.0],
+            [-math.inf, 2.5, math.nan],
+            [2.5, math.inf, math.nan],
+            [1.0, 9.0, 4.0],
+        ),
+        tmp_path,
+    )
     bars = [[end[0] for end in bar] for bar in drawn[0].collections[0].get_segments()]
-    arrows = {line.get_marker(): line.get_xdata()[~np.isnan(line.get_xdata())].tolist() for line in drawn[0].lines}
+    arrows = {
+        line.get_marker(): line.get_xdata()[~np.isnan(line.get_xdata())].tolist()
+        for line in drawn[0].lines
+    }
     assert bars[0][0] < 1.0
     assert bars[1][1] > 9.0
-    assert (bars[0][1], bars[1][0], arrows["<"], arrows[">"]) == (2.5, 2.5, [bars[0][0]], [bars[1][1]])
+    assert (bars[0][1], bars[1][0], arrows["<"], arrows[">"]) == (
+        2.5,
+        2.5,
+        [bars[0][0]],
+        [bars[1][1]],
+    )
 
 
 @pytest.mark.long
 @needs_chromium
 def test_pages_open_in_a_browser(folder: Path) -> None:
-    """Wide and narrow, light and dark: no console error (a script that the policy does not know is one), no horizontal scroll, nothing that axe-core minds."""
+    """Wide and narrow, light and dark: no console error (a script that the policy does not know is
+    one), no horizontal scroll, nothing that axe-core minds."""
     with browser() as tab:
         assert [fault for name in PAGES for fault in faults(tab, folder / name)] == []
 
 
 @needs_chromium
 def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path) -> None:
-    """A heading sorts its column up, down and back, and says so; at 400 pixels no column is cut off; a script that was changed does not run."""
-    numbers = "[...document.querySelector('.sortable').tBodies[0].rows].map(row => Number(row.cells[1].dataset.value))"
+    """A heading sorts its column up, down and back, and says so; at 400 pixels no column is cut
+    off; a script that was changed does not run."""
+    numbers = (
+        "[...document.querySelector('.sortable').tBodies[0].rows].map(row => "
+        "Number(row.cells[1].dataset.value))"
+    )
     heading = "document.querySelectorAll('.sortable thead th')[1]"
     with browser() as tab:
         tab.appear(400, "light")
@@ -316,19 +514,34 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         seen = []
         for _ in range(3):
             tab.evaluate(f"{heading}.querySelector('button').click()")
-            seen.append((tab.evaluate(f"{heading}.getAttribute('aria-sort')"), tab.evaluate(numbers)))
-        assert seen == [("ascending", sorted(drawn)), ("descending", sorted(drawn, reverse=True)), (None, drawn)]
-        assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= each.clientWidth)")
+            seen.append(
+                (tab.evaluate(f"{heading}.getAttribute('aria-sort')"), tab.evaluate(numbers))
+            )
+        assert seen == [
+            ("ascending", sorted(drawn)),
+            ("descending", sorted(drawn, reverse=True)),
+            (None, drawn),
+        ]
+        assert tab.evaluate(
+            "[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= "
+            "each.clientWidth)"
+        )
         assert not tab.errors
         changed = tmp_path / "changed.html"
-        changed.write_text((folder / PAGE).read_text().replace("<script>", "<script>document.title = 'changed';"))
+        changed.write_text(
+            (folder / PAGE).read_text().replace("<script>", "<script>document.title = 'changed';")
+        )
         tab.go(changed.as_uri())
         assert tab.evaluate("document.title") != "changed"
         assert "Content Security Policy" in " ".join(tab.errors)
         assert tab.evaluate("document.querySelectorAll('.sortable button').length") == 0
 
 
-TABLE = Table("counts", ("who", "d", "n", "low", "high"), [("one", 2, 10, 9, 11), ("one", 4, 20, 18, 23), ("two", 2, 5, 4, 6)])
+TABLE = Table(
+    "counts",
+    ("who", "d", "n", "low", "high"),
+    [("one", 2, 10, 9, 11), ("one", 4, 20, 18, 23), ("two", 2, 5, 4, 6)],
+)
 ONE = Curve("one", [2, 4], [10, 20], "measured", [9, 18], [11, 23])
 BOUND = Curve("nobody below", [2, 4], [1, 1], "bound")
 
@@ -338,13 +551,25 @@ def shown(*curves: Curve, ends: bool = True) -> bool:
 
 
 def test_a_figure_of_its_table_is_shown() -> None:
-    """Every measured point and its interval stand in the table, under the name or under what the name begins with; theory need not."""
+    """Every measured point and its interval stand in the table, under the name or under what the
+    name begins with; theory need not."""
     assert shown(ONE, Curve("two, measured", [2], [5], "measured", [4], [6]))
 
 
-@pytest.mark.parametrize("changed", [{"label": "two"}, {"y": [10, 21]}, {"x": [2, 3]}, {"low": [9, 17]}, {"high": [12, 23]}, {"high": [10, 20]}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"label": "two"},
+        {"y": [10, 21]},
+        {"x": [2, 3]},
+        {"low": [9, 17]},
+        {"high": [12, 23]},
+        {"high": [10, 20]},
+    ],
+)
 def test_another_figure_is_not(changed: dict[str, object]) -> None:
-    """Another name, a point moved either way, an interval of another width, and nothing measured are found; without `ends` the interval is not looked at."""
+    """Another name, a point moved either way, an interval of another width, and nothing measured
+    are found; without `ends` the interval is not looked at."""
     wrong = replace(ONE, **changed)  # type: ignore[arg-type]
     assert not shown(wrong)
     assert shown(wrong, ends=False) == ("low" in changed or "high" in changed)

@@ -1,4 +1,5 @@
-"""The machinery of experiments: measurements are stored, resumed and repeatable, and a verdict follows from them."""
+"""The machinery of experiments: measurements are stored, resumed and repeatable, and a verdict
+follows from them."""
 
 import json
 import os
@@ -36,19 +37,35 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.mark.long
 def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
-    """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG, SVG and PDF."""
+    """One seed gives the same bytes, drawings included, with one worker and with two; every table
+    has its CSV, every figure its PNG, SVG and PDF."""
     for workers in (1, 2):
-        assert run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers)["toy"].verdict == "shown"
+        assert (
+            run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers)[
+                "toy"
+            ].verdict
+            == "shown"
+        )
     one, two = _files(tmp_path / "1"), _files(tmp_path / "2")
-    assert set(one) == {f"toy/{name}" for name in ("results.json", "measurements.jsonl", "error-against-n.csv")} | {
-        f"toy/{stem}.{kind}" for stem in ("error", "bars", "regions") for kind in ("png", "svg", "pdf")
+    assert set(one) == {
+        f"toy/{name}" for name in ("results.json", "measurements.jsonl", "error-against-n.csv")
+    } | {
+        f"toy/{stem}.{kind}"
+        for stem in ("error", "bars", "regions")
+        for kind in ("png", "svg", "pdf")
     }
-    for name in set(one) - {"toy/measurements.jsonl"}:  # whose lines are in the order they were measured in
+    for name in set(one) - {
+        "toy/measurements.jsonl"
+    }:  # whose lines are in the order they were measured in
         assert one[name] == two[name], name
     results = json.loads(one["toy/results.json"])
     assert results["command"] == "local-dp experiment toy --quick --seed 3"
@@ -57,10 +74,13 @@ def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
 
 
 def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second run measures only what is missing: a full run uses the quick one's points, and a torn last line is measured again."""
+    """A second run measures only what is missing: a full run uses the quick one's points, and a
+    torn last line is measured again."""
     log = tmp_path / "log"
     monkeypatch.setenv("TOY_LOG", str(log))
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)  # what is drawn is compared above
+    monkeypatch.setattr(
+        "local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None
+    )  # what is drawn is compared above
     out = tmp_path / "out"
     run_experiments([TOY], "quick", 1, out, workers=1)
     assert log.read_text().split() == ["100", "400", "1600"]
@@ -71,11 +91,14 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_experiments([TOY], "full", 1, out, workers=1)
     assert log.read_text().split()[3:] == [*map(str, torn.values()), "6400", "25600"]
     run_experiments([TOY], "full", 1, tmp_path / "fresh", workers=1)
-    assert (out / "toy" / "results.json").read_bytes() == (tmp_path / "fresh" / "toy" / "results.json").read_bytes()
+    assert (out / "toy" / "results.json").read_bytes() == (
+        tmp_path / "fresh" / "toy" / "results.json"
+    ).read_bytes()
 
 
 def test_store_keeps_seeds_and_code_apart(tmp_path: Path) -> None:
-    """A measurement answers for its own seed, point and code only; numbers come back as they were, in plain Python."""
+    """A measurement answers for its own seed, point and code only; numbers come back as they were,
+    in plain Python."""
     store = MeasurementStore(tmp_path, "code-1")
     store.add({"d": 4, "learner": "A"}, 1, {"value": 0.1 + 0.2, "none": None})
     again = MeasurementStore(tmp_path, "code-1")
@@ -87,10 +110,16 @@ def test_store_keeps_seeds_and_code_apart(tmp_path: Path) -> None:
 
 
 def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stamp of an experiment changes with a module of the project that it imports, and stays with one that it does not."""
+    """The stamp of an experiment changes with a module of the project that it imports, and stays
+    with one that it does not."""
     package = tmp_path / "stamped"  # one of the project's packages, as far as the stamp knows
     package.mkdir()
-    for name, text in {"__init__": "", "one": "def f():\n    from local_dp.stamped import two\n", "two": "x = 1", "three": "x = 1"}.items():
+    for name, text in {
+        "__init__": "",
+        "one": "def f():\n    from local_dp.stamped import two\n",
+        "two": "x = 1",
+        "three": "x = 1",
+    }.items():
         (package / f"{name}.py").write_text(text)
     monkeypatch.setattr(local_dp, "__path__", [*local_dp.__path__, str(tmp_path)])
     stamps = []
@@ -108,7 +137,8 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.long
 def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> None:
-    """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept and the next run completes it."""
+    """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept
+    and the next run completes it."""
     program = f"""
 from pathlib import Path
 from local_dp.experiments.lab.runner import run_experiments
@@ -129,15 +159,27 @@ EXPERIMENT = Slow()
     (tmp_path / "slow_toy.py").write_text(slow)
     (tmp_path / "program.py").write_text(program)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
-    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py")], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
         kept = tmp_path / "toy" / "measurements.jsonl"
         _wait(lambda: kept.exists() and kept.read_text().count("\n") == 2)
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) >= 2
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) != 0
-    _wait(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
-    assert [json.loads(line)["point"]["n"] for line in kept.read_text().splitlines()] in ([100, 400], [400, 100])
+    _wait(
+        lambda: (
+            not any(
+                worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+                for worker in workers
+            )
+        )
+    )
+    assert [json.loads(line)["point"]["n"] for line in kept.read_text().splitlines()] in (
+        [100, 400],
+        [400, 100],
+    )
 
 
 def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
@@ -152,13 +194,25 @@ if __name__ == "__main__":
 """
     (tmp_path / "program.py").write_text(program)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         workers = psutil.Process(process.pid).children(recursive=True)
         assert workers
         process.kill()
-    _wait(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
+    _wait(
+        lambda: (
+            not any(
+                worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+                for worker in workers
+            )
+        )
+    )
 
 
 def _wait(condition: Callable[[], bool]) -> None:
@@ -176,12 +230,19 @@ def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_catalogue_names_modules() -> None:
-    """The experiments in a fixed order, each with its module; an unknown name is refused with the names there are."""
+    """The experiments in a fixed order, each with its module; an unknown name is refused with the
+    names there are."""
     assert catalogue.chosen("all")
     assert catalogue.module_of("theorem-5.1") == "local_dp.experiments.claims.local.theorem_5_1"
     assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
     assert isinstance(catalogue.load(TOY), Toy)
-    with pytest.raises(InputError, match=r"no experiment named 'theorm'; did you mean 'theorem-5\.1'\? there are interaction, "):
+    with pytest.raises(
+        InputError,
+        match=(
+            r"no experiment named 'theorm'; did you mean "
+            r"'theorem-5\.1'\? there are interaction, "
+        ),
+    ):
         catalogue.chosen("theorm")
 
 
@@ -192,20 +253,27 @@ def test_commands_refuse_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
         laboratory.RunExperiment("map", seed=-1, out=tmp_path)()
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"):
+    with pytest.raises(
+        InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"
+    ):
         run_experiments([TOY], "quick", 1, tmp_path / "file")
     (tmp_path / "full" / "toy" / "results.json").mkdir(parents=True)
     with pytest.raises(InputError, match=r"cannot write .*results\.json: Is a directory"):
         run_experiments([TOY], "quick", 1, tmp_path / "full", workers=1)
     with pytest.raises(InputError, match="there is no folder"):
         laboratory.Report(tmp_path / "nowhere")()
-    with pytest.raises(InputError, match="holds no results; make some with: local-dp experiment all"):
+    with pytest.raises(
+        InputError, match="holds no results; make some with: local-dp experiment all"
+    ):
         laboratory.Report(tmp_path)()
 
 
 @pytest.mark.long
-def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`experiment` prints each verdict and the page on standard output, and progress on standard error."""
+def test_command_runs_and_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`experiment` prints each verdict and the page on standard output, and progress on standard
+    error."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])
     laboratory.RunExperiment("map", seed=5, out=tmp_path)()
     printed = capsys.readouterr()
@@ -214,7 +282,9 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads((tmp_path / "toy" / "provenance.json").read_text())["code"] == code_stamp(TOY)
 
 
-def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_command_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
@@ -227,8 +297,12 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.long
-def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
+def test_a_claim_that_is_not_shown_fails_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"]
+    )
     monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")
     monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
@@ -241,7 +315,8 @@ def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch
 
 
 def test_a_point_measured_apart_is_the_same() -> None:
-    """What comes back through a process of its own is what is measured here, to the last bit; linear algebra uses one thread."""
+    """What comes back through a process of its own is what is measured here, to the last bit;
+    linear algebra uses one thread."""
     here = measure(TOY, {"n": 100}, 5)
     there = measure_apart(TOY, {"n": 100}, 5, code_stamp(TOY))
     assert there == {key: float(value) for key, value in here.items()}
@@ -250,10 +325,13 @@ def test_a_point_measured_apart_is_the_same() -> None:
 
 @pytest.mark.long
 def test_other_code_and_failures_are_one_line() -> None:
-    """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
+    """A worker with another version of the experiment refuses it, and one that fails says what its
+    last line was."""
     with pytest.raises(LocalDPError, match="install the same version"):
         measure_apart(TOY, {"n": 100}, 5, "0")
-    with pytest.raises(LocalDPError, match=r"could not measure .*ValueError: the fields are m, and not n"):
+    with pytest.raises(
+        LocalDPError, match=r"could not measure .*ValueError: the fields are m, and not n"
+    ):
         measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
 
 
@@ -275,15 +353,22 @@ class _Crowd:
 
 
 def test_points_are_read_by_their_fields_and_tags() -> None:
-    """A tag distinguishes two classes with equal fields; a measurement comes back as its dataclass."""
-    assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (People(3), Error(0.5, float("inf")))
-    assert [_read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))] == [_Even(2), _Odd(2), People(2)]
+    """A tag distinguishes two classes with equal fields; a measurement comes back as its
+    dataclass."""
+    assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (
+        People(3),
+        Error(0.5, float("inf")),
+    )
+    assert [
+        _read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))
+    ] == [_Even(2), _Odd(2), People(2)]
     with pytest.raises(TypeError, match="People and _Crowd have the same fields; give each a tag"):
         _read(People | _Crowd, {"n": 2})
 
 
 def test_a_run_measures_the_points_that_are_listed() -> None:
-    """Each point of each experiment comes back from its plain data as what it was, and no two kinds of measurement look alike."""
+    """Each point of each experiment comes back from its plain data as what it was, and no two kinds
+    of measurement look alike."""
     for experiment in map(load, chosen("all")):
         for point in (point for scale in get_args(Scale) for point in experiment.points(scale)):
             assert type(experiment.read_point(plain(point))) is type(point)

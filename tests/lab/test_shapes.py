@@ -1,4 +1,5 @@
-"""A mean without bounds, and a learner that finds them, on columns of hard shapes and on real ones: the intervals hold what they are called."""
+"""A mean without bounds, and a learner that finds them, on columns of hard shapes and on real ones:
+the intervals hold what they are called."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -30,7 +31,12 @@ CAUCHY: Floats = np.tan(np.pi * (UNIFORM - 0.5))
 
 def weighted(*parts: tuple[Any, float]) -> Floats:
     """A column of POINTS numbers: each part, a number or a column, on its share of them."""
-    return np.concatenate([np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS)) for values, share in parts])
+    return np.concatenate(
+        [
+            np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS))
+            for values, share in parts
+        ]
+    )
 
 
 SHAPES: dict[str, Floats] = {
@@ -39,7 +45,9 @@ SHAPES: dict[str, Floats] = {
     "yes and no, 97 % yes": weighted((0, 0.03), (1, 0.97)),
     "yes and no, half missing": weighted((0, 0.4), (1, 0.1), (np.nan, 0.5)),
     "answers 1 to 5": weighted((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.25), (5, 0.15)),
-    "counts with many zeros": weighted((0, 0.75), (1, 0.06), (2, 0.03), (3, 0.03), (7, 0.07), (12, 0.06)),
+    "counts with many zeros": weighted(
+        (0, 0.75), (1, 0.06), (2, 0.03), (3, 0.03), (7, 0.07), (12, 0.06)
+    ),
     "geometric counts": np.asarray(np.floor(np.log(UNIFORM) / math.log(0.7)), dtype=np.float64),
     "0 for all": np.zeros(POINTS),
     "5 for all": np.full(POINTS, 5.0),
@@ -56,24 +64,37 @@ SHAPES: dict[str, Floats] = {
     "exponential, 80 % zeros": weighted((0, 0.8), (-50 * np.log(UNIFORM[::5]), 0.2)),
 }
 
-LEVEL, FAILURE = 0.94, 1e-4  # the coverage claimed, and the chance that any of all the tests here fails where it is true
+LEVEL, FAILURE = (
+    0.94,
+    1e-4,
+)  # the coverage claimed, and the chance that any of all the tests here fails where it is true
 LOOKS = 2 * (len(SHAPES) + 11) + 2
 CAUGHT = 0.8  # a coverage that 300 runs reject with probability 0.99
 
 
 def least(runs: int) -> int:
-    """The fewest runs that may hold the truth: fewer come with probability FAILURE / LOOKS where the coverage is LEVEL."""
+    """The fewest runs that may hold the truth: fewer come with probability FAILURE / LOOKS where
+    the coverage is LEVEL."""
     return int(stats.binom.ppf(FAILURE / LOOKS, runs, LEVEL))
 
 
 def held(column: Floats, runs: int) -> int:
-    """In how many runs the mean of the clipped values, and the share outside, each lie in their interval: the fewer."""
+    """In how many runs the mean of the clipped values, and the share outside, each lie in their
+    interval: the fewer."""
     protocol = MeanFound()
-    population = Finite(Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0)
+    population = Finite(
+        Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0
+    )
     counts = np.zeros(2, dtype=np.int64)
     for found in results(protocol, population, runs):
-        pairs = (found.estimate, protocol.truth_of(found, population)), (found.outside, protocol.beyond(found.bounds).truth(population))
-        counts += [bool(low <= truth <= high) for (low, high), truth in ((estimate.interval(), truth) for estimate, truth in pairs)]
+        pairs = (
+            (found.estimate, protocol.truth_of(found, population)),
+            (found.outside, protocol.beyond(found.bounds).truth(population)),
+        )
+        counts += [
+            bool(low <= truth <= high)
+            for (low, high), truth in ((estimate.interval(), truth) for estimate, truth in pairs)
+        ]
     return int(counts.min())
 
 
@@ -88,11 +109,18 @@ def test_the_number_of_runs_is_enough() -> None:
     assert stats.binom.cdf(least(300) - 1, 300, CAUGHT) >= 0.99
 
 
-HARD = ("yes and no, 1 % yes", "Cauchy", "lognormal, sigma 1.5", "geometric counts", "5 for all")  # one of a kind
+HARD = (
+    "yes and no, 1 % yes",
+    "Cauchy",
+    "lognormal, sigma 1.5",
+    "geometric counts",
+    "5 for all",
+)  # one of a kind
 
 
 @pytest.mark.parametrize(("name", "runs"), [
-    (HARD[0], 60), *(pytest.param(name, 300, marks=pytest.mark.long if name in HARD else pytest.mark.slow) for name in SHAPES),
+    (HARD[0], 60), *(pytest.param(name, 300, marks=pytest.mark.long
+    if name in HARD else pytest.mark.slow) for name in SHAPES),
 ])  # fmt: skip
 def test_a_mean_without_bounds_holds_on_any_shape(name: str, runs: int) -> None:
     """The interval holds the mean of the clipped values, and the share outside is in its own."""
@@ -110,31 +138,58 @@ def test_a_mean_without_bounds_holds_on_real_columns() -> None:
 @pytest.mark.long
 def test_the_score_of_a_learner_without_bounds_holds() -> None:
     shapes = [SHAPES[name] for name in ("counts with many zeros", "years", "yes and no, 12 % yes")]
-    label, *features = (np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes))
-    people = Finite(Records({"label": label, "x": features[0] + label, "z": features[1]}), [1.0] * POINTS, 300_000, 0)
+    label, *features = (
+        np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes)
+    )
+    people = Finite(
+        Records({"label": label, "x": features[0] + label, "z": features[1]}),
+        [1.0] * POINTS,
+        300_000,
+        0,
+    )
     for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
         protocol = Learn(learner=learner, label=text, features=("x", "z"))
         lessons = results(protocol, people, 300)
-        assert sum(each.score.low <= protocol.true_score(each, people) <= each.score.high for each in lessons) >= least(300), learner
+        assert sum(
+            each.score.low <= protocol.true_score(each, people) <= each.score.high
+            for each in lessons
+        ) >= least(300), learner
 
 
 @pytest.mark.long
 def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the interval holds the mean of the column itself is false for a heavy tail."""
-    monkeypatch.setattr(MeanFound, "truth_of", lambda self, result, population: self.column_mean(population))
+    monkeypatch.setattr(
+        MeanFound, "truth_of", lambda self, result, population: self.column_mean(population)
+    )
     assert held(SHAPES["lognormal, sigma 1.5"], 30) < 15
 
 
 def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
     protocol, clients = MeanFound(column="x"), 50_000
     population = Resampled(Records({"x": SHAPES[name]}), clients, 1)
-    results = [run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)) for seed in range(seeds)]
+    results = [
+        run(
+            protocol.algorithm(1.0, clients),
+            AggregateOracle(population, np.random.default_rng(seed), 1.0),
+        )
+        for seed in range(seeds)
+    ]
     return [(float(found.estimate.value), found.bounds) for found in results]
 
 
-@pytest.mark.parametrize(("name", "share"), [pytest.param("yes and no, 12 % yes", 0.1235, marks=pytest.mark.long), ("yes and no, 1 % yes", 0.01)])
-def test_a_column_of_yes_and_no_has_its_ends(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds hold 0 and 1 in every run, and the median answer is the share. Without the rule for zeros some runs clip the ones away."""
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        pytest.param("yes and no, 12 % yes", 0.1235, marks=pytest.mark.long),
+        ("yes and no, 1 % yes", 0.01),
+    ],
+)
+def test_a_column_of_yes_and_no_has_its_ends(
+    name: str, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds hold 0 and 1 in every run, and the median answer is the share. Without the rule for
+    zeros some runs clip the ones away."""
     found = _found(name)
     assert all(bounds.low <= 0 and bounds.high >= 1 for _, bounds in found)
     assert abs(np.median([value for value, _ in found]) - share) < 0.03
@@ -143,15 +198,20 @@ def test_a_column_of_yes_and_no_has_its_ends(name: str, share: float, monkeypatc
 
 
 TWINS: list[Callable[[Any], Any]] = [
-    lambda found: replace(found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)),  # says other bounds than it clipped to
+    lambda found: replace(
+        found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)
+    ),  # says other bounds than it clipped to
     lambda found: replace(found, estimate=found.estimate.on_scale(1.0, 2.0)),  # 1 too high
-    lambda found: replace(found, outside=found.outside.on_scale(0.0, 0.5)),  # half the share outside
+    lambda found: replace(
+        found, outside=found.outside.on_scale(0.0, 0.5)
+    ),  # half the share outside
 ]
 
 
 @pytest.mark.parametrize("place", short(range(len(TWINS)), lambda place: place == 0))
 def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a column with a share outside: other bounds than those clipped to, a shifted estimate, half the share outside."""
+    """Of a column with a share outside: other bounds than those clipped to, a shifted estimate,
+    half the share outside."""
     column: Floats = np.where(np.arange(2000) < 1700, np.linspace(2, 4, 2000), 1e5)
     monkeypatch.setattr(room, "locate", _fixed)
     assert held(column, 60) > 48

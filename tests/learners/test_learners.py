@@ -1,4 +1,5 @@
-"""The statistical-query learners: their guarantee under every legal oracle, what they ask, and wrong twins that lose it."""
+"""The statistical-query learners: their guarantee under every legal oracle, what they ask, and
+wrong twins that lose it."""
 
 import json
 import math
@@ -16,12 +17,27 @@ from local_dp.learners import examples
 from local_dp.learners.examples import TRIED, Task, error_rate, faint_examples, tasks
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.learner import Learner
-from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Thresholds
+from local_dp.learners.moments import (
+    BayesRule,
+    Centres,
+    KMeans,
+    LinearModel,
+    LinearRegression,
+    LowDegree,
+    NaiveBayes,
+    Thresholds,
+)
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery, downward, upward
+from local_dp.oracles.statistical.oracles import (
+    BiasedOracle,
+    ExactOracle,
+    StatisticalQuery,
+    downward,
+    upward,
+)
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.examples import Correlation, Product, SignedLabel
@@ -47,64 +63,102 @@ class Wrong(ExactOracle):
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         """Within the tolerance of the expectation, and no nearer."""
-        signs = self.sign.choice([-1.0, 1.0], len(queries)) if isinstance(self.sign, np.random.Generator) else [self.sign] * len(queries)
-        return tuple(answer + sign * query.tolerance for answer, sign, query in zip(super().answer(queries), signs, queries, strict=True))
+        signs = (
+            self.sign.choice([-1.0, 1.0], len(queries))
+            if isinstance(self.sign, np.random.Generator)
+            else [self.sign] * len(queries)
+        )
+        return tuple(
+            answer + sign * query.tolerance
+            for answer, sign, query in zip(super().answer(queries), signs, queries, strict=True)
+        )
 
 
-@pytest.mark.parametrize("name", short(["conjunctions", "stumps", "linear-regression", "naive-bayes"], lambda name: name != "naive-bayes"))
+@pytest.mark.parametrize(
+    "name",
+    short(
+        ["conjunctions", "stumps", "linear-regression", "naive-bayes"],
+        lambda name: name != "naive-bayes",
+    ),
+)
 def test_every_pattern_of_wrong_answers_reaches_alpha(name: str) -> None:
-    """For the learners of at most 13 queries, all patterns of answers too high or too low by the tolerance."""
+    """For the learners of at most 13 queries, all patterns of answers too high or too low by the
+    tolerance."""
     task = TASKS[name]
     population = task.population(1, 0)
     algorithm = task.learner.algorithm()
     assert isinstance(algorithm, Nonadaptive)
     exact = np.array(ExactOracle(population).answer(algorithm.queries))
     for signs in product((-1.0, 1.0), repeat=len(exact)):
-        hypothesis = algorithm.decode(tuple((exact + task.learner.tolerance * np.array(signs)).tolist()))
+        hypothesis = algorithm.decode(
+            tuple((exact + task.learner.tolerance * np.array(signs)).tolist())
+        )
         assert task.excess(hypothesis, population) <= task.learner.alpha + EDGE
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_local_clients_reach_alpha(name: str) -> None:
-    """With the bound's number of clients (drawn in aggregate) the learner is within alpha: it fails with probability beta = 1e-6 at most."""
+    """With the bound's number of clients (drawn in aggregate) the learner is within alpha: it fails
+    with probability beta = 1e-6 at most."""
     task, beta = TASKS[name], 1e-6
     learner = task.learner
     n = learner.clients(1.0, beta)
     population = task.population(n, 1)
-    algorithm = local_from_sq(learner.algorithm(), 1.0, enough_clients(1.0, learner.beta_each(beta)))
+    algorithm = local_from_sq(
+        learner.algorithm(), 1.0, enough_clients(1.0, learner.beta_each(beta))
+    )
     oracle = AggregateOracle(population, np.random.default_rng(1), 1.0)
     assert task.excess(run(algorithm, oracle), population) <= learner.alpha + EDGE
     assert sum(summary.n for summary in oracle.rounds) <= n
 
 
 def test_client_counts_of_the_formulas() -> None:
-    """Client counts are those of t 2 C^2 ln(2t/beta) / tau^2 for the textbook sizes: conjunctions, stumps, naive Bayes and decision lists."""
+    """Client counts are those of t 2 C^2 ln(2t/beta) / tau^2 for the textbook sizes: conjunctions,
+    stumps, naive Bayes and decision lists."""
     assert Conjunctions(d=10).clients(1.0, 0.1) == pytest.approx(4.5e7, rel=0.01)
     assert Conjunctions(d=10, monotone=True).clients(1.0, 0.1) == pytest.approx(5.0e6, rel=0.01)
     assert Stumps(d=10).clients(1.0, 0.1) == pytest.approx(5.0e4, rel=0.01)
-    assert NaiveBayes(d=6).clients(1.0, 0.1) == pytest.approx(13 * 2 * 2.164**2 * math.log(260) / (0.1 / 25) ** 2, rel=0.01)
-    assert DecisionLists(d=4).clients(1.0, 0.1) == pytest.approx(50 * 2 * 2.164**2 * math.log(1000) / 0.02**2, rel=0.01)
+    assert NaiveBayes(d=6).clients(1.0, 0.1) == pytest.approx(
+        13 * 2 * 2.164**2 * math.log(260) / (0.1 / 25) ** 2, rel=0.01
+    )
+    assert DecisionLists(d=4).clients(1.0, 0.1) == pytest.approx(
+        50 * 2 * 2.164**2 * math.log(1000) / 0.02**2, rel=0.01
+    )
 
 
 def test_naive_bayes_needs_its_tolerance() -> None:
-    """At tolerance alpha, which suffices for sampled answers, an oracle that pulls rare features towards the wrong label makes it lose 2 alpha or more."""
+    """At tolerance alpha, which suffices for sampled answers, an oracle that pulls rare features
+    towards the wrong label makes it lose 2 alpha or more."""
     yes = ((0.02,) * 8, (0.1,) * 8)
     population = examples.naive_bayes_examples(0.5, yes)
     best = examples.error_rate(BayesRule(0.5, yes), population)
 
     class Pulling(ExactOracle):
         def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-            pulls = [-1 if str(query.query.params()["text"]).endswith("y == 1") else 1 for query in queries]
-            return tuple(answer + pull * query.tolerance for answer, pull, query in zip(super().answer(queries), pulls, queries, strict=True))
+            pulls = [
+                -1 if str(query.query.params()["text"]).endswith("y == 1") else 1
+                for query in queries
+            ]
+            return tuple(
+                answer + pull * query.tolerance
+                for answer, pull, query in zip(super().answer(queries), pulls, queries, strict=True)
+            )
 
     learner = NaiveBayes(d=8, alpha=0.1)
-    assert examples.error_rate(run(learner.algorithm(), Pulling(population)), population) - best <= learner.alpha
+    assert (
+        examples.error_rate(run(learner.algorithm(), Pulling(population)), population) - best
+        <= learner.alpha
+    )
     loose = replace(learner, slack=learner.alpha / learner.proven)
-    assert examples.error_rate(run(loose.algorithm(), Pulling(population)), population) - best >= 2 * learner.alpha
+    assert (
+        examples.error_rate(run(loose.algorithm(), Pulling(population)), population) - best
+        >= 2 * learner.alpha
+    )
 
 
 def test_perceptron_moves_are_bounded() -> None:
-    """Over twenty random margins and answers off by tau, the perceptron stops by itself within 4.6 / gamma^2 + 1 rounds and errs at most alpha."""
+    """Over twenty random margins and answers off by tau, the perceptron stops by itself within 4.6
+    / gamma^2 + 1 rounds and errs at most alpha."""
     generator = np.random.default_rng(11)
     for _ in range(20):
         weights = generator.integers(1, 5, 5).astype(float).tolist()
@@ -117,11 +171,14 @@ def test_perceptron_moves_are_bounded() -> None:
 
 
 def test_local_sgd_client_count() -> None:
-    """The number of clients for an expected error makes the bound that error; too few rounds are refused."""
+    """The number of clients for an expected error makes the bound that error; too few rounds are
+    refused."""
     learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
     n = learner.clients(1.0)
     assert learner.expected_error(1.0, n) == pytest.approx(0.1, rel=1e-4)
-    refuse(("give more than", lambda: LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0)))
+    refuse(
+        ("give more than", lambda: LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0))
+    )
 
 
 class Scripted:
@@ -136,7 +193,8 @@ class Scripted:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_hypothesis_depends_on_the_answers_of_its_run_alone(name: str) -> None:
-    """An algorithm keeps nothing from one run to the next: the same answers give the same hypothesis, whatever it heard in between."""
+    """An algorithm keeps nothing from one run to the next: the same answers give the same
+    hypothesis, whatever it heard in between."""
     algorithm = TASKS[name].learner.algorithm()
     first, other, again = (run(algorithm, Scripted(seed)) for seed in (3, 4, 3))
     assert first == again != other
@@ -161,14 +219,24 @@ def test_every_query_travels_as_data(name: str) -> None:
 
 
 def test_learner_query_values() -> None:
-    records = Records({"a": np.array([1, 0]), "b": np.array([1, 1]), "u": np.array([0.5, -1.0]), "y": np.array([1, -1])})
+    records = Records(
+        {
+            "a": np.array([1, 0]),
+            "b": np.array([1, 1]),
+            "u": np.array([0.5, -1.0]),
+            "y": np.array([1, -1]),
+        }
+    )
     assert Correlation(("a", "b"), "y")(records).tolist() == [1, 1]
     assert Correlation((), "y")(records).tolist() == [1, 0]
     assert Correlation(("a",))(records).tolist() == [0, 1]
     assert SignedLabel("a == 0", "y")(records).tolist() == [1, 0]
     assert (Product(("u", "u"))(records) / 2**16 * 2 - 1).tolist() == [0.25, 1.0]
     assert Mistake(("u",), "y", (1.0,))(records).tolist() == [0, 0]
-    assert (Descent("hinge", ("u",), "y", (1.0,), 0)(records) / 2**16 * 2 - 1).tolist() == [0.5, 0.0]
+    assert (Descent("hinge", ("u",), "y", (1.0,), 0)(records) / 2**16 * 2 - 1).tolist() == [
+        0.5,
+        0.0,
+    ]
     assert NearestCentre(("u",), written([-1, 1]), 1)(records).tolist() == [1, 0]
 
 
@@ -184,38 +252,55 @@ EXACT = weights(run(LEARNER.algorithm(), ExactOracle(POPULATION)))
 
 
 def strays(learner: MarginDescent, population: Finite = POPULATION) -> float:
-    """How far wrong answers within the tolerance carry the weights, at most of those tried, in units of alpha."""
+    """How far wrong answers within the tolerance carry the weights, at most of those tried, in
+    units of alpha."""
     exact = weights(run(learner.algorithm(), ExactOracle(population)))
-    oracles = (BiasedOracle(population, upward), BiasedOracle(population, downward), BiasedOracle(population, lambda value: 1.0 if value > 0 else -1.0))
-    return max(float(np.linalg.norm(weights(run(learner.algorithm(), oracle)) - exact)) for oracle in oracles) / learner.alpha
+    oracles = (
+        BiasedOracle(population, upward),
+        BiasedOracle(population, downward),
+        BiasedOracle(population, lambda value: 1.0 if value > 0 else -1.0),
+    )
+    return (
+        max(
+            float(np.linalg.norm(weights(run(learner.algorithm(), oracle)) - exact))
+            for oracle in oracles
+        )
+        / learner.alpha
+    )
 
 
 def test_legal_answers_move_the_weights_by_alpha_at_most() -> None:
-    """Under biased answers the weights stay within alpha of the exact ones; with eight times the tolerance they do not."""
+    """Under biased answers the weights stay within alpha of the exact ones; with eight times the
+    tolerance they do not."""
     assert strays(LEARNER) <= 1
     assert strays(replace(LEARNER, slack=8.0)) > 1
 
 
 def variance(clients: int) -> float:
-    """The mean square distance of a weight from the exact one, over 15 runs with so many clients in all, in units of spread^2."""
+    """The mean square distance of a weight from the exact one, over 15 runs with so many clients in
+    all, in units of spread^2."""
     total = 0.0
     for seed in range(15):
         local = local_from_sq(LEARNER.algorithm(), 1.0, lambda query: clients // LEARNER.queries)
-        oracle = PopulationOracle(faint_examples(4, 0.3, clients, seed), KeyedNoise(seed), seed, 1.0)
+        oracle = PopulationOracle(
+            faint_examples(4, 0.3, clients, seed), KeyedNoise(seed), seed, 1.0
+        )
         total += float(((weights(run(local, oracle)) - EXACT) ** 2).mean())
     return total / 15 / LEARNER.spread**2
 
 
 @pytest.mark.long
 def test_the_clients_it_asks_for_keep_the_spread() -> None:
-    """With the clients that `clients` asks for, a weight's variance is at most spread^2, and more than a tenth of it; with a sixty-fourth it is above."""
+    """With the clients that `clients` asks for, a weight's variance is at most spread^2, and more
+    than a tenth of it; with a sixty-fourth it is above."""
     asked = LEARNER.clients(1.0, 0.05)
     assert 0.1 < variance(asked) <= 1
     assert variance(asked // 64) > 1
 
 
 def test_fewer_clients_take_fewer_steps() -> None:
-    """A quarter of the clients take half the steps, few take one, and fewer than coordinates are refused."""
+    """A quarter of the clients take half the steps, few take one, and fewer than coordinates are
+    refused."""
     asked = LEARNER.clients(1.0, 0.05)
     assert LEARNER.affordable(1.0, asked) == LEARNER
     assert LEARNER.affordable(1.0, 10 * asked) == LEARNER
@@ -224,11 +309,15 @@ def test_fewer_clients_take_fewer_steps() -> None:
     refuse(("too few", lambda: LEARNER.affordable(1.0, 3)))
 
 
-BEYOND = {"perceptron": 16.0, "trees": 16.0}  # multiples of the tolerance that lose; 6 for the others
+BEYOND = {
+    "perceptron": 16.0,
+    "trees": 16.0,
+}  # multiples of the tolerance that lose; 6 for the others
 
 
 def share_of_alpha(task: Task[Any], learner: Learner[Any], oracle: str = "exact") -> float:
-    """How far a learner misses on the task with these answers, in units of alpha; it asks no more queries and rounds than its formulas say."""
+    """How far a learner misses on the task with these answers, in units of alpha; it asks no more
+    queries and rounds than its formulas say."""
     population = task.population(1, 0)
     answers = LEGAL[oracle](population, learner, np.random.default_rng(3))
     counted = Counted(answers)
@@ -253,16 +342,24 @@ class Counted:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_right_learner_keeps_its_promise(name: str) -> None:
-    """On its hard task every learner is within alpha at the proven tolerance, under every legal oracle: exact, rounded, biased, null-seeking."""
+    """On its hard task every learner is within alpha at the proven tolerance, under every legal
+    oracle: exact, rounded, biased, null-seeking."""
     task = TASKS[name]
-    assert {oracle: share for oracle in LEGAL if (share := share_of_alpha(task, task.learner, oracle)) > 1 + EDGE} == {}
+    assert {
+        oracle: share
+        for oracle in LEGAL
+        if (share := share_of_alpha(task, task.learner, oracle)) > 1 + EDGE
+    } == {}
 
 
 SIZES: list[Learner[Any]] = [
-    Conjunctions(d=2, alpha=0.3), Conjunctions(d=9, monotone=True), Stumps(d=2, alpha=0.3), Thresholds(bits=1, alpha=0.3), Thresholds(bits=7),
+    Conjunctions(d=2, alpha=0.3), Conjunctions(d=9, monotone=True), Stumps(d=2, alpha=0.3),
+    Thresholds(bits=1, alpha=0.3), Thresholds(bits=7),
     NaiveBayes(d=3, alpha=0.05), LowDegree(d=3, degree=1), LowDegree(d=6, degree=3),
-    LinearRegression(d=2, alpha=0.05, least_eigenvalue=0.5, radius=0.5), DecisionLists(d=3), DecisionLists(d=7), Perceptron(d=2, gamma=0.7),
-    Trees(d=3, depth=2, alpha=0.2), Trees(d=2, depth=1, alpha=0.2), KMeans(least_share=0.3, alpha=0.2, rounds_asked=3),
+    LinearRegression(d=2, alpha=0.05, least_eigenvalue=0.5, radius=0.5), DecisionLists(d=3),
+    DecisionLists(d=7), Perceptron(d=2, gamma=0.7),
+    Trees(d=3, depth=2, alpha=0.2), Trees(d=2, depth=1, alpha=0.2),
+    KMeans(least_share=0.3, alpha=0.2, rounds_asked=3),
     LogisticRegression(d=2, alpha=0.3),
 ]  # fmt: skip
 
@@ -270,27 +367,37 @@ SIZES: list[Learner[Any]] = [
 @pytest.mark.parametrize("learner", SIZES, ids=repr)
 def test_the_tasks_fit_other_sizes(learner: Learner[Any]) -> None:
     task = TRIED[learner.name][1](learner)
-    assert {oracle: share for oracle in LEGAL if (share := share_of_alpha(task, learner, oracle)) > 1 + EDGE} == {}
+    assert {
+        oracle: share
+        for oracle in LEGAL
+        if (share := share_of_alpha(task, learner, oracle)) > 1 + EDGE
+    } == {}
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_multiple_of_the_tolerance_loses(name: str) -> None:
-    """The task is at the edge: with 6 times the proven tolerance (16 for trees and the perceptron) a legal oracle defeats the learner."""
+    """The task is at the edge: with 6 times the proven tolerance (16 for trees and the perceptron)
+    a legal oracle defeats the learner."""
     task = TASKS[name]
     loose = replace(task.learner, slack=BEYOND.get(name, 6.0))
     assert max(share_of_alpha(task, loose, oracle) for oracle in LEGAL) > 1 + EDGE
 
 
 @pytest.mark.parametrize(("name", "twin"), [
-    ("conjunctions", twins.LaxConjunctions(d=5)), ("stumps", twins.PositiveStumps(d=6)), ("thresholds", twins.ShiftedThresholds(bits=4)),
+    ("conjunctions", twins.LaxConjunctions(d=5)), ("stumps", twins.PositiveStumps(d=6)),
+    ("thresholds", twins.ShiftedThresholds(bits=4)),
     ("naive-bayes", twins.EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
-    ("linear-regression", twins.Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", twins.LaxLists(d=4)),
-    ("perceptron", twins.HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", twins.ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
-    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", twins.WholeMeans()),
+    ("linear-regression", twins.Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)),
+    ("decision-lists", twins.LaxLists(d=4)),
+    ("perceptron", twins.HastyPerceptron(d=4, gamma=0.3, alpha=0.25)),
+    ("perceptron", twins.ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
+    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)),
+    ("k-means", twins.WholeMeans()),
     ("logistic-regression", LogisticRegression(d=4, radius=0.02)),
 ], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
 def test_a_wrong_twin_is_caught(name: str, twin: Learner[Any]) -> None:
-    """A threshold six times too lax, a prior or a moment forgotten, a round or a degree too few: each misses alpha under some legal oracle."""
+    """A threshold six times too lax, a prior or a moment forgotten, a round or a degree too few:
+    each misses alpha under some legal oracle."""
     assert type(twin.algorithm()) is type(TASKS[name].learner.algorithm())
     shares = {oracle: share_of_alpha(TASKS[name], twin, oracle) for oracle in LEGAL}
     assert max(shares.values()) > 1 + EDGE, shares
@@ -299,7 +406,8 @@ def test_a_wrong_twin_is_caught(name: str, twin: Learner[Any]) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_verdict_is_the_hypothesiss_own(name: str) -> None:
-    """For every learner, the share of right verdicts is one minus its hypothesis's error, exactly; of a model or centres, the mean square error in [0, 1]."""
+    """For every learner, the share of right verdicts is one minus its hypothesis's error, exactly;
+    of a model or centres, the mean square error in [0, 1]."""
     population = TASKS[name].population(1, 0)
     hypothesis = run(TASKS[name].learner.algorithm(), ExactOracle(population))
     query = verdict(hypothesis)
@@ -309,23 +417,38 @@ def test_a_verdict_is_the_hypothesiss_own(name: str) -> None:
     if query.classifies:
         assert law[1] == pytest.approx(1 - error_rate(hypothesis, population))
     elif isinstance(hypothesis, LinearModel):
-        error = population.shares @ (np.clip(hypothesis.predict(population.kinds), -1, 1) - population.kinds["y"]) ** 2 / 4
+        error = (
+            population.shares
+            @ (np.clip(hypothesis.predict(population.kinds), -1, 1) - population.kinds["y"]) ** 2
+            / 4
+        )
         assert law @ np.arange(STEPS + 1) / STEPS == pytest.approx(error, abs=1 / STEPS)
     else:
         assert isinstance(hypothesis, Centres)
-        points = np.stack([population.kinds["x0"], population.kinds["x1"]])[:, None, :] - np.array(hypothesis.points).T[:, :, None]
+        points = (
+            np.stack([population.kinds["x0"], population.kinds["x1"]])[:, None, :]
+            - np.array(hypothesis.points).T[:, :, None]
+        )
         nearest = (points**2).sum(axis=0).min(axis=0)
-        assert law @ np.arange(STEPS + 1) / STEPS == pytest.approx(population.shares @ nearest / 8, abs=1 / STEPS)
+        assert law @ np.arange(STEPS + 1) / STEPS == pytest.approx(
+            population.shares @ nearest / 8, abs=1 / STEPS
+        )
 
 
 def test_every_hypothesis_has_a_verdict() -> None:
-    assert {type(run(task.learner.algorithm(), ExactOracle(task.population(1, 0)))).__name__ for task in TASKS.values()} == HYPOTHESES.keys()
+    assert {
+        type(run(task.learner.algorithm(), ExactOracle(task.population(1, 0)))).__name__
+        for task in TASKS.values()
+    } == HYPOTHESES.keys()
 
 
 @pytest.mark.parametrize(("kind", "hypothesis"), [
-    ("Halfspace", '{"weights": []}'), ("Halfspace", '{"weights": ["1"]}'), ("Halfspace", '{"weights": [NaN]}'), ("Halfspace", ""), ("Halfspace", "[" * 10**5),
-    ("Polynomial", '{"sets": [[0]], "coefficients": [1, 2]}'), ("BayesRule", '{"prior": 0.5, "yes": [[0.5], [0.5, 0.5]]}'), ("Centres", '{"points": []}'),
-    ("Centres", '{"points": [[1], [1, 2]]}'), ("Tree", '{"leaves": 3}'), ("LinearModel", '{"weights": [Infinity]}'), ("Oracle", "{}"), ("Halfspace", 3),
+    ("Halfspace", '{"weights": []}'), ("Halfspace", '{"weights": ["1"]}'),
+    ("Halfspace", '{"weights": [NaN]}'), ("Halfspace", ""), ("Halfspace", "[" * 10**5),
+    ("Polynomial", '{"sets": [[0]], "coefficients": [1, 2]}'),
+    ("BayesRule", '{"prior": 0.5, "yes": [[0.5], [0.5, 0.5]]}'), ("Centres", '{"points": []}'),
+    ("Centres", '{"points": [[1], [1, 2]]}'), ("Tree", '{"leaves": 3}'),
+    ("LinearModel", '{"weights": [Infinity]}'), ("Oracle", "{}"), ("Halfspace", 3),
 ])  # fmt: skip
 def test_what_is_no_hypothesis_is_refused_with_a_code(kind: str, hypothesis: Any) -> None:
     with pytest.raises(RefusedError):
@@ -335,5 +458,7 @@ def test_what_is_no_hypothesis_is_refused_with_a_code(kind: str, hypothesis: Any
 def test_a_tie_is_a_no() -> None:
     """A score of exactly 0 predicts -1 on the wire as at the server."""
     query = Verdict("Halfspace", json.dumps({"weights": [1.0, -1.0]}))
-    records = Records({"x0": np.array([0.5, 0.5]), "x1": np.array([0.5, 0.5]), "y": np.array([1.0, -1.0])})
+    records = Records(
+        {"x0": np.array([0.5, 0.5]), "x1": np.array([0.5, 0.5]), "y": np.array([1.0, -1.0])}
+    )
     assert query.values(records).tolist() == [0, 1]

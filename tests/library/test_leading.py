@@ -1,4 +1,5 @@
-"""Words drawn as far as they are needed: their first bytes decide exactly as whole words would, in any draw."""
+"""Words drawn as far as they are needed: their first bytes decide exactly as whole words would, in
+any draw."""
 
 from collections.abc import Callable, Collection
 from itertools import pairwise
@@ -33,20 +34,31 @@ def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
     return words
 
 
-def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut anywhere, across blocks too, the words are the same; so is that of every 50th client alone."""
+def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cut anywhere, across blocks too, the words are the same; so is that of every 50th client
+    alone."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
     whole = _whole(start, stop)
     for middle in (701, 1023, 1024, 1025, 3333, 4999):
-        assert np.concatenate([_whole(start, middle), _whole(middle, stop)]).tolist() == whole.tolist()
-    assert [int(_whole(client, client + 1)[0]) for client in range(start, stop, 50)] == whole[::50].tolist()
+        assert (
+            np.concatenate([_whole(start, middle), _whole(middle, stop)]).tolist() == whole.tolist()
+        )
+    assert [int(_whole(client, client + 1)[0]) for client in range(start, stop, 50)] == whole[
+        ::50
+    ].tolist()
 
 
 def test_a_cut_of_one_byte_ties_nobody() -> None:
-    """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order of the cuts."""
+    """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order
+    of the cuts."""
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
-    assert (drawn.places.tolist(), drawn.below(200 << 56).tolist()) == ([], (drawn.first < 200).tolist())
+    assert (drawn.places.tolist(), drawn.below(200 << 56).tolist()) == (
+        [],
+        (drawn.first < 200).tolist(),
+    )
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
@@ -55,8 +67,11 @@ def test_a_cut_of_one_byte_ties_nobody() -> None:
         assert drawn.below_at(cut, places).tolist() == below[places].tolist()
 
 
-def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tied words of a block take the words of the second stream in order, from the block's first number on: none is used twice."""
+def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The tied words of a block take the words of the second stream in order, from the block's
+    first number on: none is used twice."""
     monkeypatch.setattr(module, "_TIED", 1 << 12)
     drawn = leading_words(KEYS, 0, 3 << 12, 8, ties(CUTS))
     assert drawn.first.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
@@ -65,7 +80,9 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(m
     assert (np.diff(ends) > 0).all()
     for block, (low, high) in enumerate(pairwise(ends.tolist())):
         second = philox_words(TIED, block << 12, (block << 12) + high - low)
-        assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (second >> np.uint64(8) << np.uint64(8)).tolist()
+        assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (
+            second >> np.uint64(8) << np.uint64(8)
+        ).tolist()
 
 
 def _open(first: Words) -> Bools:
@@ -74,21 +91,34 @@ def _open(first: Words) -> Bools:
 
 
 def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only open words are whole. They begin with their two bytes, and have the rest of a word of their own, wherever the draw is cut."""
+    """Only open words are whole. They begin with their two bytes, and have the rest of a word of
+    their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
-    drawn, first = leading_words(KEYS, start, stop, 16, _open), philox_words(KEYS[0], start, stop, 16)
+    drawn, first = (
+        leading_words(KEYS, start, stop, 16, _open),
+        philox_words(KEYS[0], start, stop, 16),
+    )
     assert drawn.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
     assert (drawn.whole >> np.uint64(48)).tolist() == first[drawn.places].tolist()
     assert len(set((drawn.whole << np.uint64(16)).tolist())) == len(drawn.whole) > 50
     for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
-        part, inside = leading_words(KEYS, low, high, 16, _open), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
+        part, inside = (
+            leading_words(KEYS, low, high, 16, _open),
+            slice(*np.searchsorted(drawn.places, (low - start, high - start))),
+        )
         assert (part.places + low - start).tolist() == drawn.places[inside].tolist()
         assert part.whole.tolist() == drawn.whole[inside].tolist()
 
 
-class Given(KeyedNoise):  # noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are
-    def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
+class Given(
+    KeyedNoise
+    # noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where
+    # two are
+):
+    def leading(
+        self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+    ) -> Leading:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48 if bits == 8 else 44)
         first = (words >> np.uint64(64 - bits)).astype(f"u{bits // 8}")
         places = np.flatnonzero(undecided(first))
@@ -97,9 +127,14 @@ class Given(KeyedNoise):  # noise of all 16-bit words in order where a byte is l
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 8.0])
 def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon: float) -> None:
-    """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold, as `respond` has it."""
+    """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold,
+    as `respond` has it."""
     randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
-    values, words, cells = np.arange(n) % 2, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
+    values, words, cells = (
+        np.arange(n) % 2,
+        np.arange(n, dtype=np.uint32),
+        np.zeros(1, dtype=np.uint8),
+    )
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
     assert int((reports != values).sum()) == randomizer.flip
     assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
@@ -108,11 +143,16 @@ def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon:
 @pytest.mark.parametrize("k", [8, 13])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("kind", [SUE, OUE])
-def test_simulated_bits_are_those_of_respond(kind: type[UnaryEncoding], epsilon: float, k: int) -> None:
-    """Over all 2^16 words of 16 bits at each place, the own one and others, the packed bits are those that `respond` gives for the same words."""
+def test_simulated_bits_are_those_of_respond(
+    kind: type[UnaryEncoding], epsilon: float, k: int
+) -> None:
+    """Over all 2^16 words of 16 bits at each place, the own one and others, the packed bits are
+    those that `respond` gives for the same words."""
     randomizer, n = kind(epsilon, word_bits=16, k=k), 1 << 16
     words = (np.arange(n * k, dtype=np.uint64) % n).astype(np.uint32).reshape(n, k)
-    for turn in range(k if k % 2 == 0 else 1):  # an odd number of places meets all words at each place by itself
+    for turn in range(
+        k if k % 2 == 0 else 1
+    ):  # an odd number of places meets all words at each place by itself
         values, cells = (np.arange(n) + turn) % k, np.zeros(1, dtype=np.uint8)
         reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
         assert np.array_equal(reports, randomizer.respond(values, words, cells))
@@ -121,22 +161,41 @@ def test_simulated_bits_are_those_of_respond(kind: type[UnaryEncoding], epsilon:
 @pytest.mark.parametrize("k", [3, 8, 200])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
-    """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the words by which `respond` sends it."""
+    """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the
+    words by which `respond` sends it."""
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
-    values, words, cells = np.arange(n) // 7 % k, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
+    values, words, cells = (
+        np.arange(n) // 7 % k,
+        np.arange(n, dtype=np.uint32),
+        np.zeros(1, dtype=np.uint8),
+    )
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
-    assert (int((reports == values).sum()), reports.dtype) == (randomizer.truth, randomizer.report_dtype)
+    assert (int((reports == values).sum()), reports.dtype) == (
+        randomizer.truth,
+        randomizer.report_dtype,
+    )
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
-@pytest.mark.parametrize("randomizer", [GRR(1.0, k=3), GRR(1.0, k=1000), SUE(1.0, k=5), OUE(1.0, k=5)], ids=str)
+@pytest.mark.parametrize(
+    "randomizer", [GRR(1.0, k=3), GRR(1.0, k=1000), SUE(1.0, k=5), OUE(1.0, k=5)], ids=str
+)
 def test_a_client_alone_sends_what_it_sends_among_many(randomizer: GRR | UnaryEncoding) -> None:
-    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts, or one by one."""
+    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same
+    clients asked in parts, or one by one."""
     n, cells = 200_000, np.zeros(1, dtype=np.uint8)
     values = np.arange(n) % randomizer.k
     together = randomizer.simulated(KeyedNoise(1), Draw(1), 0, values, cells)
-    for part in (slice(0, 7), slice(7, 120_001), slice(120_001, n), *(slice(start, start + size) for size in (100, 1) for start in range(0, n, 901 * size))):
-        assert np.array_equal(randomizer.simulated(KeyedNoise(1), Draw(1), part.start, values[part], cells), together[part])
+    for part in (
+        slice(0, 7),
+        slice(7, 120_001),
+        slice(120_001, n),
+        *(slice(start, start + size) for size in (100, 1) for start in range(0, n, 901 * size)),
+    ):
+        assert np.array_equal(
+            randomizer.simulated(KeyedNoise(1), Draw(1), part.start, values[part], cells),
+            together[part],
+        )
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:
@@ -150,20 +209,33 @@ def test_who_answers_in_its_own_way_is_asked_itself() -> None:
     assert not randomize(query, np.ones(n, dtype=np.int8), 0, KeyedNoise(1), Draw(1), b"").any()
 
 
-@pytest.mark.parametrize("shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)])
+@pytest.mark.parametrize(
+    "shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)]
+)
 def test_who_holds_what_follows_the_shares(shares: tuple[float, ...]) -> None:
-    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9 (Hoeffding). Values are those of the records, for any range."""
+    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9
+    (Hoeffding). Values are those of the records, for any range."""
     n, query = 1 << 20, Question("kind >= 1")
     population = Finite(Records({"kind": np.arange(len(shares))}), shares, n, 5)
     kinds = population.batch(0, n)["kind"]
-    assert np.abs(np.bincount(kinds, minlength=len(shares)) / n - population.shares).max() < np.sqrt(np.log(2e9 * len(shares)) / (2 * n))
+    assert np.abs(
+        np.bincount(kinds, minlength=len(shares)) / n - population.shares
+    ).max() < np.sqrt(np.log(2e9 * len(shares)) / (2 * n))
     for start, stop in ((0, n), (17, 200_000), (n - 3, n)):
-        assert population.values(query, start, stop).tolist() == query.values(population.batch(start, stop)).tolist() == (kinds[start:stop] >= 1).tolist()
+        assert (
+            population.values(query, start, stop).tolist()
+            == query.values(population.batch(start, stop)).tolist()
+            == (kinds[start:stop] >= 1).tolist()
+        )
 
 
 def test_the_last_bits_of_a_share_count() -> None:
-    """A share that lies half-way between two multiples of 1/256 is met to half of that distance, in 2^24 clients; fails with probability below 1e-9."""
+    """A share that lies half-way between two multiples of 1/256 is met to half of that distance, in
+    2^24 clients; fails with probability below 1e-9."""
     n, share = 1 << 24, 76.5 / 256
     population = Finite(Records({"kind": np.arange(2)}), (share, 1 - share), n, 6)
-    held = sum(int(population.values(Question("kind == 1"), start, start + (1 << 20)).sum()) for start in range(0, n, 1 << 20))
+    held = sum(
+        int(population.values(Question("kind == 1"), start, start + (1 << 20)).sum())
+        for start in range(0, n, 1 << 20)
+    )
     assert abs(1 - held / n - share) < 0.9e-3 < 0.5 / 256

@@ -1,4 +1,5 @@
-"""The budget: charged before anything else, atomically, in whole nano-nats; nothing hostile changes it."""
+"""The budget: charged before anything else, atomically, in whole nano-nats; nothing hostile changes
+it."""
 
 import math
 from collections import Counter
@@ -13,7 +14,17 @@ from hypothesis import strategies as st
 
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge, Ledger
-from local_dp.loss import MAX_EPSILON, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon, nano_of_ratio, split_epsilon
+from local_dp.loss import (
+    MAX_EPSILON,
+    NANO,
+    Approximate,
+    Concentrated,
+    Pure,
+    exp_epsilon,
+    nano_epsilon,
+    nano_of_ratio,
+    split_epsilon,
+)
 from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.oracles import PopulationOracle
@@ -22,8 +33,10 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 HOSTILE: list[Any] = [
-    0, -1, -5, 0.0, -0.0, 1.0, 0.5, -5.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 1e308, True, False, None, "1", "", b"1", [1], (1,), {}, {1: 1},
-    set(), object(), 1j, np.int64(1), np.float64(1.0), np.uint8(1), np.bool_(True), 2**63, 2**64, 10**400, -(2**63), NANO + 1, 2 * NANO, "nan", int, ...,
+    0, -1, -5, 0.0, -0.0, 1.0, 0.5, -5.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 1e308, True,
+    False, None, "1", "", b"1", [1], (1,), {}, {1: 1},
+    set(), object(), 1j, np.int64(1), np.float64(1.0), np.uint8(1), np.bool_(True), 2**63, 2**64,
+    10**400, -(2**63), NANO + 1, 2 * NANO, "nan", int, ...,
 ]  # fmt: skip
 BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
 
@@ -34,12 +47,17 @@ def pay(ledger: Ledger, run: str, start: int, stop: int, nano: Any) -> None:
 
 def state(ledger: Ledger) -> dict[str, Any]:
     runs = {run: list(spent.spans()) for run, spent in ledger._runs.items()}
-    return {"life": list(ledger._life.spans()), "runs": runs, "limits": (ledger.limit, ledger.lifetime)}
+    return {
+        "life": list(ledger._life.spans()),
+        "runs": runs,
+        "limits": (ledger.limit, ledger.lifetime),
+    }
 
 
 @pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
 def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
-    """Forty values that are no affordable whole number of nano-nats are refused and leave no trace."""
+    """Forty values that are no affordable whole number of nano-nats are refused and leave no
+    trace."""
     ledger = Ledger(1.0)
     pay(ledger, "run", 0, 10, NANO // 4)
     before = repr(state(ledger))
@@ -60,13 +78,38 @@ def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
     assert repr(state(ledger)) == before
 
 
-@pytest.mark.parametrize("epsilon", [value for value in HOSTILE if not (type(value) in (int, float) or isinstance(value, np.float64))])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        value
+        for value in HOSTILE
+        if not (type(value) in (int, float) or isinstance(value, np.float64))
+    ],
+)
 def test_an_epsilon_of_another_type_is_an_input_error(epsilon: Any) -> None:
     with pytest.raises(InputError):
         nano_epsilon(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0, -5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 9e-10, 24.001, 25, 2**63, 10**400, 1e308])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        0,
+        -5,
+        0.0,
+        math.nan,
+        math.inf,
+        -math.inf,
+        5e-324,
+        1e-17,
+        9e-10,
+        24.001,
+        25,
+        2**63,
+        10**400,
+        1e308,
+    ],
+)
 def test_an_epsilon_out_of_range_is_a_one_line_input_error(epsilon: float) -> None:
     with pytest.raises(InputError) as error:
         nano_epsilon(epsilon)
@@ -118,8 +161,13 @@ class PlainLedger:  # the model: one dictionary entry a client, checked client b
             for client in range(charge.start, charge.stop):
                 if not charge.memo or (charge.memo, client) not in paid:
                     due[client] += charge.nano
-            paid |= {(charge.memo, client) for client in range(charge.start, charge.stop) if charge.memo}
-        if any(self.run[run, client] + nano > self.limit or self.life[client] + nano > self.lifetime for client, nano in due.items()):
+            paid |= {
+                (charge.memo, client) for client in range(charge.start, charge.stop) if charge.memo
+            }
+        if any(
+            self.run[run, client] + nano > self.limit or self.life[client] + nano > self.lifetime
+            for client, nano in due.items()
+        ):
             return False
         self.paid = paid
         self.life += due
@@ -127,14 +175,23 @@ class PlainLedger:  # the model: one dictionary entry a client, checked client b
         return True
 
 
-CHARGE = st.builds(Charge, st.integers(0, 30), st.integers(0, 30), st.integers(1, 6), st.sampled_from(["", "", "", "weekly", "daily"]))
+CHARGE = st.builds(
+    Charge,
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.integers(1, 6),
+    st.sampled_from(["", "", "", "weekly", "daily"]),
+)
 ROUNDS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(CHARGE, max_size=4)), max_size=20)
 
 
 @settings(max_examples=100)
 @given(rounds=ROUNDS, lifetime=st.integers(10, 25))
-def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Charge]]], lifetime: int) -> None:
-    """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts and refuses what a plain per-client model does."""
+def test_the_ledger_is_a_dictionary_of_clients(
+    rounds: list[tuple[str, list[Charge]]], lifetime: int
+) -> None:
+    """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts
+    and refuses what a plain per-client model does."""
     ledger, model = Ledger(10 / NANO, lifetime / NANO), PlainLedger(10, lifetime)
     for run, charges in rounds:
         accepted = False
@@ -148,7 +205,8 @@ def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Char
 
 
 def test_overlapping_charges_are_added_up_before_they_are_checked() -> None:
-    """Three asks of .4 to one client exceed a budget of 1 together, though no two of them do, and then nobody is charged."""
+    """Three asks of .4 to one client exceed a budget of 1 together, though no two of them do, and
+    then nobody is charged."""
     ledger = Ledger(1.0)
     part = 4 * NANO // 10
     with pytest.raises(RefusedError, match=r"epsilon 1\.2 on top of 0"):
@@ -159,7 +217,8 @@ def test_overlapping_charges_are_added_up_before_they_are_checked() -> None:
 
 
 def test_a_label_stands_for_one_thing() -> None:
-    """A memoised answer is paid for once by each client; the same label for another question is refused, and leaves no trace."""
+    """A memoised answer is paid for once by each client; the same label for another question is
+    refused, and leaves no trace."""
     ledger = Ledger(1.0)
     ledger.charge("run", [Charge(0, 5, NANO, "weekly", b"q")])
     ledger.charge("run", [Charge(0, 9, NANO, "weekly", b"q")])
@@ -184,7 +243,10 @@ def test_an_oracle_charges_before_it_samples() -> None:
     with pytest.raises(RefusedError, match="exceeds the run budget"):
         oracle.answer((LocalQuery(Question("yes == 1"), BinaryRR(1.5), Cohort(0, 10)),))
     assert oracle.rounds == []
-    overlapping = tuple(LocalQuery(Question("yes == 1"), BinaryRR(0.6), Cohort(start, start + 10)) for start in (0, 9))
+    overlapping = tuple(
+        LocalQuery(Question("yes == 1"), BinaryRR(0.6), Cohort(start, start + 10))
+        for start in (0, 9)
+    )
     with pytest.raises(RefusedError, match=r"epsilon 1\.2 on top of 0"):
         oracle.answer(overlapping)
     assert oracle.ledger.max_spent == 0.0
@@ -198,24 +260,30 @@ def test_a_computed_loss_is_the_least_that_covers_its_ratio(nano: int) -> None:
 
 
 def test_e_to_a_part_of_a_nano() -> None:
-    """The exponential of a fraction of nano-nats lies just below e^epsilon, and its powers below the exponential of the whole."""
+    """The exponential of a fraction of nano-nats lies just below e^epsilon, and its powers below
+    the exponential of the whole."""
     third = exp_epsilon(Fraction(10**9, 3))
     assert float(third) == pytest.approx(math.exp(1 / 3), rel=1e-15)
     assert exp_epsilon(10**9) * (1 - Fraction(1, 10**40)) < third**3 < exp_epsilon(10**9)
 
 
 def test_losses_add_up_and_are_never_negative() -> None:
-    """Epsilons and deltas add; a loss below 0, which would be a refund, and one that is no whole number are refused."""
+    """Epsilons and deltas add; a loss below 0, which would be a refund, and one that is no whole
+    number are refused."""
     assert Pure(2) + Pure(3) == Pure(5)
     assert Pure(2) + Approximate(3, 4) == Approximate(3, 4) + Pure(2) == Approximate(5, 4)
-    assert (str(Pure(5 * 10**8)), str(Approximate(10**9, 10**12))) == ("epsilon 0.5", "epsilon 1 and delta 1e-06")
+    assert (str(Pure(5 * 10**8)), str(Approximate(10**9, 10**12))) == (
+        "epsilon 0.5",
+        "epsilon 1 and delta 1e-06",
+    )
     for build in (lambda: Pure(-1), lambda: Pure(True), lambda: Approximate(1, -1)):
         with pytest.raises(InputError, match="0 or more"):
             build()
 
 
 def test_concentrated_losses_add_up() -> None:
-    """Rhos add; a pure loss e adds e^2 / 2, rounded up to 1e-18, from either side; an approximate one adds to none."""
+    """Rhos add; a pure loss e adds e^2 / 2, rounded up to 1e-18, from either side; an approximate
+    one adds to none."""
     assert Concentrated(2) + Concentrated(3) == Concentrated(5)
     assert Concentrated(1) + Pure(3) == Pure(3) + Concentrated(1) == Concentrated(6)
     assert str(Concentrated(5 * 10**17)) == "rho 0.5"

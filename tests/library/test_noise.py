@@ -1,4 +1,5 @@
-"""Noise is a function of (seed, round, client, width) alone, private words never repeat, and no two draws share a stream; draws from words are exact."""
+"""Noise is a function of (seed, round, client, width) alone, private words never repeat, and no two
+draws share a stream; draws from words are exact."""
 
 import os
 from collections import Counter
@@ -16,7 +17,16 @@ from local_dp import draws
 from local_dp.arrays import Words
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.noise import COINS, Draw, KeyedNoise, Noise, StoreNoise, SystemNoise, public_coins, stream_key
+from local_dp.noise import (
+    COINS,
+    Draw,
+    KeyedNoise,
+    Noise,
+    StoreNoise,
+    SystemNoise,
+    public_coins,
+    stream_key,
+)
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
@@ -34,21 +44,30 @@ WIDTHS = (32, 64)
     cuts=st.lists(st.integers(1, 37), min_size=1, max_size=8),
     bits=st.sampled_from(WIDTHS),
 )
-def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round: int, start: int, cuts: list[int], bits: int) -> None:
+def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(
+    seed: int, round: int, start: int, cuts: list[int], bits: int
+) -> None:
     noise, stop = KeyedNoise(seed), start + sum(cuts)
     whole = noise.words(Draw(round), start, stop, bits)
     ends = [start + sum(cuts[:place]) for place in range(len(cuts) + 1)]
     parts = [noise.words(Draw(round), low, high, bits) for low, high in pairwise(ends)]
     assert np.concatenate(parts).tolist() == whole.tolist()
-    assert [int(noise.words(Draw(round), client, client + 1, bits)[0]) for client in range(start, stop)] == whole.tolist()
-    assert (whole.dtype, len(noise.words(Draw(round), start, start, bits))) == (np.dtype(f"<u{bits // 8}"), 0)
+    assert [
+        int(noise.words(Draw(round), client, client + 1, bits)[0]) for client in range(start, stop)
+    ] == whole.tolist()
+    assert (whole.dtype, len(noise.words(Draw(round), start, start, bits))) == (
+        np.dtype(f"<u{bits // 8}"),
+        0,
+    )
 
 
 @settings(max_examples=100)
 @given(start=st.integers(0, 500), length=st.integers(0, 500), size=st.integers(1, 100))
 def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: int) -> None:
     cut = list(chunks(start, start + length, size))
-    assert [client for low, high in cut for client in range(low, high)] == list(range(start, start + length))
+    assert [client for low, high in cut for client in range(low, high)] == list(
+        range(start, start + length)
+    )
     assert all(low // size == (high - 1) // size for low, high in cut)
 
 
@@ -61,29 +80,54 @@ def test_golden_words_and_coins() -> None:
 
 @pytest.mark.parametrize("name", RANDOMIZERS.built_in)
 def test_golden_reports(name: str) -> None:
-    """The first clients' report bytes at epsilon 1 and seed 1, written down for every built-in randomizer."""
-    assert golden.reports(name) == golden.kept()["reports"].get(name), "new values: python -m tests.support.golden"
+    """The first clients' report bytes at epsilon 1 and seed 1, written down for every built-in
+    randomizer."""
+    assert golden.reports(name) == golden.kept()["reports"].get(name), (
+        "new values: python -m tests.support.golden"
+    )
 
 
 def test_streams_do_not_meet() -> None:
-    """Words of neighbouring seeds and rounds, of both widths, and public coins share no aligned 8-byte word among 2^13 each (chance below 1e-7)."""
+    """Words of neighbouring seeds and rounds, of both widths, and public coins share no aligned
+    8-byte word among 2^13 each (chance below 1e-7)."""
     n = 1 << 13
     streams = [
-        KeyedNoise(seed).words(Draw(round), 0, 2 * n if bits == 32 else n, bits).view("<u8") for seed in (0, 1, 2) for round in (1, 2, 3) for bits in WIDTHS
+        KeyedNoise(seed).words(Draw(round), 0, 2 * n if bits == 32 else n, bits).view("<u8")
+        for seed in (0, 1, 2)
+        for round in (1, 2, 3)
+        for bits in WIDTHS
     ]
-    streams += [public_coins(stream_key(label, seed, index), 0, n) for label in ("coins", "population", "masks") for seed in (0, 1) for index in (0, 1)]
+    streams += [
+        public_coins(stream_key(label, seed, index), 0, n)
+        for label in ("coins", "population", "masks")
+        for seed in (0, 1)
+        for index in (0, 1)
+    ]
     drawn = np.concatenate(streams)
     assert len(np.unique(drawn)) == len(drawn) == len(streams) * n
-    assert len({stream_key(label, seed, index) for label in ("noise", "coins") for seed in range(50) for index in range(50)}) == 5000
+    assert (
+        len(
+            {
+                stream_key(label, seed, index)
+                for label in ("noise", "coins")
+                for seed in range(50)
+                for index in range(50)
+            }
+        )
+        == 5000
+    )
     halves = KeyedNoise(1).words(Draw(1), 0, 256, 64).view("<u4")
     assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
 def test_keyed_words_are_uniform(bits: int) -> None:
-    """The mean of 2^20 words, in each of the bits, is a half within 5.1 standard deviations (failure 32e-6 / 64 a bit, 2e-5 in all, at a fixed seed)."""
+    """The mean of 2^20 words, in each of the bits, is a half within 5.1 standard deviations
+    (failure 32e-6 / 64 a bit, 2e-5 in all, at a fixed seed)."""
     words = KeyedNoise(9).words(Draw(1), 0, 1 << 20, bits)
-    shares = np.array([((words >> words.dtype.type(bit)) & words.dtype.type(1)).mean() for bit in range(bits)])
+    shares = np.array(
+        [((words >> words.dtype.type(bit)) & words.dtype.type(1)).mean() for bit in range(bits)]
+    )
     assert abs(shares - 0.5).max() < 5.1 * 0.5 / 1024
 
 
@@ -92,7 +136,10 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
     noise = SystemNoise()
     first, second = noise.words(Draw(1), 0, 1000, 64), noise.words(Draw(1), 0, 1000, 64)
     assert len(np.unique(np.concatenate([first, second]))) == 2000
-    assert (noise.words(Draw(1), 5, 9, 32).dtype, len(noise.words(Draw(1), 5, 9, 32))) == (np.dtype("<u4"), 4)
+    assert (noise.words(Draw(1), 5, 9, 32).dtype, len(noise.words(Draw(1), 5, 9, 32))) == (
+        np.dtype("<u4"),
+        4,
+    )
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -110,35 +157,53 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
 
 
 def test_below_is_uniform_by_enumeration() -> None:
-    """Over all words of three bits, a draw below 5 takes each value once and rejects 5, 6 and 7; a coin of bias 3/8 is heads for three."""
+    """Over all words of three bits, a draw below 5 takes each value once and rejects 5, 6 and 7; a
+    coin of bias 3/8 is heads for three."""
     for limit in range(1, 18):
         least = 1 << (limit - 1).bit_length()
-        assert [Script([word, 0]).below(limit) for word in range(least)] == [word if word < limit else 0 for word in range(least)]
-    assert (Script([7, 6, 5, 4]).below(5), Script([]).below(1), Script([3, 1]).below(1 << 65)) == (4, 0, 3 + (1 << 64))
+        assert [Script([word, 0]).below(limit) for word in range(least)] == [
+            word if word < limit else 0 for word in range(least)
+        ]
+    assert (Script([7, 6, 5, 4]).below(5), Script([]).below(1), Script([3, 1]).below(1 << 65)) == (
+        4,
+        0,
+        3 + (1 << 64),
+    )
     assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
 
 
 def test_many_below_are_uniform_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of words of four bits each limit takes whole rounds, in order, and draws the rest again, until it is one of them."""
+    """Of words of four bits each limit takes whole rounds, in order, and draws the rest again,
+    until it is one of them."""
     monkeypatch.setattr(draws, "WORD_BITS", 4)
     for limit in range(1, 17):
         rest = range(16 // limit * limit, 16)
-        assert Script([*range(16), *rest, *[0] * len(rest)]).many_below(limit, 16).tolist() == [word % limit if word not in rest else 0 for word in range(16)]
+        assert Script([*range(16), *rest, *[0] * len(rest)]).many_below(limit, 16).tolist() == [
+            word % limit if word not in rest else 0 for word in range(16)
+        ]
     monkeypatch.undo()
-    assert Script([7, (3 << 62) - 1, 3 << 62, 5]).many_below(3 << 61, 3).tolist() == [7, (3 << 61) - 1, 5]
+    assert Script([7, (3 << 62) - 1, 3 << 62, 5]).many_below(3 << 61, 3).tolist() == [
+        7,
+        (3 << 61) - 1,
+        5,
+    ]
     assert Draws(KeyedNoise(4)).many_below(1, 3).tolist() == [0, 0, 0]
     with pytest.raises(InputError, match="below 0"):
         Draws(KeyedNoise(4)).many_below(0, 3)
 
 
 def test_orders_are_uniform_by_enumeration() -> None:
-    """Of three words of two bits: each order as often, and a word that occurs twice draws all of them again."""
-    orders = Counter(tuple(Script([*words, 0, 1, 2]).order(3).tolist()) for words in product(range(4), repeat=3))
+    """Of three words of two bits: each order as often, and a word that occurs twice draws all of
+    them again."""
+    orders = Counter(
+        tuple(Script([*words, 0, 1, 2]).order(3).tolist()) for words in product(range(4), repeat=3)
+    )
     assert orders == {order: 4 + 40 * (order == (0, 1, 2)) for order in permutations(range(3))}
 
 
 def test_words_are_read_once_and_in_order() -> None:
-    """Two sources over one seed agree word for word, however the words are asked for; the operating system's source works too."""
+    """Two sources over one seed agree word for word, however the words are asked for; the operating
+    system's source works too."""
     first, second = Draws(KeyedNoise(3)), Draws(KeyedNoise(3))
     assert np.array_equal(np.concatenate([first.words(3), first.words(5)]), second.words(8))
     assert not np.array_equal(Draws(KeyedNoise(3), round=1).words(8), Draws(KeyedNoise(3)).words(8))
@@ -146,7 +211,8 @@ def test_words_are_read_once_and_in_order() -> None:
 
 
 class Pieces(Tree):
-    """The draws from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`); a second `first` ends the path, which leaves the law up to a factor."""
+    """The draws from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`); a second `first`
+    ends the path, which leaves the law up to a factor."""
 
     first, unit, forgotten = 0, Fraction(1), Fraction(1, 10**5)
     discrete_laplace = Draws.discrete_laplace
@@ -172,7 +238,8 @@ def test_coins_have_their_bias(numerator: int) -> None:
 
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(1)])
 def test_a_coin_of_e_to_the_minus_gamma_is_its_series(gamma: Fraction) -> None:
-    """After j heads of the biases gamma, gamma / 2, ..., of probability gamma^j / j!, and a tail, it is whether j is even: sum (-gamma)^j / j!."""
+    """After j heads of the biases gamma, gamma / 2, ..., of probability gamma^j / j!, and a tail,
+    it is whether j is even: sum (-gamma)^j / j!."""
     for heads in range(60):
         left, biases = iter([True] * heads + [False]), list[Fraction]()
 
@@ -187,26 +254,40 @@ def test_a_coin_of_e_to_the_minus_gamma_is_its_series(gamma: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 2), Fraction(7, 3), Fraction(2, 11)])
 def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
-    """By all paths: each further step, on both sides, is as likely as a step before times e^-epsilon, exactly."""
+    """By all paths: each further step, on both sides, is as likely as a step before times
+    e^-epsilon, exactly."""
     s, t = epsilon.numerator, epsilon.denominator
-    paths = law_of(lambda draws: draws.discrete_laplace(epsilon), kind=type("Steps", (Pieces,), {"first": t, "unit": Fraction(1, t)}))
+    paths = law_of(
+        lambda draws: draws.discrete_laplace(epsilon),
+        kind=type("Steps", (Pieces,), {"first": t, "unit": Fraction(1, t)}),
+    )
     far = range(-(20 // s), 20 // s + 1)
     assert all(paths[y] == paths[0] * Fraction(3, 4) ** (s * abs(y)) for y in far)
 
 
 @pytest.mark.parametrize("scale", [1, 2, pytest.param(5, marks=pytest.mark.long)])
 def test_discrete_cauchy_has_its_law(scale: int) -> None:
-    """By all paths: y is as likely as 0 times scale^2 / (y^2 + scale^2), exactly, up to 6 times the scale and on both sides."""
-    paths = law_of(lambda draws: draws.discrete_cauchy(scale), kind=type("Staircase", (Pieces,), {"first": 3}))
-    assert all(paths[y] * (y * y + scale * scale) == paths[0] * scale * scale for y in range(-6 * scale, 6 * scale + 1))
+    """By all paths: y is as likely as 0 times scale^2 / (y^2 + scale^2), exactly, up to 6 times the
+    scale and on both sides."""
+    paths = law_of(
+        lambda draws: draws.discrete_cauchy(scale), kind=type("Staircase", (Pieces,), {"first": 3})
+    )
+    assert all(
+        paths[y] * (y * y + scale * scale) == paths[0] * scale * scale
+        for y in range(-6 * scale, 6 * scale + 1)
+    )
 
 
 def test_discrete_cauchy_of_a_large_scale() -> None:
-    """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706 scales (binomial, failure 1e-6 each)."""
+    """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706
+    scales (binomial, failure 1e-6 each)."""
     source, scale = Draws(KeyedNoise(8)), 1 << 70
     drawn = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
     for bound, share in ((1.0, 0.5), (12.706, 0.05)):
-        assert abs(sum(size > bound for size in drawn) - 2000 * share) < 4.9 * (2000 * share * (1 - share)) ** 0.5
+        assert (
+            abs(sum(size > bound for size in drawn) - 2000 * share)
+            < 4.9 * (2000 * share * (1 - share)) ** 0.5
+        )
 
 
 def test_bad_parameters_are_refused() -> None:
@@ -221,14 +302,18 @@ def test_bad_parameters_are_refused() -> None:
 
 DRAWS = [
     *(Draw(round, ask) for round, ask in product((0, 1, 2, 11, 111), (0, 1, 2, 11))),
-    *(Draw(round, ask, memo) for round, ask, memo in product((0, 3), (0, 3), ("a", "b", "a b", "ask 0", "0", "a0"))),
+    *(
+        Draw(round, ask, memo)
+        for round, ask, memo in product((0, 3), (0, 3), ("a", "b", "a b", "ask 0", "0", "a0"))
+    ),
 ]
 ALL_WIDTHS = (8, 16, 32, 64)
 CLIENTS = 512
 
 
 def stream(which: Draw) -> tuple[object, ...]:
-    """What a stream belongs to: a label is one stream in all rounds and asks, which is what it is for."""
+    """What a stream belongs to: a label is one stream in all rounds and asks, which is what it is
+    for."""
     return ("label", which.memo) if which.memo else ("ask", which.round, which.ask)
 
 
@@ -239,23 +324,32 @@ def drawn(noise: Noise) -> Iterator[tuple[tuple[object, ...], bytes]]:
         yield (*stream(which), bits), np.asarray(noise.words(which, 0, CLIENTS, bits)).tobytes()
 
 
-SOURCES: dict[str, Callable[[int], Noise]] = {"keyed": KeyedNoise, "store": lambda seed: StoreNoise(seed.to_bytes(32)).bound(b"records", b"request")}
+SOURCES: dict[str, Callable[[int], Noise]] = {
+    "keyed": KeyedNoise,
+    "store": lambda seed: StoreNoise(seed.to_bytes(32)).bound(b"records", b"request"),
+}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_streams_differ_where_anything_differs(source: str) -> None:
-    """512 words of every pair: two equal ones of different streams would be 512 equal bytes or more by chance, 2^-4096."""
+    """512 words of every pair: two equal ones of different streams would be 512 equal bytes or more
+    by chance, 2^-4096."""
     seen: dict[bytes, tuple[object, ...]] = {}
     for seed in (0, 1, 11):
         for owner, words in drawn(SOURCES[source](seed)):
-            assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), "two streams have the same words"
+            assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), (
+                "two streams have the same words"
+            )
             for other in (words[: len(words) // 2], words[len(words) // 2 :]):
-                assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), "a stream holds a part of another"
+                assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), (
+                    "a stream holds a part of another"
+                )
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_clients_of_one_draw_have_words_of_their_own(source: str) -> None:
-    """Words are a function of the client's number alone, whichever chunk asks, and the 64-bit words of 4,096 clients are all different."""
+    """Words are a function of the client's number alone, whichever chunk asks, and the 64-bit words
+    of 4,096 clients are all different."""
     noise = SOURCES[source](5)
     for which in (Draw(2, 1), *((Draw(0, 0, "label"),) if source == "keyed" else ())):
         whole: Words = noise.words(which, 0, 4096, 64)
@@ -264,11 +358,23 @@ def test_clients_of_one_draw_have_words_of_their_own(source: str) -> None:
 
 
 def test_private_words_are_of_one_request_and_certain_records() -> None:
-    """The words of a store are the same for the same records and request, differ where either does however they are split, and a label has none."""
+    """The words of a store are the same for the same records and request, differ where either does
+    however they are split, and a label has none."""
     noise, which = StoreNoise(bytes(32)), Draw(1)
-    assert np.array_equal(noise.bound(b"ab", b"c").words(which, 0, 64, 32), StoreNoise(bytes(32)).bound(b"ab", b"c").words(which, 0, 64, 32))
-    others = [noise.bound(b"ab", b"d"), noise.bound(b"ad", b"c"), noise.bound(b"a", b"bc"), StoreNoise(bytes(31) + b"\1").bound(b"ab", b"c")]
-    words = {np.asarray(each.words(which, 0, 64, 32)).tobytes() for each in (noise.bound(b"ab", b"c"), *others)}
+    assert np.array_equal(
+        noise.bound(b"ab", b"c").words(which, 0, 64, 32),
+        StoreNoise(bytes(32)).bound(b"ab", b"c").words(which, 0, 64, 32),
+    )
+    others = [
+        noise.bound(b"ab", b"d"),
+        noise.bound(b"ad", b"c"),
+        noise.bound(b"a", b"bc"),
+        StoreNoise(bytes(31) + b"\1").bound(b"ab", b"c"),
+    ]
+    words = {
+        np.asarray(each.words(which, 0, 64, 32)).tobytes()
+        for each in (noise.bound(b"ab", b"c"), *others)
+    }
     assert len(words) == 5
     assert not hasattr(noise, "words")
     for private in (SystemNoise(), noise.bound(b"", b"")):
@@ -279,8 +385,17 @@ def test_private_words_are_of_one_request_and_certain_records() -> None:
 
 
 def test_purposes_have_streams_of_their_own() -> None:
-    """Public coins, private words of every width, and the rest of tied words: one key each, for any draw and seed."""
+    """Public coins, private words of every width, and the rest of tied words: one key each, for any
+    draw and seed."""
     purposes = (COINS, *(f"noise-{bits}" for bits in ALL_WIDTHS), "noise-tied", "noise-16-tied")
-    keys = {(purpose, seed, stream(which)): which.key(purpose, seed) for purpose, seed, which in product(purposes, (0, 1), DRAWS)}
+    keys = {
+        (purpose, seed, stream(which)): which.key(purpose, seed)
+        for purpose, seed, which in product(purposes, (0, 1), DRAWS)
+    }
     assert len(set(keys.values())) == len(keys)
-    assert all(one != other for one, other in combinations([stream_key("a", seed, index) for seed, index in product((0, 1, 10), (0, 1, 10))], 2))
+    assert all(
+        one != other
+        for one, other in combinations(
+            [stream_key("a", seed, index) for seed, index in product((0, 1, 10), (0, 1, 10))], 2
+        )
+    )

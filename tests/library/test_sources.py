@@ -15,7 +15,8 @@ class Named(BinaryRR):
 
 
 def test_code_is_known_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class has another digest after any file of its package, or a version in the environment, has changed; code without a file has none."""
+    """A class has another digest after any file of its package, or a version in the environment,
+    has changed; code without a file has none."""
     (tmp_path / "coined").mkdir()
     for name in ("__init__.py", "loaded.py", "tables.py"):
         (tmp_path / "coined" / name).write_text("class Loaded: pass\n")

@@ -25,32 +25,54 @@ def test_nobody_answered() -> None:
             randomizer.estimate(randomizer.empty())
 
 
-def by_brute_force(value: float, low: float, high: float, n: int, half: float) -> tuple[float, float]:
-    """The least and the largest f of a fine grid whose own standard error, with `half` a report more, reaches the value."""
+def by_brute_force(
+    value: float, low: float, high: float, n: int, half: float
+) -> tuple[float, float]:
+    """The least and the largest f of a fine grid whose own standard error, with `half` a report
+    more, reaches the value."""
     grid = np.linspace(low, high, 2_000_001)
     away = np.maximum(abs(grid - value) - half * (high - low) / n, 0.0)
     reached = grid[away**2 <= Z95**2 * (high - grid) * (grid - low) / n]
     return float(reached[0]), float(reached[-1])
 
 
-@pytest.mark.parametrize(("count", "n", "half"), [(0, 40, 0.5), (3, 40, 0.5), (20, 40, 0.5), (40, 40, 0.5), (45, 400, 0.0), (41, 400, 0.0), (39, 400, 0.5)])
+@pytest.mark.parametrize(
+    ("count", "n", "half"),
+    [
+        (0, 40, 0.5),
+        (3, 40, 0.5),
+        (20, 40, 0.5),
+        (40, 40, 0.5),
+        (45, 400, 0.0),
+        (41, 400, 0.0),
+        (39, 400, 0.5),
+    ],
+)
 def test_the_interval_inverts_the_score_test(count: int, n: int, half: float) -> None:
-    """An interval holds exactly the truths from which the estimate is 1.96 of their own standard errors away; where reports are few, and half a report."""
+    """An interval holds exactly the truths from which the estimate is 1.96 of their own standard
+    errors away; where reports are few, and half a report."""
     low, high = -0.4, 1.9
     value = low + (high - low) * count / n
     found = Estimate.between((low, high), value, n).interval()
-    assert [float(end) for end in found] == pytest.approx(by_brute_force(value, low, high, n, half), abs=3e-6)
+    assert [float(end) for end in found] == pytest.approx(
+        by_brute_force(value, low, high, n, half), abs=3e-6
+    )
 
 
 @pytest.mark.parametrize("n", [1, 20, 50, 200, 797, 1799])
 def test_any_truth_is_covered_in_94_percent_of_runs(n: int) -> None:
-    """Summed over the binomial law of the count, for shares down to 1e-7; without the half report some share of 50 clients is covered in 84 %."""
+    """Summed over the binomial law of the count, for shares down to 1e-7; without the half report
+    some share of 50 clients is covered in 84 %."""
     counts = np.arange(n + 1)
     shares = np.concatenate([np.geomspace(1e-7, 0.5, 400), 1 - np.geomspace(1e-7, 0.5, 400)])
     law = stats.binom.pmf(counts, n, shares[:, None])
 
     def least(low: Floats, high: Floats) -> float:
-        return float(np.where((low <= shares[:, None]) & (shares[:, None] <= high), law, 0.0).sum(axis=1).min())
+        return float(
+            np.where((low <= shares[:, None]) & (shares[:, None] <= high), law, 0.0)
+            .sum(axis=1)
+            .min()
+        )
 
     assert least(*Estimate(counts / n, np.zeros(n + 1), n, (0.0, 1.0)).interval()) >= 0.94
     assert n != 50 or least(*score_interval(counts / n, (0.0, 1.0), n)) < 0.85
@@ -58,28 +80,38 @@ def test_any_truth_is_covered_in_94_percent_of_runs(n: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 5, 20, 80, 400])
 def test_a_signed_mean_is_covered_where_few_reports_count(n: int) -> None:
-    """Summed over the law of the reports that count and of their signs, for shares that count from .3 / n to 1."""
+    """Summed over the law of the reports that count and of their signs, for shares that count from
+    .3 / n to 1."""
     counting, plus = np.arange(n + 1)[:, None], np.arange(n + 1)
     value, square = (2 * plus - counting) / n, counting / n
-    low, high = Steadied.of(value, (square - value**2) / n, n, steadied(value, square, (-1.0, 1.0), n)).interval()
+    low, high = Steadied.of(
+        value, (square - value**2) / n, n, steadied(value, square, (-1.0, 1.0), n)
+    ).interval()
     for share in sorted({min(each / n, 1.0) for each in (0.3, 1, 2, 3, 5, 10, 0.3 * n, n)}):
         for lean in (0.5, 0.6, 0.75, 0.9, 1.0):
-            law, truth = stats.binom.pmf(counting, n, share) * stats.binom.pmf(plus, counting, lean), share * (2 * lean - 1)
+            law, truth = (
+                stats.binom.pmf(counting, n, share) * stats.binom.pmf(plus, counting, lean),
+                share * (2 * lean - 1),
+            )
             assert law[(low <= truth) & (truth <= high)].sum() >= 0.94
 
 
 def test_intervals_have_width_where_all_reports_agree() -> None:
-    """When all of 50 clients report the same, the standard error is that of the nearest possible share and the interval is one-sided about the estimate."""
+    """When all of 50 clients report the same, the standard error is that of the nearest possible
+    share and the interval is one-sided about the estimate."""
     tally = Tally(np.array([[0, 50]]))
     estimate = BinaryRR(3.0).estimate(tally)
     low, high = estimate.interval()
     assert float(estimate.value) > 1
-    assert float(estimate.standard_error) == pytest.approx(float(np.sqrt((BinaryRR(3.0).gain ** 2 - 1) / 200)))
+    assert float(estimate.standard_error) == pytest.approx(
+        float(np.sqrt((BinaryRR(3.0).gain ** 2 - 1) / 200))
+    )
     assert float(low) < 1 < float(high) == pytest.approx(float(estimate.value))
 
 
 def test_intervals_follow_the_scale() -> None:
-    """Moving an estimate to other units moves value, error and interval alike; a coordinate keeps its own."""
+    """Moving an estimate to other units moves value, error and interval alike; a coordinate keeps
+    its own."""
     estimate = GRR(1.0, k=3).estimate(Tally(np.array([[50, 30, 20]])))
     moved = estimate.on_scale(10.0, 40.0)
     ends: tuple[Floats, Floats] = estimate.interval()
@@ -88,11 +120,14 @@ def test_intervals_follow_the_scale() -> None:
     assert np.allclose(moved.interval(), [10 + 30 * end for end in ends])
     assert np.allclose(moved.at(1).interval(), [10 + 30 * end[1] for end in ends])
     plain = DiscreteLaplace(1.0).estimate(Tally(np.arange(64)[None, :]))
-    assert np.allclose(plain.on_scale(-1.0, 1.0).interval(), [2 * end - 1 for end in plain.interval()])
+    assert np.allclose(
+        plain.on_scale(-1.0, 1.0).interval(), [2 * end - 1 for end in plain.interval()]
+    )
 
 
 def test_what_is_known_has_no_width() -> None:
-    """The last prefix sum is 1 and certain; all others have an interval of positive width around the estimate."""
+    """The last prefix sum is 1 and certain; all others have an interval of positive width around
+    the estimate."""
     randomizer = PrefixSigns(1.0, k=8)
     tally = randomizer.draw_tally({3: 60, 5: 40}, np.random.default_rng(1))
     low, high = randomizer.estimate(tally).interval()
@@ -101,7 +136,8 @@ def test_what_is_known_has_no_width() -> None:
 
 
 def test_a_measured_error_gets_students_quantile() -> None:
-    """Without `ends`, 30 or more reports give Student's interval within .5 %: t quantile of n - 1 degrees times the error with n - 1; 1.96 is 5 % short."""
+    """Without `ends`, 30 or more reports give Student's interval within .5 %: t quantile of n - 1
+    degrees times the error with n - 1; 1.96 is 5 % short."""
     for n in (30, 100, 10_000):
         low, high = Estimate(np.array(0.0), np.array(1.0), n).interval()
         student = float(stats.t.ppf(0.975, n - 1)) * float(np.sqrt(n / (n - 1)))
@@ -113,27 +149,42 @@ BOUND = 2.0
 
 
 @pytest.mark.parametrize(
-    "place", [lambda numbers: on_lattice(numbers, BOUND), lambda numbers: Bounded("v", -BOUND, BOUND)(Records({"v": numbers}))], ids=["on_lattice", "Bounded"]
+    "place",
+    [
+        lambda numbers: on_lattice(numbers, BOUND),
+        lambda numbers: Bounded("v", -BOUND, BOUND)(Records({"v": numbers})),
+    ],
+    ids=["on_lattice", "Bounded"],
 )
 def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floats], Ints]) -> None:
-    """Numbers a quarter and three quarters of a step above a point go down and up, so rounding leans neither way; beyond the bound they are clipped."""
+    """Numbers a quarter and three quarters of a step above a point go down and up, so rounding
+    leans neither way; beyond the bound they are clipped."""
     points = np.array([0, 1, 1000, STEPS // 2, STEPS - 1])
     step = 2 * BOUND / STEPS
     assert place(points * step - BOUND).tolist() == points.tolist()
     assert place((points + 0.25) * step - BOUND).tolist() == points.tolist()
     assert place((points + 0.75) * step - BOUND).tolist() == (points + 1).tolist()
-    assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [0, STEPS, 0, STEPS, STEPS // 2]
+    assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [
+        0,
+        STEPS,
+        0,
+        STEPS,
+        STEPS // 2,
+    ]
 
 
 def test_wilson_is_the_case_of_zero_and_one() -> None:
     share, n, spread = 0.9, 10, Z95**2 / 10
     centre = (share + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
-    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx([centre - half, centre + half])
+    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx(
+        [centre - half, centre + half]
+    )
 
 
 def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:
-    """10,000 estimates near 0: moved ones are possible, lie in their interval, and cover every truth that the raw ones cover; none has a width of 0."""
+    """10,000 estimates near 0: moved ones are possible, lie in their interval, and cover every
+    truth that the raw ones cover; none has a width of 0."""
     generator = np.random.default_rng(4)
     raw = Estimate(generator.normal(0.01, 0.1, 10_000), np.full(10_000, 0.05), 400)
     moved = raw.within(0.0, 1.0)

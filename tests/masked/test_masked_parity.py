@@ -1,4 +1,5 @@
-"""The masked-parity learners: exact laws of their queries, user-level and aggregate runs alike, client counts and bounds."""
+"""The masked-parity learners: exact laws of their queries, user-level and aggregate runs alike,
+client counts and bounds."""
 
 from itertools import product
 
@@ -11,7 +12,16 @@ from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Watched, run
 from local_dp.masked import protocols
 from local_dp.masked.population import Concept, MaskedParityPopulation
-from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
+from local_dp.masked.queries import (
+    MaskedBent,
+    MaskedBit,
+    MaskedCoset,
+    MaskedDisagreement,
+    MaskedIndex,
+    MaskedIndicator,
+    MaskedList,
+    MaskedParity,
+)
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.local_protocol import PROTOCOLS
@@ -24,9 +34,12 @@ from tests.support.long import short
 from tests.support.theory.alike import check_alike, user_level
 
 ASKED = [
-    MaskedIndex(3), MaskedParity(3, 5), MaskedParity(3, 3), MaskedIndicator(3, 0), MaskedIndicator(3, 1), MaskedDisagreement(3, 5),
-    MaskedDisagreement(3, 1), MaskedBit(3, 1), MaskedBit(3, 2), MaskedCoset(3, 0, 5), MaskedCoset(3, 0, 0), MaskedList(3, 1, 0b110, 0b110),
-    MaskedList(3, 0, 0b111, 0b111), MaskedList(3, 3, 0b101, 0b111), MaskedList(3, 3, 0b001, 0b100), MaskedList(3, 5, 0), MaskedBent(3, 1),
+    MaskedIndex(3), MaskedParity(3, 5), MaskedParity(3, 3), MaskedIndicator(3, 0),
+    MaskedIndicator(3, 1), MaskedDisagreement(3, 5),
+    MaskedDisagreement(3, 1), MaskedBit(3, 1), MaskedBit(3, 2), MaskedCoset(3, 0, 5),
+    MaskedCoset(3, 0, 0), MaskedList(3, 1, 0b110, 0b110),
+    MaskedList(3, 0, 0b111, 0b111), MaskedList(3, 3, 0b101, 0b111), MaskedList(3, 3, 0b001, 0b100),
+    MaskedList(3, 5, 0), MaskedBent(3, 1),
     MaskedBent(3, 3),
 ]  # fmt: skip
 
@@ -36,8 +49,18 @@ def everybody(concept: Concept) -> Records:
     d = concept.d
     rows = list(product(range(1 << d), range(d), (0, 1)))
     x, i, b = (np.array(column) for column in zip(*rows, strict=True))
-    odd = [concept.r >> place & 1 if masked else ((concept.r & word).bit_count() + concept.a) & 1 for word, place, masked in rows]
-    return Records({"x": x.astype(np.uint64), "i": i.astype(np.uint8), "b": b.astype(np.uint8), "y": (1 - 2 * np.array(odd)).astype(np.int8)})
+    odd = [
+        concept.r >> place & 1 if masked else ((concept.r & word).bit_count() + concept.a) & 1
+        for word, place, masked in rows
+    ]
+    return Records(
+        {
+            "x": x.astype(np.uint64),
+            "i": i.astype(np.uint8),
+            "b": b.astype(np.uint8),
+            "y": (1 - 2 * np.array(odd)).astype(np.int8),
+        }
+    )
 
 
 def enumerated(concept: Concept, query: Query) -> Floats:
@@ -48,14 +71,20 @@ def enumerated(concept: Concept, query: Query) -> Floats:
 def tally_law(concept: Concept, query: Query, randomizer: FiniteChannel) -> Floats:
     """Pr[cell, report] by enumeration of the records and of the channel."""
     law = enumerated(concept, query)
-    channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
+    channel = np.array(
+        [
+            randomizer.channel(cell).astype(np.float64) / randomizer.total
+            for cell in range(randomizer.cells)
+        ]
+    )
     return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("query", ASKED, ids=repr)
 @pytest.mark.parametrize("a", [0, 1])
 def test_laws_by_enumeration(query: Query, a: int) -> None:
-    """The law of every masked-parity query equals an enumeration of all records; the law under another concept does not always."""
+    """The law of every masked-parity query equals an enumeration of all records; the law under
+    another concept does not always."""
     concept = Concept(3, 5, a)
     law = MaskedParityPopulation(concept, 1, 0).law(query)
     assert law == pytest.approx(enumerated(concept, query), abs=1e-15)
@@ -63,35 +92,60 @@ def test_laws_by_enumeration(query: Query, a: int) -> None:
     assert any(np.abs(law - other).max() > 0.05 for other in others)
 
 
-@pytest.mark.parametrize(("d", "r", "told"), [(2, 3, 0), (2, 3, 2), (4, 11, 0), (4, 11, 2), (5, 19, 1), (5, 7, 3), (5, 30, 5)])
+@pytest.mark.parametrize(
+    ("d", "r", "told"),
+    [(2, 3, 0), (2, 3, 2), (4, 11, 0), (4, 11, 2), (5, 19, 1), (5, 7, 3), (5, 30, 5)],
+)
 def test_bent_law_by_enumeration(d: int, r: int, told: int) -> None:
-    """For any number t of bits in the symbol, the bent query's law equals an enumeration, and its coefficients given them are 2^-((d - t) / 2) in size."""
+    """For any number t of bits in the symbol, the bent query's law equals an enumeration, and its
+    coefficients given them are 2^-((d - t) / 2) in size."""
     query = MaskedBent(d, told)
     for a in (0, 1):
         law = MaskedParityPopulation(Concept(d, r, a), 1, 0).law(query)
         assert law == pytest.approx(enumerated(Concept(d, r, a), query), abs=1e-15)
-    lean = law[query.domain.high + 1 :][: query.listed] - law[: query.domain.high][::-1][: query.listed]
+    lean = (
+        law[query.domain.high + 1 :][: query.listed]
+        - law[: query.domain.high][::-1][: query.listed]
+    )
     assert np.abs(lean) == pytest.approx(0.5 / query.listed * 2.0 ** -((d - told) // 2))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
 def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
-    """The decoders' log likelihoods of a tally equal those of the enumerated laws, up to a constant over the hypotheses."""
+    """The decoders' log likelihoods of a tally equal those of the enumerated laws, up to a constant
+    over the hypotheses."""
     d, generator = 3, np.random.default_rng(4)
 
-    def found_and_expected(query: Query, law: protocols.Law, concepts: list[Concept]) -> tuple[Floats, Floats]:
+    def found_and_expected(
+        query: Query, law: protocols.Law, concepts: list[Concept]
+    ) -> tuple[Floats, Floats]:
         randomizer = protocols.signed_oracle(1.0, query.domain.high, size)
         tally = Tally(generator.integers(1, 50, size=(randomizer.cells, randomizer.alphabet)))
-        expected = [float((tally.counts * np.log(tally_law(concept, query, randomizer))).sum()) for concept in concepts]
+        expected = [
+            float((tally.counts * np.log(tally_law(concept, query, randomizer))).sum())
+            for concept in concepts
+        ]
         laws = [tally_law(concept, query, randomizer) * randomizer.cells for concept in concepts]
         np.testing.assert_allclose(np.moveaxis(randomizer.mixture(*law), -1, 0), laws, atol=1e-12)
         return randomizer.log_likelihood(tally, *law), np.array(expected)
 
     asked = MaskedList(d, 1, 0b110, 0b011)
     for query, law, concepts in [
-        (MaskedIndex(d), protocols.index_law(d, list(range(8))), [Concept(d, r, 0) for r in range(8)]),
-        (asked, protocols.list_law(asked), [Concept(d, r, a) for a in (0, 1) for r in asked.vectors()]),
-        (MaskedBent(d, 1), protocols.mask_law(MaskedBent(d, 1), 6), [Concept(d, 6, a) for a in (0, 1)]),
+        (
+            MaskedIndex(d),
+            protocols.index_law(d, list(range(8))),
+            [Concept(d, r, 0) for r in range(8)],
+        ),
+        (
+            asked,
+            protocols.list_law(asked),
+            [Concept(d, r, a) for a in (0, 1) for r in asked.vectors()],
+        ),
+        (
+            MaskedBent(d, 1),
+            protocols.mask_law(MaskedBent(d, 1), 6),
+            [Concept(d, 6, a) for a in (0, 1)],
+        ),
     ]:
         found, expected = found_and_expected(query, law, concepts)
         assert np.ptp(found - expected) < 1e-6
@@ -99,74 +153,120 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
 
 
 ENOUGH = [
-    (protocols.MaskedParityList(d=8), 4.0, 115), (protocols.MaskedParityList(d=16), 4.0, 460), (protocols.MaskedParityList(d=8), 3.0, 300),
-    (protocols.MaskedParityList(d=8), 6.0, 46), (protocols.MaskedParityLearner(d=8), 4.0, 180), (protocols.MaskedParityLearner(d=16), 4.0, 750),
+    (protocols.MaskedParityList(d=8), 4.0, 115), (protocols.MaskedParityList(d=16), 4.0, 460),
+    (protocols.MaskedParityList(d=8), 3.0, 300),
+    (protocols.MaskedParityList(d=8), 6.0, 46), (protocols.MaskedParityLearner(d=8), 4.0, 180),
+    (protocols.MaskedParityLearner(d=16), 4.0, 750),
     (protocols.MaskedParityOneRound(d=8), 4.0, 370),
 ]  # fmt: skip
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("protocol", "epsilon", "n"), ENOUGH, ids=repr)
-def test_few_clients_are_enough_at_a_large_epsilon(protocol: protocols.MaskedParityProtocol, epsilon: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many clients find every bit in 90 % of 400 runs, one-bit reports in less than half; success is at least 93 % by the law (fails below 1 %)."""
+def test_few_clients_are_enough_at_a_large_epsilon(
+    protocol: protocols.MaskedParityProtocol,
+    epsilon: float,
+    n: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So many clients find every bit in 90 % of 400 runs, one-bit reports in less than half;
+    success is at least 93 % by the law (fails below 1 %)."""
     assert user_level(protocol, n, 400, epsilon) >= 360
     monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
-    monkeypatch.setattr("local_dp.bounds.masked_parity.OneRound.variance", lambda self, d, epsilon, share: 1.0 + self.size)
+    monkeypatch.setattr(
+        "local_dp.bounds.masked_parity.OneRound.variance",
+        lambda self, d, epsilon, share: 1.0 + self.size,
+    )
     masked_parity.best_one_round.cache_clear()
     assert user_level(protocol, n, 100, epsilon) < 50
     masked_parity.best_one_round.cache_clear()
 
 
 ALIKE = [
-    (protocols.MaskedParityFresh(d=3), 1_000), (protocols.MaskedParityLiteral(d=3), 4_500), (protocols.MaskedParityList(d=4), 500),
-    (protocols.MaskedParityList(d=5, bits=3, share=0.4), 800), (protocols.MaskedParityOneRound(d=4), 800), (protocols.MaskedParityOneRound(d=5), 1_200),
+    (protocols.MaskedParityFresh(d=3), 1_000), (protocols.MaskedParityLiteral(d=3), 4_500),
+    (protocols.MaskedParityList(d=4), 500),
+    (protocols.MaskedParityList(d=5, bits=3, share=0.4), 800),
+    (protocols.MaskedParityOneRound(d=4), 800), (protocols.MaskedParityOneRound(d=5), 1_200),
     (protocols.MaskedParityOneRound(d=4, form="masks"), 800),
 ]  # fmt: skip
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("protocol", "n"), short(ALIKE, lambda each: each in (ALIKE[3], ALIKE[4]), several=True), ids=repr)
-def test_user_level_and_aggregate_runs_succeed_alike(protocol: protocols.MaskedParityProtocol, n: int) -> None:
-    """Success over 200 populations and 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, by more."""
+@pytest.mark.parametrize(
+    ("protocol", "n"),
+    short(ALIKE, lambda each: each in (ALIKE[3], ALIKE[4]), several=True),
+    ids=repr,
+)
+def test_user_level_and_aggregate_runs_succeed_alike(
+    protocol: protocols.MaskedParityProtocol, n: int
+) -> None:
+    """Success over 200 populations and 800 aggregate runs differ by less than 4.9 deviations
+    (1e-6); with a third of the clients, by more."""
     check_alike(protocol, n, 200, 800)
 
 
 @pytest.mark.parametrize("name", [name for name in PROTOCOLS if name.startswith("masked-parity")])
 @pytest.mark.parametrize("d", short((1, 2, 3, 4, 7), lambda d: d in (1, 4, 7)))
 def test_every_learner_finds_every_bit_with_enough_clients(name: str, d: int) -> None:
-    """With six times the clients of `clients` every learner is exact for ten concepts, for every d including 1 and odd ones."""
+    """With six times the clients of `clients` every learner is exact for ten concepts, for every d
+    including 1 and odd ones."""
     protocol = PROTOCOLS[name].from_settings({"d": str(d)})
     assert exact_recovery(protocol, 1.0, 1)(6 * protocol.clients(1.0), 10) == 10
 
 
 def test_the_list_is_decoded_by_both_rounds() -> None:
-    """What is found has the largest likelihood of both rounds together; with half the weight of the first it would be another in some runs of 60."""
+    """What is found has the largest likelihood of both rounds together; with half the weight of the
+    first it would be another in some runs of 60."""
     d, n, differing = 6, 400, 0
     protocol, rounds = protocols.MaskedParityList(d=d), 60
     for seed in range(rounds):
         population, generator = protocol.synthetic(n, seed), np.random.default_rng(seed)
-        oracle, seen = AggregateOracle(population, generator, 1.0), list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
-        found = run(protocol.algorithm(1.0, n), Watched(oracle, after=lambda *both, seen=seen: seen.append(both)))
+        oracle, seen = (
+            AggregateOracle(population, generator, 1.0),
+            list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]](),
+        )
+        found = run(
+            protocol.algorithm(1.0, n),
+            Watched(oracle, after=lambda *both, seen=seen: seen.append(both)),
+        )
         (((first,), (hashed,)), ((second,), (tally,))) = seen
         query = second.query
         assert isinstance(query, MaskedList)
         candidates = query.vectors()
         index, listed = (without_coin(each.randomizer) for each in (first, second))
-        parts = np.tile(index.log_likelihood(hashed, *protocols.index_law(d, candidates)), 2), listed.log_likelihood(tally, *protocols.list_law(query))  # type: ignore[attr-defined]
-        best, other = (divmod(int(np.argmax(weight * parts[0] + parts[1])), len(candidates)) for weight in (1, 0.5))
+        parts = (
+            np.tile(index.log_likelihood(hashed, *protocols.index_law(d, candidates)), 2),  # type: ignore[attr-defined]
+            listed.log_likelihood(tally, *protocols.list_law(query)),  # type: ignore[attr-defined]
+        )
+        best, other = (
+            divmod(int(np.argmax(weight * parts[0] + parts[1])), len(candidates))
+            for weight in (1, 0.5)
+        )
         assert found == Concept(d, candidates[best[1]], best[0])
         differing += best != other
     assert differing
 
 
 def test_bounds_have_the_published_values() -> None:
-    """Capacities, lower bounds at four epsilons, the information limit, and the counts of P0, P1, one round and the curator are those of the limits."""
-    assert [masked_parity.masked_parity_capacity(epsilon) for epsilon in (0.5, 1, 2, 4)] == pytest.approx([0.0609, 0.2266, 1.005, 9.09], rel=1e-3)
-    assert [masked_parity.masked_parity_one_round_bound(0, epsilon, 0.9) for epsilon in (0.1, 0.25, 0.5, 1)] == pytest.approx([1596, 247, 59.2, 14.1], rel=3e-3)
-    assert [masked_parity.masked_parity_interactive_bound(d, 1.0) for d in (4, 8, 16, 32, 64)] == pytest.approx([391, 1566, 6263, 25050, 100200], rel=2e-3)
-    assert [masked_parity.masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
-    assert [masked_parity.masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
-    assert [masked_parity.masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)] == pytest.approx(
-        [251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03
-    )
+    """Capacities, lower bounds at four epsilons, the information limit, and the counts of P0, P1,
+    one round and the curator are those of the limits."""
+    assert [
+        masked_parity.masked_parity_capacity(epsilon) for epsilon in (0.5, 1, 2, 4)
+    ] == pytest.approx([0.0609, 0.2266, 1.005, 9.09], rel=1e-3)
+    assert [
+        masked_parity.masked_parity_one_round_bound(0, epsilon, 0.9)
+        for epsilon in (0.1, 0.25, 0.5, 1)
+    ] == pytest.approx([1596, 247, 59.2, 14.1], rel=3e-3)
+    assert [
+        masked_parity.masked_parity_interactive_bound(d, 1.0) for d in (4, 8, 16, 32, 64)
+    ] == pytest.approx([391, 1566, 6263, 25050, 100200], rel=2e-3)
+    assert [
+        masked_parity.masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)
+    ] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
+    assert [
+        masked_parity.masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)
+    ] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
+    assert [
+        masked_parity.masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)
+    ] == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
     assert [masked_parity.masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]

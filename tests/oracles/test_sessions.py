@@ -1,4 +1,5 @@
-"""Sessions and the aggregate tier: epsilon is lost once under any server; drawn tallies have the law of simulated ones."""
+"""Sessions and the aggregate tier: epsilon is lost once under any server; drawn tallies have the
+law of simulated ones."""
 
 import math
 from collections import Counter
@@ -44,7 +45,8 @@ from tests.support.inputs.randomizers import built_in
 from tests.support.long import short
 from tests.support.theory.fits import p_value
 
-LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
+# so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
+LN_3 = 1.09861229
 THREE = OneOfRounds(LN_3, word_bits=2)
 SESSION = "path"
 
@@ -56,7 +58,8 @@ def asked(path: str, session: str = SESSION, stop: int = 1, epsilon: float = 1.0
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4, 6])
 def test_all_rounds_of_a_session_lose_what_one_answer_does(rounds: int) -> None:
-    """At E = 3 the largest ratio of any reports of 1, 2, 3, 4 or 6 rounds is exactly 3 and not 3^rounds, whatever the server asks by what it has heard."""
+    """At E = 3 the largest ratio of any reports of 1, 2, 3, 4 or 6 rounds is exactly 3 and not
+    3^rounds, whatever the server asks by what it has heard."""
     assert worst_transcript(THREE, rounds) == 3 == exact_ratio(THREE)
 
 
@@ -69,7 +72,9 @@ class Quiet(FiniteChannel):
     alphabet = 3
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return np.where(values == 2, 4 * (reports == 2), np.where(reports == values, 3, 1 * (reports < 2))).astype(np.uint64)
+        return np.where(
+            values == 2, 4 * (reports == 2), np.where(reports == values, 3, 1 * (reports < 2))
+        ).astype(np.uint64)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         raise NotImplementedError
@@ -79,7 +84,8 @@ class Quiet(FiniteChannel):
 
 
 class Leaning(Quiet):
-    """The wrong twin: who has nothing to say tosses a coin that shows 1 three times in four: each report alone is fine, and two together are not."""
+    """The wrong twin: who has nothing to say tosses a coin that shows 1 three times in four: each
+    report alone is fine, and two together are not."""
 
     alphabet = 2
 
@@ -94,7 +100,8 @@ class Once(Leaning):
 
 
 def test_only_a_fair_coin_hides_who_is_silent() -> None:
-    """Silence instead of a coin shows a record for sure; a coin that leans passes for one report and is refused for a session, by its channel alone."""
+    """Silence instead of a coin shows a record for sure; a coin that leans passes for one report
+    and is refused for a session, by its channel alone."""
     with pytest.raises(RefusedError, match="reveals"):
         worst_transcript(Quiet(LN_3, word_bits=2), 1)
     with pytest.raises(RefusedError, match="reveals"):
@@ -112,18 +119,25 @@ class Enumerated:
         self.by_round = words
 
     def words(self, which: object, start: int, stop: int, bits: int) -> Words:
-        return np.full(stop - start, self.by_round[which.round - 1] << (bits - 2), dtype=f"<u{bits // 8}")  # type: ignore[attr-defined]
+        return np.full(
+            stop - start,
+            self.by_round[which.round - 1] << (bits - 2),  # type: ignore[attr-defined]
+            dtype=f"<u{bits // 8}",
+        )
 
 
 @pytest.mark.parametrize("k", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_ladder_itself_loses_epsilon_exactly(k: int) -> None:
-    """One real client of every record, by a server that follows what it hears: over all words no transcript is more than 3 times as likely under one record."""
+    """One real client of every record, by a server that follows what it hears: over all words no
+    transcript is more than 3 times as likely under one record."""
     laws = []
     for level in range(k):
         for table in range(1 << (1 << level)):
             records = Records({"level": np.array([level]), "table0": np.array([table])})
             laws.append(transcripts(k, records))
-    ratios = [Fraction(one[said], other[said]) for one, other in product(laws, laws) for said in one]
+    ratios = [
+        Fraction(one[said], other[said]) for one, other in product(laws, laws) for said in one
+    ]
     assert max(ratios) == 3
     assert all(len(law) == 2**k and sum(law.values()) == 4**k for law in laws)
 
@@ -135,7 +149,9 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
         role = ClientRole("c", 0, records, Enumerated(words), MemoryStore(2.0))
         reports, node = [], ""
         for number in range(1, k + 1):
-            (reply,) = role.handle(request(replace(asked(node + "1"), randomizer=THREE), number=number))
+            (reply,) = role.handle(
+                request(replace(asked(node + "1"), randomizer=THREE), number=number)
+            )
             report = reply.reports[0]  # type: ignore[union-attr]
             reports.append(report)
             node += str(report)  # the server follows what it hears
@@ -144,13 +160,16 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
 
 
 def test_spoken_is_a_set_of_clients() -> None:
-    """For any spans of clients in any order, the values reported are those that a set of the clients that have spoken allows."""
+    """For any spans of clients in any order, the values reported are those that a set of the
+    clients that have spoken allows."""
     generator, spoken, held = np.random.default_rng(3), Spoken(), set[int]()
     for _ in range(300):
         start, n = int(generator.integers(50)), int(generator.integers(1, 40))
         values = generator.integers(0, 3, n)
         told = spoken.once_only(SESSION, 2, start, values)
-        assert told.tolist() == [2 if start + place in held else value for place, value in enumerate(values.tolist())]
+        assert told.tolist() == [
+            2 if start + place in held else value for place, value in enumerate(values.tolist())
+        ]
         held |= {start + place for place, value in enumerate(values.tolist()) if value != 2}
         twin = spoken.copy([SESSION, "other"])
         twin.once_only(SESSION, 2, 0, np.zeros(100, dtype=np.int64))
@@ -160,12 +179,16 @@ def test_spoken_is_a_set_of_clients() -> None:
 
 
 def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
-    """Other questions under its label cost nothing more; another randomizer, or another epsilon, is refused; without the label every round is paid."""
+    """Other questions under its label cost nothing more; another randomizer, or another epsilon, is
+    refused; without the label every round is paid."""
     ledger = Ledger(1.0)
     for path in ("1", "01", "001"):
         ledger.charge("run", [asked(path).charge()])
     assert ledger.max_spent == 1.0
-    for other in (asked("1", epsilon=0.5), LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(0, 1), SESSION)):
+    for other in (
+        asked("1", epsilon=0.5),
+        LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(0, 1), SESSION),
+    ):
         with pytest.raises(RefusedError, match="already stands for another"):
             ledger.check("run", [other.charge()])
     plain = Ledger(1.0)
@@ -175,22 +198,31 @@ def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
 
 
 def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
-    """A server that asks one level at two nodes gets an answer each time: the second ones are as many ones as zeros, whatever the tables hold."""
+    """A server that asks one level at two nodes gets an answer each time: the second ones are as
+    many ones as zeros, whatever the tables hold."""
     n = 40_000
     level, table = np.ones(n, dtype=np.uint8), np.full(n, 3, dtype=np.uint64)
-    role = ClientRole("host", 0, Records({"level": level, "table0": table}), KeyedNoise(5), MemoryStore(1.0))
+    role = ClientRole(
+        "host", 0, Records({"level": level, "table0": table}), KeyedNoise(5), MemoryStore(1.0)
+    )
     ones = []
     for number, path in enumerate(("01", "11", "01"), 1):
         (reply,) = role.handle(request(asked(path, stop=n), number=number))
         ones.append(int(np.frombuffer(reply.reports, dtype=np.uint8).sum()))  # type: ignore[union-attr]
-    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(n)  # five standard errors fail once in 1.7 million
+    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(
+        n
+    )  # five standard errors fail once in 1.7 million
     assert all(abs(each / n - 0.5) < 5 * 0.5 / math.sqrt(n) for each in ones[1:])
     assert role.store.ledger.max_spent == 1.0
 
 
 def test_the_same_person_asked_again_is_named_fully_interactive() -> None:
-    """The name of a protocol's model is what the oracle saw: FI asks the same clients in several rounds, LI others in each."""
-    for protocol, name in ((LadderAgain(k=3), ("FI", "fully interactive")), (LadderInTurn(k=3), ("LI", "sequentially interactive"))):
+    """The name of a protocol's model is what the oracle saw: FI asks the same clients in several
+    rounds, LI others in each."""
+    for protocol, name in (
+        (LadderAgain(k=3), ("FI", "fully interactive")),
+        (LadderInTurn(k=3), ("LI", "sequentially interactive")),
+    ):
         oracle = population_oracle(protocol.synthetic(400, 1))
         game = Game(protocol.algorithm(1.0, 400))
         while game.queries is not None:
@@ -200,9 +232,12 @@ def test_the_same_person_asked_again_is_named_fully_interactive() -> None:
 
 
 def test_no_law_of_a_session() -> None:
-    """Tallies drawn from their law would forget who has spoken: refused by one line, and so is a randomizer without silence by the enumeration."""
+    """Tallies drawn from their law would forget who has spoken: refused by one line, and so is a
+    randomizer without silence by the enumeration."""
     with pytest.raises(RefusedError, match="a session has no closed law"):
-        AggregateOracle(LadderPopulation(2, 10, 1), np.random.default_rng(1), 1.0).answer((asked("1", stop=10),))
+        AggregateOracle(LadderPopulation(2, 10, 1), np.random.default_rng(1), 1.0).answer(
+            (asked("1", stop=10),)
+        )
     with pytest.raises(InputError, match="takes no part in sessions"):
         worst_transcript(BinaryRR(1.0), 2)
 
@@ -211,12 +246,17 @@ ALPHA = 1e-6
 
 
 def same_law(first: Counts, second: Counts) -> float:
-    """The chi-square p-value that two tallies have one law, entries with fewer than 10 reports together merged into one."""
+    """The chi-square p-value that two tallies have one law, entries with fewer than 10 reports
+    together merged into one."""
     table = np.stack([first.ravel(), second.ravel()])
     rare = table.sum(axis=0) < 10
     table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
     table = table[:, table.sum(axis=0) > 0]
-    return 1.0 if table.shape[1] == 1 else float(stats.chi2_contingency(table, correction=False).pvalue)
+    return (
+        1.0
+        if table.shape[1] == 1
+        else float(stats.chi2_contingency(table, correction=False).pvalue)
+    )
 
 
 def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
@@ -230,17 +270,25 @@ def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
 
 @pytest.mark.parametrize("epsilon", short([0.1, 1.0, 5.0], lambda each: each == 1))
 def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
-    """For every randomizer, draw_tally and respond-then-tally both fit the exact law of the cohort's values, and each other."""
+    """For every randomizer, draw_tally and respond-then-tally both fit the exact law of the
+    cohort's values, and each other."""
     generator = np.random.default_rng(3)
     for randomizer in built_in(epsilon):
         low, high = randomizer.domain.low, randomizer.domain.high
-        held = {low: 40_000, (low + high) // 2: 20_000, high: 30_000} if high - low > 1 else {low: 40_000, high: 50_000}
+        held = (
+            {low: 40_000, (low + high) // 2: 20_000, high: 30_000}
+            if high - low > 1
+            else {low: 40_000, high: 50_000}
+        )
         drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
         n = sum(held.values())
         law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
         assert drawn.sum() == answered.sum() == n
         chances = dict(enumerate(np.asarray(law).ravel().tolist()))
-        fits = [p_value(Counter(dict(enumerate(counts.ravel().tolist()))), chances) for counts in (drawn, answered)]
+        fits = [
+            p_value(Counter(dict(enumerate(counts.ravel().tolist()))), chances)
+            for counts in (drawn, answered)
+        ]
         for p in (*fits, same_law(drawn, answered)):
             assert p > ALPHA, f"{randomizer.name}, epsilon {epsilon}: p = {p}"
 
@@ -267,11 +315,15 @@ class OneCell(Hadamard):
 @pytest.mark.parametrize("twin", [TooPrivate(1.0, k=8), OneCell(1.0, k=8)])
 def test_a_wrong_law_is_noticed(twin: FiniteChannel) -> None:
     held = {0: 40_000, 3: 50_000}
-    assert same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held)) < ALPHA
+    assert (
+        same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held))
+        < ALPHA
+    )
 
 
 class Both:
-    """Puts the same questions to both tiers, the aggregate one at `factor` times epsilon, and answers as the population tier does."""
+    """Puts the same questions to both tiers, the aggregate one at `factor` times epsilon, and
+    answers as the population tier does."""
 
     def __init__(self, population: Population, epsilon: float, factor: float = 1.0) -> None:
         self.by_client = PopulationOracle(population, KeyedNoise(4), 4, epsilon)
@@ -280,13 +332,23 @@ class Both:
         self.pairs: list[tuple[Tally, Tally]] = []
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        changed = [replace(query, randomizer=replace(query.randomizer, epsilon=self.factor * query.randomizer.epsilon)) for query in queries]
+        changed = [
+            replace(
+                query,
+                randomizer=replace(
+                    query.randomizer, epsilon=self.factor * query.randomizer.epsilon
+                ),
+            )
+            for query in queries
+        ]
         tallies = self.by_client.answer(queries)
         self.pairs += zip(tallies, self.by_law.answer(tuple(changed)), strict=True)
         return tallies
 
 
-def pairs_of(name: str, clients: int, epsilon: float, factor: float = 1.0) -> list[tuple[Tally, Tally]]:
+def pairs_of(
+    name: str, clients: int, epsilon: float, factor: float = 1.0
+) -> list[tuple[Tally, Tally]]:
     """The tallies of one run of a protocol: simulated, and drawn from their law."""
     both = Both(small(name).synthetic(clients, 4), epsilon, factor)
     run(small(name).algorithm(epsilon, clients), both)
@@ -302,31 +364,57 @@ def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: 
 
 
 @pytest.mark.parametrize(
-    "name", short(sorted({*with_law()} - {"parity-elimination"}), lambda name: name in ("survey", "mean", "quantiles", "masked-parity", "learn"))
+    "name",
+    short(
+        sorted({*with_law()} - {"parity-elimination"}),
+        lambda name: name in ("survey", "mean", "quantiles", "masked-parity", "learn"),
+    ),
 )  # which ends after too few clients
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
-    assert min(same_law(first.counts, second.counts) for first, second in pairs_of(name, 400_000, 2.0, 1.5)) < ALPHA
+    assert (
+        min(
+            same_law(first.counts, second.counts)
+            for first, second in pairs_of(name, 400_000, 2.0, 1.5)
+        )
+        < ALPHA
+    )
 
 
 def test_many_kinds_of_record_have_their_tally_in_closed_form() -> None:
-    """Pr[report] over 1,000 kinds of record is the law of the values times the channel, exactly; few kinds, or public coins, are drawn value by value."""
+    """Pr[report] over 1,000 kinds of record is the law of the values times the channel, exactly;
+    few kinds, or public coins, are drawn value by value."""
     generator = np.random.default_rng(4)
     kinds, shares = Records({"v": generator.normal(size=1000)}), generator.random(1000)
-    many, query, randomizer = Finite(kinds, shares.tolist(), 5000, 1), Bounded("v", -2.0, 2.0), OneBitMean(1.0, steps=STEPS)
+    many, query, randomizer = (
+        Finite(kinds, shares.tolist(), 5000, 1),
+        Bounded("v", -2.0, 2.0),
+        OneBitMean(1.0, steps=STEPS),
+    )
     law = many.tally_law(query, randomizer)
     assert law is not None
     expected = many.law(query) @ (randomizer.channel().astype(np.float64) / randomizer.total)
     assert law[0] == pytest.approx(expected, abs=1e-12)
-    assert Finite(kinds.take(slice(0, 100)), shares[:100].tolist(), 5000, 1).tally_law(query, randomizer) is None
-    assert many.tally_law(Cell("v", tuple(np.linspace(-2, 2, 600).tolist())), PrefixSigns(1.0, k=602)) is None
+    assert (
+        Finite(kinds.take(slice(0, 100)), shares[:100].tolist(), 5000, 1).tally_law(
+            query, randomizer
+        )
+        is None
+    )
+    assert (
+        many.tally_law(Cell("v", tuple(np.linspace(-2, 2, 600).tolist())), PrefixSigns(1.0, k=602))
+        is None
+    )
 
 
 def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:
-    """Over 4,000 runs, 95 % intervals cover the truth within the binomial limits of failure probability ALPHA."""
+    """Over 4,000 runs, 95 % intervals cover the truth within the binomial limits of failure
+    probability ALPHA."""
     randomizer, generator, covered = BinaryRR(1.0), np.random.default_rng(6), 0
     for _ in range(4000):
         ones = int(generator.binomial(5000, 0.3))
-        low, high = randomizer.estimate(randomizer.draw_tally({0: 5000 - ones, 1: ones}, generator)).interval()
+        low, high = randomizer.estimate(
+            randomizer.draw_tally({0: 5000 - ones, 1: ones}, generator)
+        ).interval()
         covered += bool(low <= 0.3 <= high)
     assert stats.binomtest(covered, 4000, 0.95).pvalue > ALPHA

@@ -1,4 +1,5 @@
-"""Statistical-query oracles: legal answers, counted queries, and worst cases that are as bad as legality allows."""
+"""Statistical-query oracles: legal answers, counted queries, and worst cases that are as bad as
+legality allows."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,10 +15,22 @@ from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Nonadaptive, run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
+from local_dp.masked.statistical import (
+    bent_learner,
+    coset_learner,
+    parity_learner,
+    random_learner,
+    spectrum,
+    two_round_learner,
+)
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical import oracles
-from local_dp.populations.concepts import build_class, masked_parity, monotone_conjunctions, sign_matrix
+from local_dp.populations.concepts import (
+    build_class,
+    masked_parity,
+    monotone_conjunctions,
+    sign_matrix,
+)
 from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
@@ -26,14 +39,23 @@ from local_dp.theorems.from_sq import enough_clients, local_from_sq
 OracleFor = Callable[[Population], oracles.SQOracle]
 HONEST: dict[str, OracleFor] = {
     "exact": oracles.ExactOracle, "rounded": oracles.RoundedOracle,
-    **{name: partial(oracles.BiasedOracle, bias=bias) for name, bias in (("up", oracles.upward), ("down", oracles.downward), ("against", oracles.against))},
+    **{name: partial(oracles.BiasedOracle, bias=bias) for name,
+    bias in (("up", oracles.upward), ("down", oracles.downward), ("against", oracles.against))},
 }  # fmt: skip
-MASKED: list[Query] = [MaskedBit(4, 0), MaskedBit(4, 3), MaskedCoset(4, 4), MaskedCoset(4, 2, 3), MaskedCoset(4, 0, 11), MaskedRandom(4, 5)]
+MASKED: list[Query] = [
+    MaskedBit(4, 0),
+    MaskedBit(4, 3),
+    MaskedCoset(4, 4),
+    MaskedCoset(4, 2, 3),
+    MaskedCoset(4, 0, 11),
+    MaskedRandom(4, 5),
+]
 
 
 @pytest.mark.parametrize("query", MASKED, ids=str)
 def test_masked_means_are_the_definition(query: MaskedBit | MaskedCoset | MaskedRandom) -> None:
-    """The closed form of each masked query's mean is the sum over all labelled examples, for every concept."""
+    """The closed form of each masked query's mean is the sum over all labelled examples, for every
+    concept."""
     everything = masked_parity(4)
     for index in range(everything.size):
         mean = 2 * float(np.mean(query(everything.labelled(index)))) - 1
@@ -43,7 +65,8 @@ def test_masked_means_are_the_definition(query: MaskedBit | MaskedCoset | Masked
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_oracles_are_legal(name: str) -> None:
-    """Exact, rounded and biased oracles answer within the tolerance, for shares and tolerances on a grid."""
+    """Exact, rounded and biased oracles answer within the tolerance, for shares and tolerances on a
+    grid."""
     for share in (0.01, 0.3, 0.5, 0.77):
         population = bernoulli("yes", share, 10, 1)
         for tolerance in (0.01, 0.1, 0.6):
@@ -53,8 +76,12 @@ def test_honest_oracles_are_legal(name: str) -> None:
 
 
 def test_an_illegal_answer_is_caught() -> None:
-    """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle within it is not."""
-    population, query = bernoulli("yes", 0.7, 10, 1), oracles.StatisticalQuery(Question("yes == 1"), 0.1)
+    """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle
+    within it is not."""
+    population, query = (
+        bernoulli("yes", 0.7, 10, 1),
+        oracles.StatisticalQuery(Question("yes == 1"), 0.1),
+    )
     wider = oracles.StatisticalQuery(Question("yes == 1"), 0.101)
 
     class Cheat(oracles.BiasedOracle):
@@ -71,44 +98,82 @@ def _values(oracle: VersionSpaceOracle, query: oracles.StatisticalQuery) -> list
 
 
 def test_version_space_answers_are_legal_for_every_survivor() -> None:
-    """Every answer is within its tolerance, in exact arithmetic from the definition, of the expectation under every surviving concept."""
+    """Every answer is within its tolerance, in exact arithmetic from the definition, of the
+    expectation under every surviving concept."""
     concepts = monotone_conjunctions(5)
     for potential in ("count", "pairs"):
         oracle = VersionSpaceOracle(concepts, 0.1, "count" if potential == "count" else "pairs")
-        questions = [f"x{j} == 1 and y == 1" for j in range(5)] + [f"x{j} == 0 and y == 1" for j in range(5)]
+        questions = [f"x{j} == 1 and y == 1" for j in range(5)] + [
+            f"x{j} == 0 and y == 1" for j in range(5)
+        ]
         oracle.answer(tuple(oracles.StatisticalQuery(Question(text), 0.17) for text in questions))
         for query, answer in oracle.log:
             for concept in oracle.alive:
-                expectation = Fraction(int(query.numerators(concepts.labelled(int(concept))).sum()), len(concepts.points))
+                expectation = Fraction(
+                    int(query.numerators(concepts.labelled(int(concept))).sum()),
+                    len(concepts.points),
+                )
                 assert abs(answer - expectation) <= Fraction(query.tolerance)
 
 
 def test_version_space_keeps_the_best_window() -> None:
-    """For one query the window kept has the most survivors ("count") or the most pairs at distance 2 alpha ("pairs") of all legal answers."""
+    """For one query the window kept has the most survivors ("count") or the most pairs at distance
+    2 alpha ("pairs") of all legal answers."""
     generator = np.random.default_rng(3)
     for _ in range(20):
         concepts = sign_matrix(generator.choice([-1, 1], (12, 9)), generator.integers(1, 5, 9))
         query = oracles.StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
-        count, pairs = VersionSpaceOracle(concepts, 0.2, "count"), VersionSpaceOracle(concepts, 0.2, "pairs")
+        count, pairs = (
+            VersionSpaceOracle(concepts, 0.2, "count"),
+            VersionSpaceOracle(concepts, 0.2, "pairs"),
+        )
         values = _values(count, query)
-        far = [(c, e) for c, e in combinations(range(12), 2) if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total]
-        windows = [{c for c in range(12) if 0 <= values[c] - left <= 2 * Fraction(query.tolerance)} for left in values]
+        far = [
+            (c, e)
+            for c, e in combinations(range(12), 2)
+            if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total
+        ]
+        windows = [
+            {c for c in range(12) if 0 <= values[c] - left <= 2 * Fraction(query.tolerance)}
+            for left in values
+        ]
         count.answer((query,))
         pairs.answer((query,))
         assert len(count.alive) == max(map(len, windows))
         kept = set(pairs.alive.tolist())
-        assert sum({c, e} <= kept for c, e in far) == max(sum({c, e} <= window for c, e in far) for window in windows)
+        assert sum({c, e} <= kept for c, e in far) == max(
+            sum({c, e} <= window for c, e in far) for window in windows
+        )
 
 
-@pytest.mark.parametrize("query", [*MASKED, Question("i == 2 and y == 1"), Question("y == 1 and b == 0 or x < 5"), Bounded("y", -2, 5)], ids=str)
+@pytest.mark.parametrize(
+    "query",
+    [
+        *MASKED,
+        Question("i == 2 and y == 1"),
+        Question("y == 1 and b == 0 or x < 5"),
+        Bounded("y", -2, 5),
+    ],
+    ids=str,
+)
 def test_spectra_are_the_definition(query: Query) -> None:
-    """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and says for which r a can be hidden."""
+    """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and
+    says for which r a can be hidden."""
     everything = masked_parity(4)
     asked = oracles.StatisticalQuery(query, 0.06)
     whole = spectrum(asked, 4)
     for r in range(16):
-        means = [Fraction(int(asked.numerators(everything.labelled(2 * r + a)).sum()), len(everything.points) * asked.span) for a in (0, 1)]
-        assert [Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale) for a in (0, 1)] == means
+        means = [
+            Fraction(
+                int(asked.numerators(everything.labelled(2 * r + a)).sum()),
+                len(everything.points) * asked.span,
+            )
+            for a in (0, 1)
+        ]
+        assert [
+            Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale)
+            for a in (0, 1)
+        ] == means
         assert bool(whole.hidden[r]) == (abs(means[0] - means[1]) <= 2 * Fraction(asked.tolerance))
         for a in (0, 1):
             answer = Fraction(int(whole.answers(a)[r]), whole.scale)
@@ -118,32 +183,45 @@ def test_spectra_are_the_definition(query: Query) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(name: str) -> None:
-    """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded and biased oracles for tolerances they can stand."""
+def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(
+    name: str,
+) -> None:
+    """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded
+    and biased oracles for tolerances they can stand."""
     learners: list[oracles.StatisticalAlgorithm[Concept]] = [
-        bent_learner(8, 2 ** (-16 / 3)), bent_learner(7, 2 ** (-14 / 3)), coset_learner(6, 0.08, 4), parity_learner(5, 0.09),
+        bent_learner(8, 2 ** (-16 / 3)), bent_learner(7, 2 ** (-14 / 3)), coset_learner(6, 0.08, 4),
+        parity_learner(5, 0.09),
         random_learner(6, 0.03, 64, 3), two_round_learner(8),
     ]  # fmt: skip
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
-            assert run(learner, oracles.legal(HONEST[name](population), population)) == population.concept
+            assert (
+                run(learner, oracles.legal(HONEST[name](population), population))
+                == population.concept
+            )
 
 
 def test_the_null_oracle_says_nothing_it_need_not() -> None:
-    """Leaning towards random labels, the oracle answers the null exactly wherever the target is within tau of it, and stays legal elsewhere."""
+    """Leaning towards random labels, the oracle answers the null exactly wherever the target is
+    within tau of it, and stays legal elsewhere."""
     everything = masked_parity(4)
     null = everything.unlabelled_population(1, 0)
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))
-        assert oracles.legal(oracles.NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
-        wins = run(two_round_learner(4), oracles.legal(oracles.NullOracle(population, null), population))
+        assert oracles.legal(oracles.NullOracle(population, null), population).answer(
+            learner.queries
+        ) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(
+            two_round_learner(4), oracles.legal(oracles.NullOracle(population, null), population)
+        )
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 
 def test_the_model_is_the_type() -> None:
-    """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local algorithms."""
+    """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local
+    algorithms."""
     clients = enough_clients(1.0, 0.1)
     assert_type(bent_learner(4, 0.1), oracles.Statistical[Concept])
     assert_type(two_round_learner(4), oracles.StatisticalRounds[Concept])
@@ -153,8 +231,17 @@ def test_the_model_is_the_type() -> None:
 
 
 def test_classes_are_what_their_names_say() -> None:
-    """Named classes have the right sizes, distinct concepts and labels by their definitions; unknown ones are refused."""
-    sizes = {"parities": 16, "monotone-conjunctions": 16, "signed-conjunctions": 81, "thresholds": 16, "stumps": 8, "points": 16, "masked-parity": 32}
+    """Named classes have the right sizes, distinct concepts and labels by their definitions;
+    unknown ones are refused."""
+    sizes = {
+        "parities": 16,
+        "monotone-conjunctions": 16,
+        "signed-conjunctions": 81,
+        "thresholds": 16,
+        "stumps": 8,
+        "points": 16,
+        "masked-parity": 32,
+    }
     for name, size in sizes.items():
         concepts = build_class(name, {"d": 4})
         assert concepts.size == size == len(np.unique(concepts.labels, axis=0))
@@ -163,9 +250,24 @@ def test_classes_are_what_their_names_say() -> None:
     assert ((conjunction["y"] == 1) == ((conjunction["x0"] == 1) & (conjunction["x2"] == 0))).all()
     concept = masked_parity(3).labelled(2 * 5 + 1)
     population = MaskedParityPopulation(Concept(3, 5, 1), 4000, 2).batch(0, 4000)
-    known = {(x, i, b): y for x, i, b, y in zip(*(concept[name].tolist() for name in ("x", "i", "b", "y")), strict=True)}
-    assert all(known[x, i, b] == y for x, i, b, y in zip(*(population[name].tolist() for name in ("x", "i", "b", "y")), strict=True))
-    for name, params in (("nothing", {"d": 3}), ("parities", {}), ("parities", {"d": 99}), ("juntas", {"d": 3, "k": 4})):
+    known = {
+        (x, i, b): y
+        for x, i, b, y in zip(
+            *(concept[name].tolist() for name in ("x", "i", "b", "y")), strict=True
+        )
+    }
+    assert all(
+        known[x, i, b] == y
+        for x, i, b, y in zip(
+            *(population[name].tolist() for name in ("x", "i", "b", "y")), strict=True
+        )
+    )
+    for name, params in (
+        ("nothing", {"d": 3}),
+        ("parities", {}),
+        ("parities", {"d": 99}),
+        ("juntas", {"d": 3, "k": 4}),
+    ):
         with pytest.raises(InputError):
             build_class(name, params)
     with pytest.raises(InputError, match="sign matrix"):

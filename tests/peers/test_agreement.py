@@ -1,4 +1,5 @@
-"""Our estimates beside those of other libraries on the same data, and the losses of their own code, run on every path of its random numbers."""
+"""Our estimates beside those of other libraries on the same data, and the losses of their own code,
+run on every path of its random numbers."""
 
 # ruff: noqa: NPY002  # the generators that peers draw from are what is enumerated
 
@@ -26,22 +27,35 @@ from local_dp.tallies import Estimate
 
 LAW = np.array([0.3, 0.2, 0.15, 0.15, 0.1, 0.1])
 N = 20_000
-DEVIATIONS = 4.0  # of the difference of two independent estimates: a normal tail of 6.4e-5 a comparison
-UNSEEDED = 1e-6  # OpenDP takes no seed: the probability with which its whole comparison may fail in a sound run
+DEVIATIONS = (
+    4.0  # of the difference of two independent estimates: a normal tail of 6.4e-5 a comparison
+)
+# OpenDP takes no seed: the probability with which its whole comparison may fail in a sound run
+UNSEEDED = 1e-6
 SAMPLE: Ints = np.random.default_rng(5).choice(len(LAW), N, p=LAW)
 SHARES: Floats = np.bincount(SAMPLE) / N
-TASKS = [Task(oracle, epsilon, len(LAW)) for oracle in ("grr", "sue", "oue", "olh", "subset-selection", "hadamard-response") for epsilon in (1.0, 2.0)]
+TASKS = [
+    Task(oracle, epsilon, len(LAW))
+    for oracle in ("grr", "sue", "oue", "olh", "subset-selection", "hadamard-response")
+    for epsilon in (1.0, 2.0)
+]
 OFFERED = {
     "pure-ldp": ("grr", "sue", "oue", "olh", "hadamard-response"),
     "multi-freq-ldpy": ("grr", "sue", "oue", "olh", "subset-selection"),
     "opendp": ("grr", "sue"),
 }
-CASES = [pytest.param(task, library, id=f"{library}-{task.oracle}-{task.epsilon}") for library in OFFERED for task in TASKS if task.oracle in OFFERED[library]]
+CASES = [
+    pytest.param(task, library, id=f"{library}-{task.oracle}-{task.epsilon}")
+    for library in OFFERED
+    for task in TASKS
+    if task.oracle in OFFERED[library]
+]
 SAME_CHANNEL = [case for case in CASES if "grr" in str(case.id) or "ue" in str(case.id)]
 
 
 def _peer(library: str, task: Task) -> Peer:
-    """The library's oracle, its generators seeded where they can be; skips where it is not installed."""
+    """The library's oracle, its generators seeded where they can be; skips where it is not
+    installed."""
     if not installed(library):
         pytest.skip(f"{library} is not installed")
     (entry,) = (peer for peer in peers(task) if peer.library == library)
@@ -62,7 +76,11 @@ def _ours(task: Task) -> Any:
 
 def _asked(randomizer: Any, values: Ints) -> Estimate:
     """Our estimate from our reports of these values."""
-    coins = randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, N)) if randomizer.uses_coins else np.zeros(N, dtype=np.uint8)
+    coins = (
+        randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, N))
+        if randomizer.uses_coins
+        else np.zeros(N, dtype=np.uint8)
+    )
     reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, N), coins)
     estimate: Estimate = randomizer.estimate(randomizer.tally(reports, coins))
     return estimate
@@ -76,21 +94,31 @@ def _agree(ours: Estimate, theirs: Floats, errors: Floats, deviations: float) ->
 
 @pytest.mark.parametrize(("task", "library"), CASES)
 def test_estimates_agree(task: Task, library: str) -> None:
-    """On the same 20,000 values the library's estimate and ours are within 4 standard errors of their difference at every symbol.
+    """On the same 20,000 values the library's estimate and ours are within 4 standard errors of
+    their difference at every symbol.
 
-    Six normal tails at 4 deviations: a sound pair fails with probability below 4e-4, and seeds are fixed. OpenDP takes no seed: there the threshold is that
-    of UNSEEDED over the six symbols, 5.2.
+    Six normal tails at 4 deviations: a sound pair fails with probability below 4e-4, and seeds are
+    fixed. OpenDP takes no seed: there the threshold is that of UNSEEDED over the six symbols, 5.2.
     """
     peer = _peer(library, task)
     reports = peer.respond(SAMPLE)
     deviations = normal_quantile(UNSEEDED / (2 * len(LAW))) if library == "opendp" else DEVIATIONS
-    _agree(_asked(_ours(task), SAMPLE), peer.estimate(reports), peer.errors(reports, SHARES), deviations)
+    _agree(
+        _asked(_ours(task), SAMPLE),
+        peer.estimate(reports),
+        peer.errors(reports, SHARES),
+        deviations,
+    )
 
 
 @pytest.mark.parametrize("task", TASKS[::2], ids=lambda task: task.oracle)
 def test_other_data_disagree(task: Task) -> None:
-    """Our answers of which a third are about another value are beyond 4 standard errors of the library's estimate."""
-    peer, honest = _peer("multi-freq-ldpy" if task.oracle == "subset-selection" else "pure-ldp", task), _ours(task)
+    """Our answers of which a third are about another value are beyond 4 standard errors of the
+    library's estimate."""
+    peer, honest = (
+        _peer("multi-freq-ldpy" if task.oracle == "subset-selection" else "pure-ldp", task),
+        _ours(task),
+    )
     reports = peer.respond(SAMPLE)
     ours = _asked(honest, np.where(np.arange(N) % 3 == 0, 0, SAMPLE))
     with pytest.raises(AssertionError, match="standard errors apart"):
@@ -108,10 +136,15 @@ def _packed(task: Task, reports: list[Any]) -> Words:
 
 @pytest.mark.parametrize(("task", "library"), SAME_CHANNEL)
 def test_their_reports_are_decoded_by_us(task: Task, library: str) -> None:
-    """Where the channel is the same, our estimate from the library's reports is the library's to 1e-6, clipped and normalised where it does that."""
+    """Where the channel is the same, our estimate from the library's reports is the library's to
+    1e-6, clipped and normalised where it does that."""
     peer, ours = _peer(library, task), _ours(task)
     reports = peer.respond(SAMPLE)
-    shown = ours.estimate(ours.tally(_packed(task, reports).astype(ours.report_dtype.base), np.zeros(N, dtype=np.uint8))).value
+    shown = ours.estimate(
+        ours.tally(
+            _packed(task, reports).astype(ours.report_dtype.base), np.zeros(N, dtype=np.uint8)
+        )
+    ).value
     if peer.normalised:
         shown = np.maximum(shown, 0) / np.maximum(shown, 0).sum()
     np.testing.assert_allclose(peer.estimate(reports), shown, atol=1e-6)
@@ -119,7 +152,8 @@ def test_their_reports_are_decoded_by_us(task: Task, library: str) -> None:
 
 @pytest.mark.parametrize(("task", "library"), CASES)
 def test_one_report_says_what_the_library_says(task: Task, library: str) -> None:
-    """The mean of what single reports say is the library's estimate, clipped and normalised where it does that: the errors above are of the right thing."""
+    """The mean of what single reports say is the library's estimate, clipped and normalised where
+    it does that: the errors above are of the right thing."""
     peer = _peer(library, task)
     reports = peer.respond(SAMPLE[:2000])
     mean = peer.singles(reports).mean(axis=0)
@@ -136,7 +170,8 @@ def _response(value: int, p: float) -> int:
 
 
 def test_a_threshold_is_met_to_the_last_bit() -> None:
-    """A double is below a threshold for as many multiples of 2^-53 as there are below it; `<=` counts the threshold too; 1.0 is always above."""
+    """A double is below a threshold for as many multiples of 2^-53 as there are below it; `<=`
+    counts the threshold too; 1.0 is always above."""
     third = 1 / 3
     below = Fraction(math.ceil(Fraction(third) * 2**53), 2**53)
     assert law(lambda: random.random() < third) == {True: below, False: 1 - below}
@@ -147,21 +182,37 @@ def test_a_threshold_is_met_to_the_last_bit() -> None:
 
 
 def test_whole_numbers_permutations_and_vectors() -> None:
-    """Bounds of the two generators, orders without putting back, independent entries, and a path that depends on an earlier one."""
+    """Bounds of the two generators, orders without putting back, independent entries, and a path
+    that depends on an earlier one."""
     assert law(lambda: random.randint(1, 3)) == dict.fromkeys((1, 2, 3), Fraction(1, 3))
     assert law(lambda: np.random.randint(1, 3)) == dict.fromkeys((1, 2), HALF)
     orders = law(lambda: tuple(np.random.choice(np.arange(3), size=2, replace=False).tolist()))
     assert orders == {(a, b): Fraction(1, 6) for a in range(3) for b in range(3) if a != b}
     bits = law(lambda: tuple(np.random.choice([1, 0], size=2, p=[0.25, 0.75]).tolist()))
-    assert bits == {(1, 1): Fraction(1, 16), (1, 0): Fraction(3, 16), (0, 1): Fraction(3, 16), (0, 0): Fraction(9, 16)}
-    assert law(lambda: random.randint(0, 1) if random.random() < 0.25 else 2) == {0: Fraction(1, 8), 1: Fraction(1, 8), 2: Fraction(3, 4)}
+    assert bits == {
+        (1, 1): Fraction(1, 16),
+        (1, 0): Fraction(3, 16),
+        (0, 1): Fraction(3, 16),
+        (0, 0): Fraction(9, 16),
+    }
+    assert law(lambda: random.randint(0, 1) if random.random() < 0.25 else 2) == {
+        0: Fraction(1, 8),
+        1: Fraction(1, 8),
+        2: Fraction(3, 4),
+    }
     assert law(lambda: np.random.binomial(1, 0.25)) == {1: Fraction(1, 4), 0: Fraction(3, 4)}
 
 
-@pytest.mark.parametrize(("p", "epsilon"), [(0.75, math.log(3)), (0.5, 0.0), (1.0, math.inf), (1 / (1 + math.exp(-40)), math.inf)])
+@pytest.mark.parametrize(
+    ("p", "epsilon"),
+    [(0.75, math.log(3)), (0.5, 0.0), (1.0, math.inf), (1 / (1 + math.exp(-40)), math.inf)],
+)
 def test_randomized_response_in_doubles(p: float, epsilon: float) -> None:
-    """The exact loss of a response that compares a double with p; at epsilon 40 p is 1 as a double, and nothing is private."""
-    assert exact_epsilon([law(partial(_response, value, p)) for value in (0, 1)]) == pytest.approx(epsilon, abs=1e-15)
+    """The exact loss of a response that compares a double with p; at epsilon 40 p is 1 as a double,
+    and nothing is private."""
+    assert exact_epsilon([law(partial(_response, value, p)) for value in (0, 1)]) == pytest.approx(
+        epsilon, abs=1e-15
+    )
 
 
 def test_a_report_that_one_value_cannot_make_is_infinite() -> None:
@@ -194,7 +245,8 @@ SOUND = {
 
 @pytest.mark.parametrize("library", SOUND)
 def test_enumerated_losses(library: str) -> None:
-    """At epsilon 1 and 2 these lose what they say, up to the rounding of doubles; all others of the list lose more, most of them everything."""
+    """At epsilon 1 and 2 these lose what they say, up to the rounding of doubles; all others of the
+    list lose more, most of them everything."""
     if not installed(library):
         pytest.skip(f"{library} is not installed")
     checked = [claim for claim in claims() if claim.library == library]
@@ -208,28 +260,40 @@ def test_enumerated_losses(library: str) -> None:
 
 
 def _same_channel(laws: list[dict[Hashable, Fraction]], mechanism: str) -> None:
-    """Every chance is that of ours at epsilon 1, to 1e-9, which is the rounding of our words. Raises AssertionError."""
+    """Every chance is that of ours at epsilon 1, to 1e-9, which is the rounding of our words.
+    Raises AssertionError."""
     if "UE" in mechanism:
         unary = (OUE if "OUE" in mechanism else SUE)(1.0, k=3, word_bits=64)
         q, p = (Fraction(weight, unary.total) for weight in unary.ones)
         for value, law in enumerate(laws):
             for bits in itertools.product((0, 1), repeat=3):
-                chance = math.prod(one if bit else 1 - one for bit, one in zip(bits, (p if place == value else q for place in range(3)), strict=True))
+                chance = math.prod(
+                    one if bit else 1 - one
+                    for bit, one in zip(
+                        bits, (p if place == value else q for place in range(3)), strict=True
+                    )
+                )
                 assert float(law[bits]) == pytest.approx(float(chance), abs=1e-9)
         return
     direct = GRR(1.0, k=3, word_bits=64)
     for value, law in enumerate(laws):
         for report in range(3):
-            assert float(law[report]) == pytest.approx((direct.truth if report == value else direct.other) / direct.total, abs=1e-9)
+            assert float(law[report]) == pytest.approx(
+                (direct.truth if report == value else direct.other) / direct.total, abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("library", SOUND)
 def test_the_channels_are_ours(library: str) -> None:
-    """k-ary response and unary encodings have the law of ours, report by report, which no sample could show as well; at another epsilon they have not."""
+    """k-ary response and unary encodings have the law of ours, report by report, which no sample
+    could show as well; at another epsilon they have not."""
     if not installed(library):
         pytest.skip(f"{library} is not installed")
     shared = [
-        claim for claim in claims() if claim.library == library and ("DEClient" in claim.mechanism or "GRR" in claim.mechanism or "UE" in claim.mechanism)
+        claim
+        for claim in claims()
+        if claim.library == library
+        and ("DEClient" in claim.mechanism or "GRR" in claim.mechanism or "UE" in claim.mechanism)
     ]
     assert len(shared) >= 3
     for claim in shared:
@@ -241,7 +305,8 @@ def test_the_channels_are_ours(library: str) -> None:
 
 
 def test_a_compiled_subset_names_its_owner_first() -> None:
-    """Whenever a set holds the client's symbol, it is the first entry: 5,000 compiled reports; a set shuffled before it is sent has it anywhere.
+    """Whenever a set holds the client's symbol, it is the first entry: 5,000 compiled reports; a
+    set shuffled before it is sent has it anywhere.
 
     A true shuffle would pass with probability below w^-1000.
     """
@@ -257,9 +322,12 @@ def test_a_compiled_subset_names_its_owner_first() -> None:
 
 
 def test_a_set_bit_of_rappor_is_never_cleared() -> None:
-    """The bit of the client's own hash is 1 in every report: 2,000 of pure-ldp's RAPPOR, where a bit flipped with probability f / 2 would not be."""
+    """The bit of the client's own hash is 1 in every report: 2,000 of pure-ldp's RAPPOR, where a
+    bit flipped with probability f / 2 would not be."""
     pytest.importorskip("pure_ldp")
-    client = import_module("pure_ldp.frequency_oracles").RAPPORClient(2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int)
+    client = import_module("pure_ldp.frequency_oracles").RAPPORClient(
+        2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int
+    )
     bits = np.array([client.privatise(1)[0] for _ in range(2000)])
     assert bits[:, 1].all()
     assert not bits[:, [0, 2]].all()

@@ -1,4 +1,5 @@
-"""The second question: who is asked what, what the interval of the median covers, and what the screen says of so few answers."""
+"""The second question: who is asked what, what the interval of the median covers, and what the
+screen says of so few answers."""
 
 import asyncio
 
@@ -20,7 +21,15 @@ COINS = bytes(16)
 
 
 def _again(epsilon: float) -> Median:
-    return Median.of(Questions("a poll", (Question("q1", "Did you?", 1.0), Question("q2", "How long?", epsilon, low=0.0, high=10.0))))
+    return Median.of(
+        Questions(
+            "a poll",
+            (
+                Question("q1", "Did you?", 1.0),
+                Question("q2", "How long?", epsilon, low=0.0, high=10.0),
+            ),
+        )
+    )
 
 
 class Phones:
@@ -39,7 +48,10 @@ class Phones:
     def _tally(self, ask: int, query: LocalQuery) -> Tally:
         mine = (self.places >= query.cohort.start) & (self.places < query.cohort.stop)
         values = query.query.values(Records({"q2": self.numbers[mine]}))
-        return query.randomizer.tally(randomize(query, values, 0, self.noise, query.draw(self.rounds, ask), COINS), np.zeros(len(values), np.uint16))
+        return query.randomizer.tally(
+            randomize(query, values, 0, self.noise, query.draw(self.rounds, ask), COINS),
+            np.zeros(len(values), np.uint16),
+        )
 
 
 def _played(again: Median, phones: Phones) -> tuple[float, float, float]:
@@ -51,9 +63,14 @@ def _played(again: Median, phones: Phones) -> tuple[float, float, float]:
 def test_each_person_is_asked_once(answered: int) -> None:
     """Wherever those who answered sit, each has one question."""
     again, words = _again(1.0), np.random.default_rng(answered)
-    phones = Phones(np.sort(words.choice(PEOPLE, answered, replace=False)), words.random(answered) * 10, 1)
+    phones = Phones(
+        np.sort(words.choice(PEOPLE, answered, replace=False)), words.random(answered) * 10, 1
+    )
     _played(again, phones)
-    asked = sum(((phones.places >= query.cohort.start) & (phones.places < query.cohort.stop)).astype(int) for query in phones.asked)
+    asked = sum(
+        ((phones.places >= query.cohort.start) & (phones.places < query.cohort.stop)).astype(int)
+        for query in phones.asked
+    )
     assert np.all(asked == 1)
 
 
@@ -68,7 +85,8 @@ class Silent:
 
 
 def test_a_threshold_without_an_answer_ends_the_search() -> None:
-    """Phones that are gone leave a threshold without an answer: the poll goes on, and everything is open."""
+    """Phones that are gone leave a threshold without an answer: the poll goes on, and everything is
+    open."""
     again, phones = _again(1.0), Silent()
     asyncio.run(again.play(np.arange(100), PEOPLE, phones))
     assert (phones.rounds, again.steps) == (1, [])
@@ -76,24 +94,38 @@ def test_a_threshold_without_an_answer_ends_the_search() -> None:
 
 
 def _missed(polls: int, answered: int, epsilon: float, by_value: bool = False) -> int:
-    """How many of these polls have an interval without the median; the numbers are of a skew law on 0 to 10, with median 3.138."""
+    """How many of these polls have an interval without the median; the numbers are of a skew law on
+    0 to 10, with median 3.138."""
     again, words, missed = _again(epsilon), np.random.default_rng(7), 0
     for seed in range(polls):
         numbers = 10 * words.beta(2, 4, answered)
-        phones = Phones(np.sort(words.choice(PEOPLE, answered, replace=False)), np.sort(numbers) if by_value else numbers, seed)
+        phones = Phones(
+            np.sort(words.choice(PEOPLE, answered, replace=False)),
+            np.sort(numbers) if by_value else numbers,
+            seed,
+        )
         _, low, high = _played(again, phones)
         missed += not low <= 3.1381 <= high
     return missed
 
 
-@pytest.mark.parametrize(("answered", "epsilon"), short([(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)], lambda each: each[1] == 1.0, several=True))
+@pytest.mark.parametrize(
+    ("answered", "epsilon"),
+    short(
+        [(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)],
+        lambda each: each[1] == 1.0,
+        several=True,
+    ),
+)
 def test_the_interval_covers_the_median(answered: int, epsilon: float) -> None:
-    """In 100 polls at most 16 intervals are wrong: with coverage 95 % more are so once in 100,000 runs."""
+    """In 100 polls at most 16 intervals are wrong: with coverage 95 % more are so once in 100,000
+    runs."""
     assert _missed(100, answered, epsilon) <= 16
 
 
 def test_places_by_value_would_break_the_interval() -> None:
-    """The wrong twin: were places in the order of the numbers, as in the order of joining they can be, more than 16 of 100 intervals would be wrong."""
+    """The wrong twin: were places in the order of the numbers, as in the order of joining they can
+    be, more than 16 of 100 intervals would be wrong."""
     assert _missed(100, 200, 4.0, by_value=True) > 16
 
 

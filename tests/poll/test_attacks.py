@@ -1,4 +1,5 @@
-"""A poll as a page on a network: foreign names and origins, oversized messages, listings, floods, and what is written about the people."""
+"""A poll as a page on a network: foreign names and origins, oversized messages, listings, floods,
+and what is written about the people."""
 
 import asyncio
 import json
@@ -37,7 +38,11 @@ def _played(folder: Path, attack, **options) -> None:  # type: ignore[no-untyped
 
 
 async def _line(served: Served, **options) -> ClientConnection:  # type: ignore[no-untyped-def]
-    return await connect(f"{served.link.replace('http', 'ws')}bus", subprotocols=["mqtt"], **options)  # type: ignore[list-item]
+    return await connect(
+        f"{served.link.replace('http', 'ws')}bus",
+        subprotocols=["mqtt"],  # type: ignore[list-item]
+        **options,
+    )
 
 
 async def _drained(line: ClientConnection) -> None:
@@ -55,12 +60,25 @@ def _text(text: str) -> bytes:
 
 
 def test_foreign_names_are_refused(tmp_path: Path) -> None:
-    """A rebound name sends a foreign Host: refused for every page, datum and change, also for the bus."""
+    """A rebound name sends a foreign Host: refused for every page, datum and change, also for the
+    bus."""
 
     async def attack(served: Served) -> None:
         site = served.poll.site
-        for host in ("example.com", f"example.com:{site.port}", f"127.0.0.1.example.com:{site.port}", "127.0.0.1", f"0.0.0.0:{site.port}", ""):
-            for url, path, body in ((site.link, "", None), (site.link, "poll.json", None), (site.link, "join", KEY), (site.presenter, "close", b"")):
+        for host in (
+            "example.com",
+            f"example.com:{site.port}",
+            f"127.0.0.1.example.com:{site.port}",
+            "127.0.0.1",
+            f"0.0.0.0:{site.port}",
+            "",
+        ):
+            for url, path, body in (
+                (site.link, "", None),
+                (site.link, "poll.json", None),
+                (site.link, "join", KEY),
+                (site.presenter, "close", b""),
+            ):
                 assert (await asked(url, path, body, Host=host)).status == 400
             with pytest.raises(InvalidStatus):
                 await _line(served, additional_headers={"Host": host} if host else {"Host": "x"})
@@ -72,7 +90,8 @@ def test_foreign_names_are_refused(tmp_path: Path) -> None:
 
 
 def test_foreign_origins_change_nothing(tmp_path: Path) -> None:
-    """A page of another site cannot join, close, ask again or speak on the bus; no page without an origin can do what the presenter does."""
+    """A page of another site cannot join, close, ask again or speak on the bus; no page without an
+    origin can do what the presenter does."""
 
     async def attack(served: Served) -> None:
         site = served.poll.site
@@ -91,12 +110,22 @@ def test_foreign_origins_change_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
-    """Without a token there is nothing; the respondents' token opens nothing of the presenter's; no path leads out of the served files."""
+    """Without a token there is nothing; the respondents' token opens nothing of the presenter's; no
+    path leads out of the served files."""
 
     async def attack(served: Served) -> None:
         site = served.poll.site
         root = f"http://{LOOPBACK}:{site.port}/"
-        for path in ("", "poll.json", "join", "state", "polls", "robots.txt", site.token[:-1], f"{site.token}x/"):
+        for path in (
+            "",
+            "poll.json",
+            "join",
+            "state",
+            "polls",
+            "robots.txt",
+            site.token[:-1],
+            f"{site.token}x/",
+        ):
             assert (await asked(root, path)).status == 404
         for path in (
             "state",
@@ -115,7 +144,11 @@ def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
         assert len(site.token) >= 22
         assert site.token != site.host_token
         page = await asked(site.link)
-        policy = page.headers["Content-Security-Policy".lower()] if "content-security-policy" in page.headers else page.headers["Content-Security-Policy"]
+        policy = (
+            page.headers["Content-Security-Policy".lower()]
+            if "content-security-policy" in page.headers
+            else page.headers["Content-Security-Policy"]
+        )
         assert policy.startswith("default-src 'none'; script-src 'self'")
         assert "unsafe" not in policy
         assert site.host_token not in json.dumps((await asked(site.link, "poll.json")).data)
@@ -124,15 +157,28 @@ def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
 
 
 def test_oversized_messages_are_refused(tmp_path: Path) -> None:
-    """Bodies, heads, frames and packets beyond their bounds end the request or the connection, and nothing else."""
+    """Bodies, heads, frames and packets beyond their bounds end the request or the connection, and
+    nothing else."""
 
     async def attack(served: Served) -> None:
         site = served.poll.site
         assert (await asked(site.link, "join", b"x" * (BODY + 1))).status == 413
-        for body in (b"", b"{}", b'{"key": 1}', b'{"key": "ab"}', b"[" * BODY, b'{"key": "' + b"ab" * 33 + b'"}'):
+        for body in (
+            b"",
+            b"{}",
+            b'{"key": 1}',
+            b'{"key": "ab"}',
+            b"[" * BODY,
+            b'{"key": "' + b"ab" * 33 + b'"}',
+        ):
             assert (await asked(site.link, "join", body)).status == 400
         assert (await asked(site.link, "x" * 20_000)).status in (400, 404)
-        for frame in (b"\x10" * (FRAME + 1), _greeting() + b"\x30\xff\xff\x03" + bytes(100), b"\x30\x05abcde", "text"):
+        for frame in (
+            b"\x10" * (FRAME + 1),
+            _greeting() + b"\x30\xff\xff\x03" + bytes(100),
+            b"\x30\x05abcde",
+            "text",
+        ):
             line = await _line(served)
             await line.send(frame)
             with pytest.raises(ConnectionClosed):
@@ -147,12 +193,17 @@ def test_oversized_messages_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", short([STRANGER, LOOPBACK], lambda source: source == LOOPBACK))
 def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Path) -> None:
-    """700 silent connections from one address, beyond what is allowed in all: twelve people still join and answer, also from the same address."""
+    """700 silent connections from one address, beyond what is allowed in all: twelve people still
+    join and answer, also from the same address."""
 
     async def attack(served: Served) -> None:
         with ExitStack() as lines:
             for _ in range(700):
-                lines.enter_context(socket.create_connection((LOOPBACK, served.poll.site.port), timeout=5, source_address=(source, 0)))
+                lines.enter_context(
+                    socket.create_connection(
+                        (LOOPBACK, served.poll.site.port), timeout=5, source_address=(source, 0)
+                    )
+                )
             people = [Person.of(1) for _ in range(12)]
             tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
             await served.until(12, 12, 12)
@@ -164,7 +215,8 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
 
 @pytest.mark.long
 def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
-    """Silent WebSockets never reach the broker; a connection that sends too many packets is closed; people answer meanwhile."""
+    """Silent WebSockets never reach the broker; a connection that sends too many packets is closed;
+    people answer meanwhile."""
 
     async def attack(served: Served) -> None:
         lines = await asyncio.gather(*(_line(served, local_addr=(STRANGER, 0)) for _ in range(100)))
@@ -183,7 +235,8 @@ def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
 
 
 def test_one_address_does_not_take_all_places(tmp_path: Path) -> None:
-    """A flood of new keys takes half of the places at once, and then one in two seconds; a class at another address has the others."""
+    """A flood of new keys takes half of the places at once, and then one in two seconds; a class at
+    another address has the others."""
 
     async def attack(served: Served) -> None:
         answers = []
@@ -201,8 +254,11 @@ def test_one_address_does_not_take_all_places(tmp_path: Path) -> None:
     _played(tmp_path, attack, people=200)
 
 
-def test_nothing_is_written_about_the_people(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
-    """No address and no agent in the journal, in a file, in a log, or on a screen; nor the answer itself."""
+def test_nothing_is_written_about_the_people(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No address and no agent in the journal, in a file, in a log, or on a screen; nor the answer
+    itself."""
     agent, answer = "Agent-Of-Nobody-1234", "blue"
     caplog.set_level(logging.DEBUG)
 
@@ -245,9 +301,20 @@ FORBIDDEN = {
     "two greetings": (Packet(0x10, _greeting()[2:]), False),
     "another protocol": (Packet(0x10, b"\0\4MQTX\4\2\0\0\0\0"), True),
     "MQTT 5": (Packet(0x10, b"\0\4MQTT\5\2\0\0\0\0\0"), True),
-    "a will of another": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("p0"))[2:]), True),
-    "a will that stays": (Packet(0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p0"))[2:]), True),
-    "a will that answers": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("p0"))[2:]), True),
+    "a will of another": (
+        Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("p0"))[2:]),
+        True,
+    ),
+    "a will that stays": (
+        Packet(
+            0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p0"))[2:]
+        ),
+        True,
+    ),
+    "a will that answers": (
+        Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("p0"))[2:]),
+        True,
+    ),
     "a request": (Packet(0x30, _text("ldp/1/poll-1/req/g0") + b"p0"), False),
     "another's reply": (Packet(0x30, _text("ldp/1/poll-1/rep/g1/p1") + b"p0"), False),
     "another run": (Packet(0x30, _text("ldp/1/poll-2/rep/g0/p0") + b"p0"), False),
@@ -255,12 +322,18 @@ FORBIDDEN = {
     "a retained reply": (Packet(0x31, _text("ldp/1/poll-1/rep/g0/p0") + b"p0"), False),
     "an internal topic": (Packet(0x30, _text("$SYS/x") + b"p0"), False),
     "not signed": (Packet(0x30, _text("ldp/1/poll-1/rep/g0/p0") + b"p1"), False),
-    "a will that is not signed": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p1"))[2:]), True),
+    "a will that is not signed": (
+        Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p1"))[2:]),
+        True,
+    ),
     "no topic": (Packet(0x30, b"\xff\xff"), False),
     "not text": (Packet(0x30, b"\0\1\xff"), False),
     "reading replies": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/rep/g0/p0") + b"\0"), False),
     "reading everything": (Packet(0x82, b"\0\1" + _text("#") + b"\0"), False),
-    "reading another's requests": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g1") + b"\0"), False),
+    "reading another's requests": (
+        Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g1") + b"\0"),
+        False,
+    ),
     "reading all groups": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/+") + b"\0"), False),
     "reading nothing": (Packet(0x82, b"\0\1"), False),
     "many topics": (Packet(0x82, b"\0\1" + 9 * (_text("ldp/1/poll-1/req/g0") + b"\0")), False),
@@ -277,36 +350,67 @@ def test_the_gate_refuses_what_no_member_sends(case: str) -> None:
 
 
 def test_the_gate_passes_members() -> None:
-    """A greeting gets the broker's password and another name; a member's own messages pass unchanged, and its hello is noted."""
+    """A greeting gets the broker's password and another name; a member's own messages pass
+    unchanged, and its hello is noted."""
     seen: list[str] = []
-    visit, will = Visit(GATE, seen.append), _text("ldp/1/poll-1/gone/g0/p0") + _text("last words of p0")
-    greeting = visit.passed(Packet(0x10, _greeting("p0", flags=6 | 0xC0, more=will + _text("me") + _text("mine"))[2:]))
+    visit, will = (
+        Visit(GATE, seen.append),
+        _text("ldp/1/poll-1/gone/g0/p0") + _text("last words of p0"),
+    )
+    greeting = visit.passed(
+        Packet(0x10, _greeting("p0", flags=6 | 0xC0, more=will + _text("me") + _text("mine"))[2:])
+    )
     assert greeting.body.startswith(b"\0\4MQTT\4\xc6\0\x1e\0\x16")
     assert greeting.body.endswith(will + _text("user") + _text("word"))
-    reading = Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g0") + b"\0" + _text("ldp/1/poll-1/req/all") + b"\0")
-    messages = [Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"p0") for leaf in ("hello", "rep")]
-    for packet in (reading, *messages, Packet(0x32, _text("ldp/1/poll-1/rep/g0/p0") + b"\0\1p0"), Packet(0xC0, b""), Packet(0xE0, b"")):
+    reading = Packet(
+        0x82, b"\0\1" + _text("ldp/1/poll-1/req/g0") + b"\0" + _text("ldp/1/poll-1/req/all") + b"\0"
+    )
+    messages = [
+        Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"p0") for leaf in ("hello", "rep")
+    ]
+    for packet in (
+        reading,
+        *messages,
+        Packet(0x32, _text("ldp/1/poll-1/rep/g0/p0") + b"\0\1p0"),
+        Packet(0xC0, b""),
+        Packet(0xE0, b""),
+    ):
         assert visit.passed(packet) is packet
     assert seen == ["p0"]
 
 
 def test_nobody_speaks_for_another(tmp_path: Path) -> None:
-    """A message under another's name ends the connection at the gate: the member is not silenced by it, and nothing reaches the server."""
+    """A message under another's name ends the connection at the gate: the member is not silenced by
+    it, and nothing reaches the server."""
 
     async def attack(served: Served) -> None:
         person, other = Person.of(1), Person.of(0)
         for each in (person, other):
             await each.join(served.link)
         run, place, greeting = served.poll.plan.run, person.place, other.greeting(served.poll.plan)
-        for leaf, envelope in (("hello", bytes(200)), ("rep", bytes(200)), ("hello", person.sealed(served.poll.plan, "hello"))):
+        for leaf, envelope in (
+            ("hello", bytes(200)),
+            ("rep", bytes(200)),
+            ("hello", person.sealed(served.poll.plan, "hello")),
+        ):
             line = await _line(served)
-            await line.send(greeting + bytes(Packet(0x30, _text(f"ldp/1/{run}/{leaf}/{place['group']}/{place['member']}") + envelope)))
+            await line.send(
+                greeting
+                + bytes(
+                    Packet(
+                        0x30,
+                        _text(f"ldp/1/{run}/{leaf}/{place['group']}/{place['member']}") + envelope,
+                    )
+                )
+            )
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(_drained(line), 10)
         task = asyncio.create_task(person.answer(served.link))
         await served.until(1, 1, 1)
         task.cancel()
-        assert set(served.poll.coordinator.rejections) <= {"unread"}  # the wills of who never said hello
+        assert set(served.poll.coordinator.rejections) <= {
+            "unread"
+        }  # the wills of who never said hello
 
     _played(tmp_path, attack)
 
@@ -317,13 +421,18 @@ def test_packets_are_cut_wherever_the_bytes_are() -> None:
     stream = b"".join(map(bytes, packets))
     for step in (1, 7, 1000, len(stream)):
         cut = Packets()
-        assert [packet for at in range(0, len(stream), step) for packet in cut.feed(stream[at : at + step])] == packets
+        assert [
+            packet
+            for at in range(0, len(stream), step)
+            for packet in cut.feed(stream[at : at + step])
+        ] == packets
     with pytest.raises(GateError):
         Packets().feed(bytes(Packet(0x30, bytes(PACKET + 1))))
 
 
 def test_who_loses_the_connection() -> None:
-    """With one connection too many, the source with the most loses its oldest one without a member; members keep theirs."""
+    """With one connection too many, the source with the most loses its oldest one without a member;
+    members keep theirs."""
     crowd, closed = Crowd(people=2), list[str]()
     for number in range(crowd.most):
         source, name = ("10.0.0.1" if number % 3 else f"10.0.1.{number % 200}"), str(number)
@@ -332,5 +441,9 @@ def test_who_loses_the_connection() -> None:
     for number in range(3):
         crowd.enter(f"new {number}", "10.0.9.9", lambda: closed.append("new"))
     assert (closed, len(crowd)) == (["2", "4", "5"], crowd.most)
-    assert source_of("2001:db8:1:2:3:4:5:6") == source_of("2001:db8:1:2::1") != source_of("2001:db8:1:3::1")
+    assert (
+        source_of("2001:db8:1:2:3:4:5:6")
+        == source_of("2001:db8:1:2::1")
+        != source_of("2001:db8:1:3::1")
+    )
     assert source_of("::ffff:10.0.0.1") == source_of("10.0.0.1")

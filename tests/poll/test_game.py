@@ -1,4 +1,5 @@
-"""The class game: the learner of the library over phones, with records that follow the rule; a second round when the presenter says so; and its figures."""
+"""The class game: the learner of the library over phones, with records that follow the rule; a
+second round when the presenter says so; and its figures."""
 
 import asyncio
 import re
@@ -32,7 +33,11 @@ def _game(**options: Any) -> Plan:
 
 
 async def _press(served: Served, what: str) -> int:
-    return (await asked(served.poll.site.presenter, what, b"", Origin=served.poll.site.origin("127.0.0.1"))).status
+    return (
+        await asked(
+            served.poll.site.presenter, what, b"", Origin=served.poll.site.origin("127.0.0.1")
+        )
+    ).status
 
 
 async def _until(served: Served, button: str, joined: int) -> None:
@@ -43,8 +48,11 @@ async def _until(served: Served, button: str, joined: int) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_the_class_plays_what_the_library_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirty made-up phones with a seed find bit for bit what the learner finds in memory; the second round waits for the presenter."""
+def test_the_class_plays_what_the_library_plays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty made-up phones with a seed find bit for bit what the learner finds in memory; the
+    second round waits for the presenter."""
     monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 0.3)
 
     async def play() -> Result:
@@ -63,11 +71,22 @@ def test_the_class_plays_what_the_library_plays(tmp_path: Path, monkeypatch: pyt
     game = Game.of(EPSILON, PEOPLE, SEED)
     oracle = PopulationOracle(game.population, KeyedNoise(SEED), SEED, EPSILON)
     assert result.again.result == run(MaskedParityList(d=BITS).algorithm(EPSILON, PEOPLE), oracle)
-    assert [summary.n for summary in oracle.rounds] == [int(re.findall(r"^\d+", step)[0]) for step in result.again.steps if "answered" in step] == [19, 11]
+    assert (
+        [summary.n for summary in oracle.rounds]
+        == [int(re.findall(r"^\d+", step)[0]) for step in result.again.steps if "answered" in step]
+        == [19, 11]
+    )
     data = data_of(result)
     assert (data["epsilon"], data["joined"], data["private"]) == (EPSILON, PEOPLE, False)
     for text in (text_of(data), page_of(data), table_of(data)):
-        assert re.search(r"Found: r = [01]{8}|Not found. The class says r = [01]{8}, a = [01]; hidden is r = [01]{8}", text)
+        assert re.search(
+            (
+                r"Found: r = [01]{8}|Not found. The class says r = [01]{8}, a = [01]; hidden is r "
+                r"= "
+                r"[01]{8}"
+            ),
+            text,
+        )
     assert "so 16 rules are left" in text_of(data).lower()
     assert "the best known question takes 161 phones" in text_of(data)
 
@@ -78,12 +97,18 @@ class Player(Person):
 
     async def join(self, link: str) -> dict[str, Any]:
         poll = await super().join(link)
-        self.record = Records({name: np.array([value], dtype=np.int64) for name, value in self.place["record"].items()})
+        self.record = Records(
+            {
+                name: np.array([value], dtype=np.int64)
+                for name, value in self.place["record"].items()
+            }
+        )
         return poll
 
 
 def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
-    """A server that is started again between the rounds repeats the first from its journal, and asks the second: each phone reports once."""
+    """A server that is started again between the rounds repeats the first from its journal, and
+    asks the second: each phone reports once."""
 
     async def play() -> tuple[Result, list[Player]]:
         planned, people = _game(), [Player(Records({"x": np.zeros(1)})) for _ in range(6)]
@@ -96,7 +121,9 @@ def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
         async with serving(tmp_path, planned, Journal.open(tmp_path, planned.run)) as served:
             await _until(served, "Ask round 2", 6)
             assert served.poll.state()["again"]["steps"] == steps
-            assert (await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')).status == 410
+            assert (
+                await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
+            ).status == 410
             assert await _press(served, "again") == 200
             result = await served.playing
             await asyncio.gather(*tasks)
@@ -109,19 +136,27 @@ def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
 
 
 def test_a_record_follows_the_rule_and_no_page_has_the_rule() -> None:
-    """The label of each place's record is the rule's, the records are of every kind, and what all pages are given is the same for every rule."""
+    """The label of each place's record is the rule's, the records are of every kind, and what all
+    pages are given is the same for every rule."""
     game = Game.of(EPSILON, 400, 1)
     r, a = game.population.concept.r, game.population.concept.a
     dealt = [game.record(place) for place in range(400)]
-    assert all(each["y"] == (-1) ** ((r >> each["i"] & 1) if each["b"] else (each["x"] & r).bit_count() + a) for each in dealt)
+    assert all(
+        each["y"]
+        == (-1) ** ((r >> each["i"] & 1) if each["b"] else (each["x"] & r).bit_count() + a)
+        for each in dealt
+    )
     assert len({(each["x"], each["i"], each["b"]) for each in dealt}) > 350
     assert game.public() == Game.of(EPSILON, 400, 2).public()
 
 
 def test_what_the_screens_say_of_a_class_is_so() -> None:
-    """The help's figures are those of the simulation within four standard errors, and a second round makes the difference that the page shows."""
+    """The help's figures are those of the simulation within four standard errors, and a second
+    round makes the difference that the page shows."""
     (said,) = [field.metadata["help"] for field in fields(Ask) if field.name == "game"]
-    for phones, of_ten in re.findall(r"(\d+)(?: phones find the hidden rule)? in (\d+) of 10", said):
+    for phones, of_ten in re.findall(
+        r"(\d+)(?: phones find the hidden rule)? in (\d+) of 10", said
+    ):
         assert abs(chance(EPSILON, int(phones)) - int(of_ten) / 10) < 0.1
     game = Game.of(EPSILON, 60, 1)
     assert re.search("9[0-9] % with 60, more than 99 % with 100", game.offer(0)[1])

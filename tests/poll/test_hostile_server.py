@@ -1,4 +1,5 @@
-"""A server that signs hostile requests, and a network that forges them: the page refuses each in words, and charges nothing for it."""
+"""A server that signs hostile requests, and a network that forges them: the page refuses each in
+words, and charges nothing for it."""
 
 import asyncio
 import json
@@ -55,10 +56,19 @@ class Server:
         """Publishes to the first member, as anybody on the broker could."""
         single(self._topic, payload, hostname=self.address.host, port=self.address.port)
 
-    def asks(self, *asks: Ask, round: int = 1, run: str = "", key: bytes = b"", end: bytes = b"") -> None:
+    def asks(
+        self, *asks: Ask, round: int = 1, run: str = "", key: bytes = b"", end: bytes = b""
+    ) -> None:
         """A request with the server's signature, or with that of another key or run."""
-        request = encode(Request(run=run or self.plan.run, round=round, asks=asks or ASKS, missing=())) + end
-        self.says(Party.server(run or self.plan.run, key or self.plan.key, lambda _: None).seal(self._topic, request))
+        request = (
+            encode(Request(run=run or self.plan.run, round=round, asks=asks or ASKS, missing=()))
+            + end
+        )
+        self.says(
+            Party.server(run or self.plan.run, key or self.plan.key, lambda _: None).seal(
+                self._topic, request
+            )
+        )
 
     @property
     def _topic(self) -> str:
@@ -78,7 +88,10 @@ def hostile(folder: Path, questions: Questions = THREE, **options: Any) -> Itera
         await web.serve()
 
     def work(address: Address) -> None:
-        with closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal, listening(LOOPBACK, planned.port) as listener:
+        with (
+            closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal,
+            listening(LOOPBACK, planned.port) as listener,
+        ):
             asyncio.run(serve(Poll(planned, journal, site, listener), listener, address))
 
     with mosquitto(folder) as broker:
@@ -95,7 +108,9 @@ def hostile(folder: Path, questions: Questions = THREE, **options: Any) -> Itera
 
 def _words(tab: Tab, code: str) -> str:
     """The page's words for a code."""
-    text: str = tab.evaluate(f"import('./client/index.js').then(client => client.words({json.dumps(code)}))")
+    text: str = tab.evaluate(
+        f"import('./client/index.js').then(client => client.words({json.dumps(code)}))"
+    )
     assert len(text.split()) > 5
     return text
 
@@ -116,25 +131,46 @@ def _spent(tab: Tab) -> str:
 @needs_mosquitto
 @pytest.mark.long
 def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
-    """Ten before the answer and three after it, each in words: the page does not show it, or it is forged. The honest request alone is answered, once."""
+    """Ten before the answer and three after it, each in words: the page does not show it, or it is
+    forged. The honest request alone is answered, once."""
     first, second, _ = ASKS
-    scripted = second.model_copy(update={"query_params": {**second.query_params, "labels": ("<script>window.ran = true</script>", "b", "c")}})
+    scripted = second.model_copy(
+        update={
+            "query_params": {
+                **second.query_params,
+                "labels": ("<script>window.ran = true</script>", "b", "c"),
+            }
+        }
+    )
     with hostile(tmp_path) as server, browser() as window:
         tab = window.beside(apart=True)
         tab.go(server.link, LOADED)
         fill(tab, 1, 1, 7)
         _says(tab, "wait on your phone")
         before: list[tuple[str, Callable[[], None]]] = [
-            ("bad-query", lambda: server.asks(first.model_copy(update={"randomizer_params": {"epsilon": 20.0}}))),
+            (
+                "bad-query",
+                lambda: server.asks(
+                    first.model_copy(update={"randomizer_params": {"epsilon": 20.0}})
+                ),
+            ),
             ("bad-query", lambda: server.asks(first.model_copy(update={"randomizer": "tell-all"}))),
             ("forged", lambda: server.asks(key=new_key())),
             ("bad-query", lambda: server.asks(scripted)),
             ("oversized", lambda: server.says(bytes((1 << 20) + 65))),
             ("bad-query", lambda: server.asks(first.model_copy(update={"query": "everything"}))),
             ("forged", lambda: server.asks(run="another-run")),
-            ("bad-query", lambda: server.asks(first.model_copy(update={"randomizer_params": {"epsilon": -1.0}}))),
+            (
+                "bad-query",
+                lambda: server.asks(
+                    first.model_copy(update={"randomizer_params": {"epsilon": -1.0}})
+                ),
+            ),
             ("trailing-bytes", lambda: server.asks(end=b"\0")),
-            ("bad-query", lambda: server.asks(first.model_copy(update={"query_params": {"text": "q1 == 0"}}))),
+            (
+                "bad-query",
+                lambda: server.asks(first.model_copy(update={"query_params": {"text": "q1 == 0"}})),
+            ),
         ]
         for code, attack in before:
             attack()
@@ -146,7 +182,10 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
         bits = shown(tab)
         assert "5.5 of 8" in _spent(tab)
         after: list[tuple[str, Callable[[], None]]] = [
-            ("equivocation", lambda: server.asks(*(ask.model_copy(update={"coins": OTHERS}) for ask in ASKS))),
+            (
+                "equivocation",
+                lambda: server.asks(*(ask.model_copy(update={"coins": OTHERS}) for ask in ASKS)),
+            ),
             ("bad-query", lambda: server.asks(round=2)),
             ("equivocation", lambda: server.asks(first)),
         ]
@@ -162,15 +201,26 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
 @needs_chromium
 @needs_mosquitto
 @pytest.mark.long
-def test_too_much_is_refused_before_anything_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be sent."""
+def test_too_much_is_refused_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be
+    sent."""
     monkeypatch.setattr("local_dp.server.poll.questions.MOST_EPSILON", 2 * MOST_EPSILON)
-    with hostile(tmp_path, Questions("greedy", (Question("q1", "Did you?", MOST_EPSILON + 1),))) as server, browser() as window:
+    with (
+        hostile(
+            tmp_path, Questions("greedy", (Question("q1", "Did you?", MOST_EPSILON + 1),))
+        ) as server,
+        browser() as window,
+    ):
         tab = window.beside(apart=True)
         tab.go(server.link, LOADED)
         assert status(tab).startswith(f"{REFUSED}, and sent nothing.")
         assert "budget" in status(tab)
-        assert tab.evaluate("[document.getElementById('send').disabled, document.getElementById('send').textContent]") == [True, "Send my answer"]
+        assert tab.evaluate(
+            "[document.getElementById('send').disabled, "
+            "document.getElementById('send').textContent]"
+        ) == [True, "Send my answer"]
 
 
 def _click(tab: Tab, link: str, *answers: str, hours: str = "") -> None:
@@ -183,9 +233,12 @@ def _click(tab: Tab, link: str, *answers: str, hours: str = "") -> None:
 
 
 def _pay(tab: Tab, epsilon: float, *texts: str) -> None:
-    """Waits for these questions under "What your phone sent", in this order, and compares the cost."""
+    """Waits for these questions under "What your phone sent", in this order, and compares the
+    cost."""
     tab.wait(f"document.querySelectorAll('#reports h3').length === {len(texts)}")
-    assert tab.evaluate("[...document.querySelectorAll('#reports h3')].map(each => each.textContent)") == [*texts]
+    assert tab.evaluate(
+        "[...document.querySelectorAll('#reports h3')].map(each => each.textContent)"
+    ) == [*texts]
     assert f"Left for this poll: {MOST_EPSILON - epsilon:g} of 8" in _spent(tab)
 
 
@@ -200,8 +253,12 @@ def _describe(monkeypatch: pytest.MonkeyPatch, change: Callable[[dict[str, Any]]
     monkeypatch.setattr(Poll, "public", described)
 
 
-EIGHT = Questions("eight", tuple(Question(f"q{place}", f"Did you do {place}?", 1.0) for place in range(1, 9)))
-TWO = Questions("two", (Question("q1", "Did you ever cheat?", 0.1), Question("q2", "Do you like tea?", 7.0)))
+EIGHT = Questions(
+    "eight", tuple(Question(f"q{place}", f"Did you do {place}?", 1.0) for place in range(1, 9))
+)
+TWO = Questions(
+    "two", (Question("q1", "Did you ever cheat?", 0.1), Question("q2", "Do you like tea?", 7.0))
+)
 HOURS = Questions("hours", (Question("q1", "How many hours?", 1.0, low=0.0, high=10.0),))
 UNSHOWN = "something that this page does not show"
 
@@ -224,7 +281,8 @@ def tab(window: Tab) -> Iterator[Tab]:
 @needs_mosquitto
 @pytest.mark.long
 def test_one_question_is_not_answered_eight_times(tab: Tab, tmp_path: Path) -> None:
-    """Of eight questions the first is asked eight times: refused; then each is answered once and named."""
+    """Of eight questions the first is asked eight times: refused; then each is answered once and
+    named."""
     asks = [Ask.of(query, COINS) for query in EIGHT.asks(100)]
     with hostile(tmp_path, EIGHT) as server:
         _click(tab, server.link, *(f"q{place}-1" for place in range(8)))
@@ -237,10 +295,18 @@ def test_one_question_is_not_answered_eight_times(tab: Tab, tmp_path: Path) -> N
 @needs_chromium
 @needs_mosquitto
 @pytest.mark.long
-def test_a_query_of_the_server_is_not_read(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A description gives a harmless question the query of another one: the page ignores it, and refuses the request."""
+def test_a_query_of_the_server_is_not_read(
+    tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A description gives a harmless question the query of another one: the page ignores it, and
+    refuses the request."""
     asks = [Ask.of(query, COINS) for query in TWO.asks(100)]
-    _describe(monkeypatch, lambda data: data["questions"][1].update(query="question", query_params=asks[0].query_params, name="q1"))
+    _describe(
+        monkeypatch,
+        lambda data: data["questions"][1].update(
+            query="question", query_params=asks[0].query_params, name="q1"
+        ),
+    )
     with hostile(tmp_path, TWO) as server:
         _click(tab, server.link, "q0-1", "q1-1")
         server.asks(asks[0], asks[1].model_copy(update={"query_params": asks[0].query_params}))
@@ -252,9 +318,15 @@ def test_a_query_of_the_server_is_not_read(tab: Tab, tmp_path: Path, monkeypatch
 @needs_chromium
 @needs_mosquitto
 @pytest.mark.long
-def test_of_six_thresholds_one_is_answered(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first round none, and then one for the announced cost; after a reload both reports are named as they were, whatever the server describes."""
-    thresholds = [Ask.of(LocalQuery(Below("q1", end, STEPS // 2), OneBitMean(1.0), Cohort(0, 100)), COINS) for end in range(2, 8)]
+def test_of_six_thresholds_one_is_answered(
+    tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first round none, and then one for the announced cost; after a reload both reports
+    are named as they were, whatever the server describes."""
+    thresholds = [
+        Ask.of(LocalQuery(Below("q1", end, STEPS // 2), OneBitMean(1.0), Cohort(0, 100)), COINS)
+        for end in range(2, 8)
+    ]
     _describe(monkeypatch, lambda data: data["again"].update(rounds=6))
     with hostile(tmp_path, HOURS, ask_again=True) as server:
         _click(tab, server.link, hours="4")
@@ -277,12 +349,17 @@ def test_of_six_thresholds_one_is_answered(tab: Tab, tmp_path: Path, monkeypatch
 @needs_chromium
 @needs_mosquitto
 @pytest.mark.long
-def test_answers_that_look_the_same_are_not_shown(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_look_the_same_are_not_shown(
+    tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A label with a letter that nobody sees: one sentence, and no form."""
     _describe(monkeypatch, lambda data: data["questions"][1]["labels"].append("red\u200b"))
     with hostile(tmp_path) as server:
         tab.go(server.link, "document.getElementById('title').textContent.includes('cannot')")
-        assert status(tab) == f"This poll is not clear: two answers to question 2 look the same. {REFUSED}, and sent nothing."
+        assert status(tab) == (
+            f"This poll is not clear: two answers to question 2 look the same. {REFUSED}, and "
+            "sent nothing."
+        )
         assert tab.evaluate("document.querySelectorAll('fieldset').length") == 0
 
 
@@ -292,7 +369,10 @@ def test_answers_that_look_the_same_are_not_shown(tab: Tab, tmp_path: Path, monk
 def test_a_phone_makes_one_move_of_a_game(tab: Tab, tmp_path: Path) -> None:
     """The move of round two is refused in round one, and after the first move."""
     first = Ask.of(LocalQuery(MaskedIndex(8), SignedBlocks(5.0, k=8), Cohort(0, 100)), COINS)
-    second = Ask.of(LocalQuery(MaskedList(8, r=5, free=3, asked=3), SignedBlocks(5.0, k=6), Cohort(0, 100)), COINS)
+    second = Ask.of(
+        LocalQuery(MaskedList(8, r=5, free=3, asked=3), SignedBlocks(5.0, k=6), Cohort(0, 100)),
+        COINS,
+    )
     with hostile(tmp_path, Questions("a game", ()), game=5.0) as server:
         _click(tab, server.link)
         server.asks(second, round=1)

@@ -1,4 +1,5 @@
-"""An open round under a virtual clock: who is asked when, who is confirmed when, and when it ends."""
+"""An open round under a virtual clock: who is asked when, who is confirmed when, and when it
+ends."""
 
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.server.members import Place, Roster
@@ -17,8 +18,12 @@ def _place(start: int) -> Place:
     return Place(f"p{start}", f"g{start}", start, start + 1, start.to_bytes(32))
 
 
-def _opened(*places: int, queries: tuple[LocalQuery, ...] = (survey_query(PEOPLE),)) -> OpenCoordinator:
-    coordinator = OpenCoordinator(RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster(map(_place, places)))
+def _opened(
+    *places: int, queries: tuple[LocalQuery, ...] = (survey_query(PEOPLE),)
+) -> OpenCoordinator:
+    coordinator = OpenCoordinator(
+        RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster(map(_place, places))
+    )
     coordinator.open(queries, 0.0)
     return coordinator
 
@@ -28,8 +33,17 @@ def _hello(coordinator: OpenCoordinator, place: int, now: float) -> None:
     coordinator.receive(topic(RUN, "hello", f"g{place}", f"p{place}"), hello, now)
 
 
-def _reply(coordinator: OpenCoordinator, place: int, now: float, ask: int = 0, report: bytes = b"\1", round: int = 1) -> None:
-    reply = Reply(run=RUN, round=round, member=f"p{place}", ask=ask, start=place, width=1, reports=report)
+def _reply(
+    coordinator: OpenCoordinator,
+    place: int,
+    now: float,
+    ask: int = 0,
+    report: bytes = b"\1",
+    round: int = 1,
+) -> None:
+    reply = Reply(
+        run=RUN, round=round, member=f"p{place}", ask=ask, start=place, width=1, reports=report
+    )
     coordinator.receive(topic(RUN, "rep", f"g{place}", f"p{place}"), reply, now)
 
 
@@ -38,7 +52,8 @@ def _groups(sends: list[Send], kind: type) -> list[str]:
 
 
 def test_members_are_asked_as_they_come() -> None:
-    """Each is asked at its hello, alone; nobody else is asked or called, however long places stay empty."""
+    """Each is asked at its hello, alone; nobody else is asked or called, however long places stay
+    empty."""
     coordinator = _opened(0, 1, 2)
     assert coordinator.due(0.0) == []
     for place, now in ((1, 3.0), (0, 40.0)):
@@ -55,7 +70,8 @@ def test_members_are_asked_as_they_come() -> None:
 
 
 def test_who_owes_is_asked_again_at_hello_and_slowly() -> None:
-    """A person who thinks gets the request again every AGAIN seconds; one who comes back gets it at once; one who has answered does not."""
+    """A person who thinks gets the request again every AGAIN seconds; one who comes back gets it at
+    once; one who has answered does not."""
     coordinator = _opened(0)
     _hello(coordinator, 0, 1.0)
     assert _groups(coordinator.due(1.0), Request) == ["g0"]
@@ -71,7 +87,8 @@ def test_who_owes_is_asked_again_at_hello_and_slowly() -> None:
 
 
 def test_stored_reports_are_confirmed() -> None:
-    """A receipt follows when all answers of a member are there, and again at each hello or repetition, since the first may be lost; none before."""
+    """A receipt follows when all answers of a member are there, and again at each hello or
+    repetition, since the first may be lost; none before."""
     coordinator = _opened(0, 1, queries=(survey_query(PEOPLE), survey_query(PEOPLE)))
     for place in (0, 1):
         _hello(coordinator, place, 0.0)
@@ -95,7 +112,8 @@ def test_stored_reports_are_confirmed() -> None:
 
 
 def test_places_are_added_while_it_is_open() -> None:
-    """A key that joins later is heard at once, also after a flood has narrowed the topics; a hello for another's place is refused."""
+    """A key that joins later is heard at once, also after a flood has narrowed the topics; a hello
+    for another's place is refused."""
     coordinator = _opened(0)
     roster = coordinator.members.roster
     assert roster is not None
@@ -108,14 +126,19 @@ def test_places_are_added_while_it_is_open() -> None:
     roster.add(_place(1))
     assert coordinator.listening.wake(1.0) == 1.0
     assert len(coordinator.listening.change(1.0) or ()) == 6
-    coordinator.receive(topic(RUN, "hello", "g1", "p1"), Hello(run=RUN, member="p1", start=0, stop=1, private=True), 1.0)
+    coordinator.receive(
+        topic(RUN, "hello", "g1", "p1"),
+        Hello(run=RUN, member="p1", start=0, stop=1, private=True),
+        1.0,
+    )
     assert coordinator.rejected == 1
     _hello(coordinator, 1, 1.0)
     assert len(coordinator.members) == 1
 
 
 def test_its_end() -> None:
-    """It ends when it is closed, with any turnout; with a limit also then, or when all who are there have answered, but for those who went."""
+    """It ends when it is closed, with any turnout; with a limit also then, or when all who are
+    there have answered, but for those who went."""
     coordinator = _opened(0)
     coordinator.shut_open()
     assert coordinator.phase.is_settled(0.0)
@@ -141,7 +164,8 @@ def test_its_end() -> None:
 
 
 def test_those_who_answered_are_awaited_after_a_restart() -> None:
-    """A round with a limit, opened by a server that was started again, does not end before the people of the first round are back."""
+    """A round with a limit, opened by a server that was started again, does not end before the
+    people of the first round are back."""
     coordinator = _opened(0)
     queries = (survey_query(PEOPLE),)
     request = coordinator.round(1)

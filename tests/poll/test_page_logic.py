@@ -1,4 +1,5 @@
-"""What a respondent's page does without a browser: it refuses what it does not show, and shows the coin that was really used."""
+"""What a respondent's page does without a browser: it refuses what it does not show, and shows the
+coin that was really used."""
 
 import json
 import shutil
@@ -27,14 +28,23 @@ from tests.support.runs.polls import THREE, plan
 from tests.support.web import NODE, needs_node
 
 pytestmark = needs_node
-FUZZ = [60, pytest.param(1_000, marks=pytest.mark.long), pytest.param(10_000, marks=pytest.mark.slow)]  # scripts
+FUZZ = [
+    60,
+    pytest.param(1_000, marks=pytest.mark.long),
+    pytest.param(10_000, marks=pytest.mark.slow),
+]  # scripts
 ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))
-THRESHOLD = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
+THRESHOLD = Ask.of(
+    LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16)
+)
 
 
 def _public(planned: Plan, folder: Path) -> dict[str, Any]:
     """The poll as the server describes it to a page."""
-    with closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal, listening(LOOPBACK, planned.port) as listener:
+    with (
+        closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal,
+        listening(LOOPBACK, planned.port) as listener,
+    ):
         return Poll(planned, journal, site_of(planned), listener).public()
 
 
@@ -45,21 +55,44 @@ def _run(program: str, folder: Path, **given: Any) -> Any:
     shutil.copytree(CLIENT, served / "client")
     shutil.copy(CLIENT / "package.json", served)
     assert NODE is not None
-    words, data = [NODE, str(Path(__file__).with_name(program))], json.dumps({"folder": str(served), **given})
-    made = subprocess.run(words, input=data, capture_output=True, text=True, timeout=1200, check=False)
+    words, data = (
+        [NODE, str(Path(__file__).with_name(program))],
+        json.dumps({"folder": str(served), **given}),
+    )
+    made = subprocess.run(
+        words, input=data, capture_output=True, text=True, timeout=1200, check=False
+    )
     assert made.returncode == 0, made.stderr
     return json.loads(made.stdout)
 
 
-def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], record: dict[str, int] | None = None, forget: bool = False, **options: Any) -> Any:
-    """What the page's client made of these requests, each with its round. `forget`: its store loses the questions, as an older one lacks them."""
+def _page(
+    folder: Path,
+    *requests: tuple[int, tuple[Ask, ...]],
+    record: dict[str, int] | None = None,
+    forget: bool = False,
+    **options: Any,
+) -> Any:
+    """What the page's client made of these requests, each with its round. `forget`: its store loses
+    the questions, as an older one lacks them."""
     planned = plan(**options)
-    rounds = [encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in requests]
-    return _run("pages.mjs", folder, poll=_public(planned, folder), requests=rounds, record=record, forget=forget)
+    rounds = [
+        encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex()
+        for number, asks in requests
+    ]
+    return _run(
+        "pages.mjs",
+        folder,
+        poll=_public(planned, folder),
+        requests=rounds,
+        record=record,
+        forget=forget,
+    )
 
 
 def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
-    """The zone in which the coin fell is what happened to the answer; the bits on the page are those of the stored reply, now and after a reload."""
+    """The zone in which the coin fell is what happened to the answer; the bits on the page are
+    those of the stored reply, now and after a reload."""
     page = _page(tmp_path, (1, ASKS), (1, ASKS))
     (yes, label, number), again = page["answers"]
     assert again == []
@@ -67,78 +100,154 @@ def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     assert [yes["answer"], label["answer"], number["answer"]] == [1, 1, 7]
     assert in_first == [yes["meaning"] == "no", label["meaning"] != "green", number["bits"] == "1"]
     assert abs(yes["coin"]["edge"] - 0.26894) < 1e-4
-    assert abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4  # 7 of 0 to 10, at epsilon 0.5
+    assert (
+        abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4
+    )  # 7 of 0 to 10, at epsilon 0.5
     assert [[each[name] for name in ("text", "bits", "meaning")] for each in page["kept"]] == [
         [each[name] for name in ("text", "bits", "meaning")] for each in (yes, label, number)
     ]
     assert all(each["answer"] is None and each["coin"] is None for each in page["kept"])
-    assert page["chances"][0] == "In 27 of 100 cases your phone will say the opposite, and nobody can know when."
+    assert (
+        page["chances"][0]
+        == "In 27 of 100 cases your phone will say the opposite, and nobody can know when."
+    )
     assert page["budget"]["run"] == 2_500_000_000
 
 
 def test_a_page_answers_what_it_shows_and_nothing_else(tmp_path: Path) -> None:
-    """Another question, another randomizer, and each question of a later round are refused before the record is read; nothing is paid for them."""
+    """Another question, another randomizer, and each question of a later round are refused before
+    the record is read; nothing is paid for them."""
     first = ASKS[0]
     other = first.model_copy(update={"query_params": {"text": "q1 == 0"}})
     weaker = first.model_copy(update={"randomizer_params": {"epsilon": 2.0}})
     costly = first.model_copy(update={"randomizer_params": {"epsilon": 3.0}})
-    page = _page(tmp_path, (1, (other,)), (1, (weaker,)), (1, (THRESHOLD,)), (1, ASKS), (2, (THRESHOLD,)), (3, (costly,)), (4, ASKS))
+    page = _page(
+        tmp_path,
+        (1, (other,)),
+        (1, (weaker,)),
+        (1, (THRESHOLD,)),
+        (1, ASKS),
+        (2, (THRESHOLD,)),
+        (3, (costly,)),
+        (4, ASKS),
+    )
     assert len(page["answers"].pop(3)) == 3
     assert page["answers"] == ["bad-query"] * 6
     assert page["budget"]["run"] == 2_500_000_000
 
 
 def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
-    """A threshold of the announced number, at its epsilon, in an announced round: answered once, in words. Any other request of a later round is refused."""
-    other = Ask.of(LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
-    cheaper = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16))
-    asks = ((2, (THRESHOLD,)), (1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (3, (THRESHOLD,) * 2), (4, (THRESHOLD,)), (2, (THRESHOLD,)))
+    """A threshold of the announced number, at its epsilon, in an announced round: answered once, in
+    words. Any other request of a later round is refused."""
+    other = Ask.of(
+        LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16)
+    )
+    cheaper = Ask.of(
+        LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16)
+    )
+    asks = (
+        (2, (THRESHOLD,)),
+        (1, ASKS),
+        (2, (other,)),
+        (2, (cheaper,)),
+        (2, ASKS[2:]),
+        (3, (THRESHOLD,) * 2),
+        (4, (THRESHOLD,)),
+        (2, (THRESHOLD,)),
+    )
     page = _page(tmp_path, *asks, ask_again=True)
     early, first, *refused, (second,), more = page["answers"]
-    assert (early, len(first), refused, more) == ("bad-query", 3, [*["bad-query"] * 3, "budget"], "budget")
+    assert (early, len(first), refused, more) == (
+        "bad-query",
+        3,
+        [*["bad-query"] * 3, "budget"],
+        "budget",
+    )
     assert page["kept"][3]["text"] == second["text"]
-    assert (second["text"], second["answer"]) == ("How many hours? Is your number below 4.5?", 0)  # it is 7
+    assert (second["text"], second["answer"]) == (
+        "How many hours? Is your number below 4.5?",
+        0,
+    )  # it is 7
     assert second["meaning"] == {"0": "no", "1": "yes"}[second["bits"]]
     assert (second["coin"]["at"] < second["coin"]["edge"]) == (second["bits"] == "1")
     assert abs(second["coin"]["edge"] - 0.37754) < 1e-4
 
 
 def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
-    """Either round of the game, once and at its epsilon, in words that fit the bits; nothing else, in no round."""
+    """Either round of the game, once and at its epsilon, in words that fit the bits; nothing else,
+    in no round."""
     index, list_ = MaskedIndex(8), MaskedList(8, r=0b10100000, free=0b11, asked=0b11)
-    ours, other = (Ask.of(LocalQuery(index, SignedBlocks(epsilon, k=8), Cohort(0, 100)), bytes(16)) for epsilon in (5.0, 4.0))
+    ours, other = (
+        Ask.of(LocalQuery(index, SignedBlocks(epsilon, k=8), Cohort(0, 100)), bytes(16))
+        for epsilon in (5.0, 4.0)
+    )
     wrong = Ask.of(LocalQuery(MaskedIndex(4), SignedBlocks(5.0, k=4), Cohort(0, 100)), bytes(16))
     second = Ask.of(LocalQuery(list_, SignedBlocks(5.0, k=6), Cohort(0, 100)), bytes(16))
-    game: dict[str, Any] = {"questions": Questions("a game", ()), "game": 5.0, "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1}}
+    game: dict[str, Any] = {
+        "questions": Questions("a game", ()),
+        "game": 5.0,
+        "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1},
+    }
     other_bit = second.model_copy(update={"query_params": {**second.query_params, "asked": 0b110}})
-    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (2, (other_bit,)), (3, (ours,)), (2, (ours,)), (1, (ours, ours))]
-    *codes, (first,), more = _page(tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game)["answers"]
+    refused = [
+        (1, (other,)),
+        (1, (wrong,)),
+        (1, ASKS),
+        (2, (other_bit,)),
+        (3, (ours,)),
+        (2, (ours,)),
+        (1, (ours, ours)),
+    ]
+    *codes, (first,), more = _page(
+        tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game
+    )["answers"]
     assert (codes, more) == (["bad-query"] * 6 + ["budget"], "budget")
-    assert (first["text"], first["question"]["labels"][first["answer"]]) == ("Round 1: which bit of r does your label show?", "bit 5 is 1")
+    assert (first["text"], first["question"]["labels"][first["answer"]]) == (
+        "Round 1: which bit of r does your label show?",
+        "bit 5 is 1",
+    )
     assert first["meaning"] == first["question"]["labels"][int(first["bits"], 2)]
     game["record"] |= {"b": 0}
     ((last,),) = _page(tmp_path / "two", (2, (second,)), **game)["answers"]
-    assert last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"  # two common ones, and the label -1
+    assert (
+        last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"
+    )  # two common ones, and the label -1
     assert "x at the places 0, 1, and does the label fit r = 00000101?" in last["text"]
 
 
 def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
-    """Exactly the questions on the page, in order, once each and without a label: a repeat, another order, a part and a label are refused, and cost nothing."""
+    """Exactly the questions on the page, in order, once each and without a label: a repeat, another
+    order, a part and a label are refused, and cost nothing."""
     labelled = tuple(ask.model_copy(update={"once": "label"}) for ask in ASKS)
-    asked = [(1, ASKS[:1] * 2), (1, ASKS[::-1]), (1, ASKS[:2]), (1, (*ASKS, ASKS[0])), (1, labelled), (1, ASKS)]
+    asked = [
+        (1, ASKS[:1] * 2),
+        (1, ASKS[::-1]),
+        (1, ASKS[:2]),
+        (1, (*ASKS, ASKS[0])),
+        (1, labelled),
+        (1, ASKS),
+    ]
     *refused, answered = _page(tmp_path, *asked)["answers"]
     assert refused == ["bad-query"] * 5
     assert [each["text"] for each in answered] == [question.text for question in THREE.questions]
 
 
 def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:
-    """Sixteen questions of all kinds, by either method of labels, at whole and broken epsilons and bounds: all are answered."""
+    """Sixteen questions of all kinds, by either method of labels, at whole and broken epsilons and
+    bounds: all are answered."""
     sizes = (2, 3, 5, 9, 17, 33, 64, 100)
-    labels = [Question(f"q{place}", "Which?", 0.04 * place, labels=tuple(map(str, range(k)))) for place, k in enumerate(sizes, start=1)]
-    numbers = [
-        Question(f"q{place}", "How many?", epsilon, low=low, high=12.75) for place, (epsilon, low) in enumerate([(1, 0), (0.3, -0.1), (0.7, 0.0)], start=9)
+    labels = [
+        Question(f"q{place}", "Which?", 0.04 * place, labels=tuple(map(str, range(k))))
+        for place, k in enumerate(sizes, start=1)
     ]
-    yes = [Question(f"q{place}", "Did you?", epsilon) for place, epsilon in enumerate((1, 0.123456789, 1 / 3, 0.001, 1e-6), start=12)]
+    numbers = [
+        Question(f"q{place}", "How many?", epsilon, low=low, high=12.75)
+        for place, (epsilon, low) in enumerate([(1, 0), (0.3, -0.1), (0.7, 0.0)], start=9)
+    ]
+    yes = [
+        Question(f"q{place}", "Did you?", epsilon)
+        for place, epsilon in enumerate((1, 0.123456789, 1 / 3, 0.001, 1e-6), start=12)
+    ]
     questions = Questions("many", (*labels, *numbers, *yes))
     asks = tuple(Ask.of(query, bytes(16)) for query in questions.asks(100))
     assert {ask.randomizer for ask in asks[:8]} == {"grr", "subset-selection"}
@@ -148,9 +257,11 @@ def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scripts", FUZZ)
 def test_no_script_of_a_server_gets_more_than_was_shown(scripts: int, tmp_path: Path) -> None:
-    """Hostile polls and requests, in two tabs with reloads and races: no report beyond the questions shown, at the shown law; honest scripts get all theirs.
+    """Hostile polls and requests, in two tabs with reloads and races: no report beyond the
+    questions shown, at the shown law; honest scripts get all theirs.
 
-    An account that shares no code with the page checks each report, the sum of later rounds, and the texts of "What your phone sent".
+    An account that shares no code with the page checks each report, the sum of later rounds, and
+    the texts of "What your phone sent".
     """
     figures = _run("fuzz.mjs", tmp_path, seeds=scripts, first=1)
     print(f"{scripts:,} scripts: {figures}")
@@ -163,7 +274,10 @@ def test_no_script_of_a_server_gets_more_than_was_shown(scripts: int, tmp_path: 
 
 
 def test_bits_of_an_earlier_version_have_no_question(tmp_path: Path) -> None:
-    """An entry without its questions, as earlier versions stored it, is shown as bits alone, and no later round is answered beside it."""
+    """An entry without its questions, as earlier versions stored it, is shown as bits alone, and no
+    later round is answered beside it."""
     page = _page(tmp_path, (1, ASKS), (2, (THRESHOLD,)), ask_again=True, forget=True)
     assert page["answers"][1] == "bad-query"
-    assert [(each["text"], each["answer"]) for each in page["kept"]] == [("A question of an earlier version of this page", None)] * 3
+    assert [(each["text"], each["answer"]) for each in page["kept"]] == [
+        ("A question of an earlier version of this page", None)
+    ] * 3

@@ -1,4 +1,5 @@
-"""The pages of a poll in a real browser: readable, reachable by keyboard, safe with hostile text, small, and honest about what was sent."""
+"""The pages of a poll in a real browser: readable, reachable by keyboard, safe with hostile text,
+small, and honest about what was sent."""
 
 import itertools
 import re
@@ -10,7 +11,17 @@ import pytest
 
 from local_dp.server.poll.files import CLIENT, PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
-from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
+from tests.support.runs.poll_pages import (
+    DONE,
+    LOADED,
+    SENT,
+    Running,
+    fill,
+    place,
+    result,
+    running,
+    shown,
+)
 from tests.support.runs.polls import ask
 from tests.support.web import types
 
@@ -20,7 +31,8 @@ MOST_BYTES = 300_000
 SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
 TRANSFERRED = (
     "[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]"
-    ".filter(each => !each.name.endsWith('/state')).reduce((sum, each) => sum + each.transferSize, 0)"
+    ".filter(each => !each.name.endsWith('/state')).reduce((sum, each) => sum + "
+    "each.transferSize, 0)"
 )
 
 
@@ -52,11 +64,18 @@ def test_the_pages_have_no_script_and_no_style_inside() -> None:
         assert not re.search(r"<style|\sstyle=|\son\w+=|https?:", text), page.name
     for script in PAGES.glob("*.js"):
         text = script.read_text()
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc", text), script.name
+        assert not re.search(
+            (
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new "
+                r"Function|DOMParser|srcdoc"
+            ),
+            text,
+        ), script.name
 
 
 def test_the_files_of_a_page_are_few_bytes() -> None:
-    """All files that are served fit together into 300 KB as they are sent, and the list has the sum of each."""
+    """All files that are served fit together into 300 KB as they are sent, and the list has the sum
+    of each."""
     served = files()
     assert sum(len(file.packed) for file in served.values()) <= MOST_BYTES
     assert len(served["files.txt"].data.splitlines()) == len(served) - 1
@@ -65,14 +84,19 @@ def test_the_files_of_a_page_are_few_bytes() -> None:
 @needs_chromium
 @pytest.mark.long
 def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_path: Path) -> None:
-    """axe-core finds nothing, and nothing scrolls sideways: form, gap, what was sent, and the presenter's page; narrow and wide, light and dark."""
+    """axe-core finds nothing, and nothing scrolls sideways: form, gap, what was sent, and the
+    presenter's page; narrow and wide, light and dark."""
     wrong: list[str] = []
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         tab = window.beside(apart=True)
 
         def look(what: str, tab: Tab = tab, width: int = width, scheme: str = scheme) -> None:
             beyond = tab.evaluate(SCROLL)
-            found = [*tab.axe(), *tab.errors, *([f"scrolls sideways by {beyond}"] if beyond > 0 else [])]
+            found = [
+                *tab.axe(),
+                *tab.errors,
+                *([f"scrolls sideways by {beyond}"] if beyond > 0 else []),
+            ]
             wrong.extend(f"{what}, {width} px, {scheme}: {each}" for each in found)
             tab.picture(tmp_path / f"{what}-{width}-{scheme}.png")
 
@@ -86,7 +110,9 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
         tab.wait(DONE)
         look("sent")
         tab.go(poll.presenter, "document.querySelector('.point') !== null")
-        tab.evaluate("for (const each of document.querySelectorAll('[aria-expanded]')) each.click()")
+        tab.evaluate(
+            "for (const each of document.querySelectorAll('[aria-expanded]')) each.click()"
+        )
         tab.wait("document.querySelectorAll('.wall span').length >= 3")
         look("presenter")
         tab.evaluate("document.getElementById('close').click()")
@@ -98,18 +124,25 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
 @needs_chromium
 @pytest.mark.long
 def test_a_page_is_small(poll: Running, tab: Tab) -> None:
-    """Either page, with all that it loads, transfers at most 300 KB; nothing comes from elsewhere."""
+    """Either page, with all that it loads, transfers at most 300 KB; nothing comes from
+    elsewhere."""
     for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
         tab.go(address, until)
         assert 50_000 < tab.evaluate(TRANSFERRED) <= MOST_BYTES
         origin = tab.evaluate("location.origin")
-        assert all(name.startswith(origin) for name in tab.evaluate("performance.getEntriesByType('resource').map(each => each.name)"))
+        assert all(
+            name.startswith(origin)
+            for name in tab.evaluate(
+                "performance.getEntriesByType('resource').map(each => each.name)"
+            )
+        )
 
 
 @needs_chromium
 @pytest.mark.long
 def test_the_policy_is_strict_and_text_stays_text(poll: Running, tab: Tab) -> None:
-    """A title and a label with markup are text on both pages; an injected script, style or form does not run."""
+    """A title and a label with markup are text on both pages; an injected script, style or form
+    does not run."""
     policy = ask(poll.link).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -118,12 +151,17 @@ def test_the_policy_is_strict_and_text_stays_text(poll: Running, tab: Tab) -> No
         text = tab.evaluate("document.body.textContent")
         assert "An <b>honest</b> hour" in text
         assert tab.evaluate("document.querySelectorAll('main script, main b').length") == 0
-        tab.evaluate("{ const made = document.createElement('script'); made.textContent = 'window.ran = true'; document.body.append(made) }")
+        tab.evaluate(
+            "{ const made = document.createElement('script'); made.textContent = 'window.ran = "
+            "true'; document.body.append(made) }"
+        )
         assert tab.evaluate("window.ran") is None
         assert any("Content Security Policy" in each for each in tab.errors)
         tab.errors.clear()
     tab.go(poll.link, LOADED)
-    assert "<script>alert(1)</script>" in tab.evaluate("document.getElementById('questions').textContent")
+    assert "<script>alert(1)</script>" in tab.evaluate(
+        "document.getElementById('questions').textContent"
+    )
 
 
 KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40, "ArrowUp": 38}
@@ -149,7 +187,8 @@ def _tab_to(tab: Tab, wanted: str) -> None:
 @needs_chromium
 @pytest.mark.long
 def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
-    """Answers, sending and the explanation; on the presenter's page the wall and the question before closing: each by Tab, space, arrows and Enter."""
+    """Answers, sending and the explanation; on the presenter's page the wall and the question
+    before closing: each by Tab, space, arrows and Enter."""
     tab.call("Page.bringToFront")
     tab.go(poll.link, LOADED)
     _tab_to(tab, "[name=q0]")
@@ -165,7 +204,9 @@ def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
     _press(tab, "Enter")
     tab.wait(DONE)
     assert tab.evaluate("document.activeElement.id") == "sent-title"
-    facts = tab.evaluate("[...document.querySelectorAll('.facts dd:first-of-type')].map(each => each.textContent)")
+    facts = tab.evaluate(
+        "[...document.querySelectorAll('.facts dd:first-of-type')].map(each => each.textContent)"
+    )
     assert facts == ["yes", "<script>alert(1)</script>", "7"]
     _tab_to(tab, "#trust summary")
     _press(tab, "Enter")
@@ -187,7 +228,8 @@ def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
 @needs_chromium
 @pytest.mark.long
 def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
-    """The bits on the page are those that the server stored, also after a second tap, a reload and in a second tab, whose other answers count for nothing."""
+    """The bits on the page are those that the server stored, also after a second tap, a reload and
+    in a second tab, whose other answers count for nothing."""
     tab.go(poll.link, LOADED)
     second = tab.beside()
     second.go(poll.link, LOADED)
@@ -196,12 +238,19 @@ def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
     bits, coins = shown(tab), tab.evaluate("document.querySelectorAll('.strip').length")
     assert coins == 3
     tab.evaluate("document.getElementById('again').click()")
-    assert "Nothing new was sent" in tab.evaluate("document.getElementById('again-note').textContent")
+    assert "Nothing new was sent" in tab.evaluate(
+        "document.getElementById('again-note').textContent"
+    )
     second.wait(DONE)
     tab.call("Page.reload")
     tab.wait(f"{DONE} && {SENT} && document.getElementById('sent').dataset.place !== ''")
     mine = place(tab)
-    assert [poll.counted(question)[mine] for question in range(3)] == bits == shown(tab) == shown(second)
+    assert (
+        [poll.counted(question)[mine] for question in range(3)]
+        == bits
+        == shown(tab)
+        == shown(second)
+    )
     assert tab.evaluate("document.querySelectorAll('.strip').length") == 0  # the coin is gone
     assert "You said" not in tab.evaluate("document.body.innerText")
     assert "5.5 of 8" in tab.evaluate("document.getElementById('run-text').textContent")
@@ -212,23 +261,38 @@ def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
 @needs_chromium
 @pytest.mark.long
 def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
-    """The presenter asks for the median: each of three pages answers once more, about the number that it announced, and pays what it said."""
+    """The presenter asks for the median: each of three pages answers once more, about the number
+    that it announced, and pays what it said."""
     with running(tmp_path, "--ask-again") as poll:
         people = [window.beside(apart=True) for _ in range(3)]
         for number, tab in enumerate(people):
             tab.go(poll.link, LOADED)
-            assert "\u03b5 = 3, with a second question" in tab.evaluate("document.getElementById('cost').textContent")
+            assert "\u03b5 = 3, with a second question" in tab.evaluate(
+                "document.getElementById('cost').textContent"
+            )
             fill(tab, 1, 1, 4 * number)
             tab.wait(DONE)
         presenter = window.beside(apart=True)
-        presenter.go(poll.presenter, f"{PRESENTED} && document.getElementById('answered').textContent === '3'")
+        presenter.go(
+            poll.presenter,
+            f"{PRESENTED} && document.getElementById('answered').textContent === '3'",
+        )
         presenter.evaluate("document.getElementById('ask-again').click()")
         presenter.wait("document.querySelectorAll('#thresholds li').length === 3")
         for tab in people:
-            tab.wait("document.querySelectorAll('#reports section').length === 4 && document.getElementById('status').textContent.includes('closed')")
-            assert "Is your number below" in tab.evaluate("document.querySelector('#reports section:last-child').textContent")
-            assert "This poll has cost \u03b5 = 3." in tab.evaluate("document.getElementById('cost').textContent")
-            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []  # the server may be gone before the page has parted
+            tab.wait(
+                "document.querySelectorAll('#reports section').length === 4 && "
+                "document.getElementById('status').textContent.includes('closed')"
+            )
+            assert "Is your number below" in tab.evaluate(
+                "document.querySelector('#reports section:last-child').textContent"
+            )
+            assert "This poll has cost \u03b5 = 3." in tab.evaluate(
+                "document.getElementById('cost').textContent"
+            )
+            assert [
+                each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each
+            ] == []  # the server may be gone before the page has parted
         for tab in (*people, presenter):
             tab.close()
         assert poll.process.wait(timeout=60) == 0
@@ -237,14 +301,18 @@ def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.long
 def test_a_class_plays_the_game(window: Tab, tmp_path: Path) -> None:
-    """Three phones take part, each in one round, and show the record and the bit; the presenter's page shows what round 1 taught, and the rule at the end."""
+    """Three phones take part, each in one round, and show the record and the bit; the presenter's
+    page shows what round 1 taught, and the rule at the end."""
     wrong: list[str] = []
 
     def look(what: str, *tabs: Tab) -> None:
         for tab, width in itertools.product(tabs, WIDTHS):
             tab.appear(width, "light")
             beyond = tab.evaluate(SCROLL)
-            wrong.extend(f"{what}, {width} px: {each}" for each in (*tab.axe(), *([f"scrolls sideways by {beyond}"] if beyond > 0 else [])))
+            wrong.extend(
+                f"{what}, {width} px: {each}"
+                for each in (*tab.axe(), *([f"scrolls sideways by {beyond}"] if beyond > 0 else []))
+            )
 
     with running(tmp_path, "--game") as poll:
         people = [window.beside(apart=True) for _ in range(3)]
@@ -253,22 +321,41 @@ def test_a_class_plays_the_game(window: Tab, tmp_path: Path) -> None:
         look("form", people[0])
         for tab in people:
             tab.evaluate("document.getElementById('send').click()")
-            tab.wait("/^x = [01]{8}, i = [0-7], b = [01], label .1. With b = /.test(document.getElementById('record').textContent)")
+            tab.wait(
+                "/^x = [01]{8}, i = [0-7], b = [01], label .1. With b = "
+                "/.test(document.getElementById('record').textContent)"
+            )
         presenter = window.beside(apart=True)
-        presenter.go(poll.presenter, "document.getElementById('joined').textContent === 'phones joined, 3 connected'")
+        presenter.go(
+            poll.presenter,
+            "document.getElementById('joined').textContent === 'phones joined, 3 connected'",
+        )
         look("before", presenter)
-        presenter.evaluate("document.getElementById('close').click(); document.getElementById('sure-yes').click()")
+        presenter.evaluate(
+            "document.getElementById('close').click(); document.getElementById('sure-yes').click()"
+        )
         presenter.wait("document.getElementById('ask-again').textContent === 'Ask round 2'")
-        assert "where each ? is open. So 16 rules are left." in presenter.evaluate("document.getElementById('thresholds').textContent")
+        assert "where each ? is open. So 16 rules are left." in presenter.evaluate(
+            "document.getElementById('thresholds').textContent"
+        )
         assert sum(tab.evaluate(SENT) for tab in people) == 2
         presenter.evaluate("document.getElementById('ask-again').click()")
         presenter.wait("/^(F|Not f)ound/.test(document.getElementById('median').textContent)")
         for tab in people:
             tab.wait(f"{SENT} && document.getElementById('status').textContent.includes('closed')")
-            assert "Your record says" in tab.evaluate("document.getElementById('reports').textContent")
-            assert "This poll has cost \u03b5 = 5." in tab.evaluate("document.getElementById('cost').textContent")
+            assert "Your record says" in tab.evaluate(
+                "document.getElementById('reports').textContent"
+            )
+            assert "This poll has cost \u03b5 = 5." in tab.evaluate(
+                "document.getElementById('cost').textContent"
+            )
         look("after", people[0], presenter)
-        assert [each for tab in (*people, presenter) for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []
+        assert [
+            each
+            for tab in (*people, presenter)
+            for each in tab.errors
+            if "ERR_CONNECTION_REFUSED" not in each
+        ] == []
         for tab in (*people, presenter):
             tab.close()
     assert wrong == []
@@ -277,7 +364,8 @@ def test_a_class_plays_the_game(window: Tab, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_types_of_the_pages_hold(tmp_path: Path) -> None:
-    """TypeScript accepts every script of the pages, strictly, beside the client as they are served."""
+    """TypeScript accepts every script of the pages, strictly, beside the client as they are
+    served."""
     for file in PAGES.glob("*.js"):
         shutil.copy(file, tmp_path)
     shutil.copytree(CLIENT, tmp_path / "client")

@@ -1,4 +1,5 @@
-"""The questions of a poll: their kinds, their randomizers, and the line that a malformed file gets."""
+"""The questions of a poll: their kinds, their randomizers, and the line that a malformed file
+gets."""
 
 import re
 import sys
@@ -19,7 +20,8 @@ from tests.support.runs.polls import plan as planned
 
 
 def test_each_kind_has_its_randomizer() -> None:
-    """Yes/no by randomized response, a number by its one-bit mean, labels by the better one of two oracles."""
+    """Yes/no by randomized response, a number by its one-bit mean, labels by the better one of two
+    oracles."""
     asks = THREE.asks(10)
     assert [ask.randomizer.name for ask in asks] == ["binary-rr", "grr", "one-bit-mean"]
     assert [ask.query.name for ask in asks] == ["question", "category", "bounded"]
@@ -33,13 +35,20 @@ def test_each_kind_has_its_randomizer() -> None:
 
 
 def test_a_question_and_a_file(tmp_path: Path) -> None:
-    """One line is a yes/no question; a file has several, with an epsilon of their own or the one that is given. A plan is the same after its journal."""
+    """One line is a yes/no question; a file has several, with an epsilon of their own or the one
+    that is given. A plan is the same after its journal."""
     one = read("Did you ever cheat?", 0.5)
     assert one == Questions("Did you ever cheat?", (Question("q1", "Did you ever cheat?", 0.5),))
     file = tmp_path / "class.toml"
-    file.write_text('title = "A class"\n[[question]]\ntext = "a?"\n[[question]]\ntext = "b?"\nlow = -1\nhigh = 2.5\nepsilon = 2\n')
+    file.write_text(
+        'title = "A class"\n[[question]]\ntext = "a?"\n[[question]]\ntext = "b?"\nlow = '
+        "-1\nhigh "
+        "= 2.5\nepsilon = 2\n"
+    )
     several = read(str(file), 0.5)
-    assert several == Questions("A class", (Question("q1", "a?", 0.5), Question("q2", "b?", 2.0, low=-1.0, high=2.5)))
+    assert several == Questions(
+        "A class", (Question("q1", "a?", 0.5), Question("q2", "b?", 2.0, low=-1.0, high=2.5))
+    )
     plan = planned(several, seed=7, demo=5)
     assert Plan.from_dict(plan.to_dict()) == plan
 
@@ -89,7 +98,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     [
         ((), "a poll has a question: local-dp poll 'Did you"),
         (("a?", "--epsilon", "0"), "epsilon"),
-        (("a?", "--epsilon", "8.1"), "a person would pay epsilon 8.1, and the page pays at most 8;"),
+        (
+            ("a?", "--epsilon", "8.1"),
+            "a person would pay epsilon 8.1, and the page pays at most 8;",
+        ),
         (("a?", "--people", "0"), "people is 0"),
         (("a?", "--people", "10", "--demo", "11"), "demo is 11"),
         (("a?", "--seed", "1"), "add --demo 200"),
@@ -103,7 +115,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (("a?", "--port", "70000"), "the port is 70000"),
     ],
 )
-def test_a_wrong_command_gets_one_line(arguments: tuple[str, ...], fault: str, tmp_path: Path) -> None:
+def test_a_wrong_command_gets_one_line(
+    arguments: tuple[str, ...], fault: str, tmp_path: Path
+) -> None:
     done = local_dp("poll", *arguments, "--journal", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert fault in done.stderr
@@ -112,12 +126,19 @@ def test_a_wrong_command_gets_one_line(arguments: tuple[str, ...], fault: str, t
 
 def test_the_page_pays_what_the_command_allows() -> None:
     """The limit of both is one number."""
-    (limit,) = re.findall(r"perRun: (\w+), life", (PAGES / "respondent.js").read_text().split("export const LIMITS")[1])
+    (limit,) = re.findall(
+        r"perRun: (\w+), life",
+        (PAGES / "respondent.js").read_text().split("export const LIMITS")[1],
+    )
     assert float(limit) == NANO * MOST_EPSILON
 
 
-def test_what_is_missing_is_said_before_a_poll_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_missing_is_said_before_a_poll_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "segno", None)
-    with pytest.raises(InputError, match=re.escape("the pages need segno: pip install 'local-dp[poll]'")):
+    with pytest.raises(
+        InputError, match=re.escape("the pages need segno: pip install 'local-dp[poll]'")
+    ):
         Ask(question="a?", journal=tmp_path)()
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,5 @@
-"""A poll's server is killed with -9 and resumed: the same address, the same places, nothing lost and nothing counted twice."""
+"""A poll's server is killed with -9 and resumed: the same address, the same places, nothing lost
+and nothing counted twice."""
 
 import asyncio
 import json
@@ -30,7 +31,9 @@ high = 10
 
 async def _until(poll: Running, answered: int) -> None:
     async with asyncio.timeout(PATIENCE):
-        while [len(await asyncio.to_thread(poll.counted, place)) for place in range(3)] != [answered] * 3:
+        while [len(await asyncio.to_thread(poll.counted, place)) for place in range(3)] != [
+            answered
+        ] * 3:
             await asyncio.sleep(0.1)
 
 
@@ -48,12 +51,15 @@ async def _present(poll: Running, people: int) -> None:
 
 
 def _of(person: Person, question: int) -> str:
-    return format(int.from_bytes(person.reports()[question], "little"), "02b" if question == 1 else "01b")
+    return format(
+        int.from_bytes(person.reports()[question], "little"), "02b" if question == 1 else "01b"
+    )
 
 
 @pytest.mark.long
 def test_kill_and_resume(tmp_path: Path) -> None:
-    """Killed after five answers and again after nine: the people stay, connect again by themselves, and each counts once with the bits that it sent."""
+    """Killed after five answers and again after nine: the people stay, connect again by themselves,
+    and each counts once with the bits that it sent."""
     journal = ("--journal", str(tmp_path / "journal"))
 
     async def play() -> None:
@@ -66,13 +72,18 @@ def test_kill_and_resume(tmp_path: Path) -> None:
             assert (second.link, second.presenter) == (first.link, first.presenter)
             tasks += [asyncio.create_task(person.answer(second.link)) for person in people[5:9]]
             await _until(second, 9)
-            spare = (await asked(second.link, "join", json.dumps({"key": "ab" * 32}).encode())).data["start"]
+            spare = (
+                await asked(second.link, "join", json.dumps({"key": "ab" * 32}).encode())
+            ).data["start"]
             second.kill()
         with running(tmp_path, "--resume", first.name) as third:
             tasks.append(asyncio.create_task(people[9].answer(third.link)))
             await _until(third, 10)
             counted = [third.counted(place) for place in range(3)]
-            assert counted == [{person.place["start"]: _of(person, question) for person in people} for question in range(3)]
+            assert counted == [
+                {person.place["start"]: _of(person, question) for person in people}
+                for question in range(3)
+            ]
             assert len({spare, *(person.place["start"] for person in people)}) == 11
             await _present(third, 10)
             await asyncio.to_thread(third.close)
@@ -104,7 +115,10 @@ def test_an_interrupted_poll_names_the_command_that_continues_it(tmp_path: Path)
         poll.process.send_signal(signal.SIGINT)
         assert poll.process.wait(timeout=PATIENCE) == 130
     (errors,) = tmp_path.glob("errors-*")
-    assert f"`local-dp poll --resume {poll.name} --journal {tmp_path / 'journal'}` continues it" in errors.read_text()
+    assert (
+        f"`local-dp poll --resume {poll.name} --journal {tmp_path / 'journal'}` continues it"
+        in errors.read_text()
+    )
 
 
 def test_what_is_no_poll_is_not_resumed(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A whole poll: people join over WebSocket, the server counts exactly the bits that they sent, once each, and estimates from them."""
+"""A whole poll: people join over WebSocket, the server counts exactly the bits that they sent, once
+each, and estimates from them."""
 
 import asyncio
 import re
@@ -19,26 +20,41 @@ from tests.support.runs.polls import THREE, Person, Served, asked, plan, serving
 
 
 def _people(count: int) -> list[Person]:
-    return [Person.of(place % 2, ("red", "green", "blue")[place % 3], place % 10) for place in range(count)]
+    return [
+        Person.of(place % 2, ("red", "green", "blue")[place % 3], place % 10)
+        for place in range(count)
+    ]
 
 
 def _counted(served: Served) -> list[dict[int, int]]:
     """The stored reports to each question, by place."""
     found = [served.poll.reports(place) for place in range(3)]
-    return [{place: int(bits, 2) for place, bits in zip(each["places"], each["reports"], strict=True)} for each in found]
+    return [
+        {place: int(bits, 2) for place, bits in zip(each["places"], each["reports"], strict=True)}
+        for each in found
+    ]
 
 
 def _sent(people: Sequence[Person]) -> list[dict[int, int]]:
     sent = [(person.place["start"], person.reports()) for person in people]
-    return [{start: int.from_bytes(reports[place], "little") for start, reports in sent} for place in range(3)]
+    return [
+        {start: int.from_bytes(reports[place], "little") for start, reports in sent}
+        for place in range(3)
+    ]
 
 
 def _decoded(result: Result) -> None:
     """The estimates are the decoder's of the stored reports."""
     data = data_of(result)
-    for question, part, found in zip(THREE.questions, result.round.parts, data["questions"], strict=True):
-        estimate = possible_result(question.protocol, question.algorithm(result.plan.people).decode((part.tally(),)))
-        assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
+    for question, part, found in zip(
+        THREE.questions, result.round.parts, data["questions"], strict=True
+    ):
+        estimate = possible_result(
+            question.protocol, question.algorithm(result.plan.people).decode((part.tally(),))
+        )
+        assert [row["value"] for row in found["estimates"]] == [
+            float(value) for value in estimate.value.reshape(-1)
+        ]
 
 
 async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Result:
@@ -59,22 +75,31 @@ async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Res
 
 
 def test_the_server_counts_the_bits_that_were_sent(tmp_path: Path) -> None:
-    """Each report that is counted is the one sent, every member has a receipt and gives an account that agrees, and the estimate is the decoder's."""
+    """Each report that is counted is the one sent, every member has a receipt and gives an account
+    that agrees, and the estimate is the decoder's."""
     result = asyncio.run(_whole(tmp_path))
-    assert (result.joined, result.accounts.silent, result.accounts.accepted_not_charged) == (12, 0, 0)
+    assert (result.joined, result.accounts.silent, result.accounts.accepted_not_charged) == (
+        12,
+        0,
+        0,
+    )
     _decoded(result)
 
 
 @needs_mosquitto
 def test_over_mosquitto_and_over_its_own_websocket(tmp_path: Path) -> None:
-    """The same with Mosquitto as the broker, and with half of the people on Mosquitto's own WebSocket, which knows nothing of the page."""
+    """The same with Mosquitto as the broker, and with half of the people on Mosquitto's own
+    WebSocket, which knows nothing of the page."""
     port = free_port()
-    with mosquitto(tmp_path, "allow_anonymous true", f"listener {port} 127.0.0.1", "protocol websockets") as broker:
+    with mosquitto(
+        tmp_path, "allow_anonymous true", f"listener {port} 127.0.0.1", "protocol websockets"
+    ) as broker:
         _decoded(asyncio.run(_whole(tmp_path, broker.url, f"ws://127.0.0.1:{port}/mqtt")))
 
 
 def test_one_key_counts_once(tmp_path: Path) -> None:
-    """Who comes late is asked; who comes twice, or on two connections, has the same place, sends the same bytes, and counts once."""
+    """Who comes late is asked; who comes twice, or on two connections, has the same place, sends
+    the same bytes, and counts once."""
 
     async def play() -> None:
         early, late = _people(2)
@@ -90,21 +115,29 @@ def test_one_key_counts_once(tmp_path: Path) -> None:
             assert (early.reports(), early.place) == (before, place)
             assert _counted(served) == _sent([early, late])
             result = await served.close()
-            assert (result.joined, result.round.counts.answered, result.round.counts.conflicting) == (2, 6, 0)
+            assert (
+                result.joined,
+                result.round.counts.answered,
+                result.round.counts.conflicting,
+            ) == (2, 6, 0)
             await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(play())
 
 
 def test_places_and_time_end(tmp_path: Path) -> None:
-    """When all places are taken, the next person is refused in words; at its time the poll closes by itself, and nobody joins any more."""
+    """When all places are taken, the next person is refused in words; at its time the poll closes
+    by itself, and nobody joins any more."""
 
     async def play() -> None:
         (first,) = _people(1)
         async with serving(tmp_path, plan(people=1, until=time.time() + 3)) as served:
             await first.join(served.link)
             refused = await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
-            assert (refused.status, refused.data) == (409, {"error": "all 1 places of this poll are taken"})
+            assert (refused.status, refused.data) == (
+                409,
+                {"error": "all 1 places of this poll are taken"},
+            )
             result = await served.playing
             assert (result.joined, result.round.counts.answered) == (1, 0)
             assert [row["value"] for row in data_of(result)["questions"][0]["estimates"]] == [None]
@@ -112,8 +145,11 @@ def test_places_and_time_end(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_person_takes_a_place_of_the_made_up_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three places, three made-up people and a person who is faster than the last of them: three answer, and the poll goes on."""
+def test_a_person_takes_a_place_of_the_made_up_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three places, three made-up people and a person who is faster than the last of them: three
+    answer, and the poll goes on."""
     monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 3.0)
 
     async def play() -> None:
@@ -130,7 +166,8 @@ def test_a_person_takes_a_place_of_the_made_up_people(tmp_path: Path, monkeypatc
 
 
 def test_the_presenter_sees_the_interval_narrow(tmp_path: Path) -> None:
-    """The states of the page: answers, an interval that narrows, the next answer's weight, and how many more an accuracy of 5 % takes."""
+    """The states of the page: answers, an interval that narrows, the next answer's weight, and how
+    many more an accuracy of 5 % takes."""
 
     async def play() -> list[dict[str, Any]]:
         people = _people(8)
@@ -150,12 +187,15 @@ def test_the_presenter_sees_the_interval_narrow(tmp_path: Path) -> None:
     assert many["width"] < few["width"]
     assert many["more"] > 1000
     gain = (2.718281828 + 1) / (2.718281828 - 1)
-    assert many["step"] == pytest.approx(gain * (0.5 + abs(last["reports"].count("1") / 8 - 0.5)) / 9, rel=1e-6)
+    assert many["step"] == pytest.approx(
+        gain * (0.5 + abs(last["reports"].count("1") / 8 - 0.5)) / 9, rel=1e-6
+    )
     assert len(many["history"]) >= 2
 
 
 def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
-    """The median: each person is asked once more, about one of three thresholds, and pays for it."""
+    """The median: each person is asked once more, about one of three thresholds, and pays for
+    it."""
 
     async def play() -> None:
         people = _people(9)
@@ -163,12 +203,20 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
             answering = [asyncio.create_task(person.answer(served.link)) for person in people]
             await served.until(9, 9, 9)
             origin = served.poll.site.origin("127.0.0.1")
-            assert (await asked(served.poll.site.presenter, "again", b"", Origin=origin)).status == 200
-            assert (await asked(served.poll.site.presenter, "again", b"", Origin=origin)).status == 409
+            assert (
+                await asked(served.poll.site.presenter, "again", b"", Origin=origin)
+            ).status == 200
+            assert (
+                await asked(served.poll.site.presenter, "again", b"", Origin=origin)
+            ).status == 409
             result = await served.playing
             await asyncio.gather(*answering)
         assert result.again is not None
-        assert [re.findall(r"of (\d) people", step) for step in result.again.steps] == [["2"], ["5"], ["2"]]
+        assert [re.findall(r"of (\d) people", step) for step in result.again.steps] == [
+            ["2"],
+            ["5"],
+            ["2"],
+        ]
         assert [len(person.store.commits) for person in people] == [2] * 9
         assert {person.store.ledger.max_spent for person in people} == {3.0}
         data = data_of(result)
@@ -183,7 +231,8 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
-    """The words and numbers that a respondent is shown, the budget of all rounds together, and no secret; no parameter of a query that a screen lacks."""
+    """The words and numbers that a respondent is shown, the budget of all rounds together, and no
+    secret; no parameter of a query that a screen lacks."""
 
     async def play() -> dict[str, Any]:
         async with serving(tmp_path, plan(ask_again=True)) as served:
@@ -195,5 +244,8 @@ def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
     data = asyncio.run(play())
     assert (data["epsilon"], data["again"]) == (3.0, {"question": "q3", "epsilon": 0.5})
     assert data["questions"] == [
-        {**question.to_dict(), "randomizer": name} for question, name in zip(THREE.questions, ("binary-rr", "grr", "one-bit-mean"), strict=True)
+        {**question.to_dict(), "randomizer": name}
+        for question, name in zip(
+            THREE.questions, ("binary-rr", "grr", "one-bit-mean"), strict=True
+        )
     ]

@@ -1,4 +1,5 @@
-"""Thirty people in thirty browsers, over a bad network and a server that dies: each page shows the bits that are counted, and each person counts once."""
+"""Thirty people in thirty browsers, over a bad network and a server that dies: each page shows the
+bits that are counted, and each person counts once."""
 
 import random
 import time
@@ -13,7 +14,17 @@ from local_dp.server.poll.questions import read
 from local_dp.tallies import Tally
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium
-from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
+from tests.support.runs.poll_pages import (
+    DONE,
+    LOADED,
+    SENT,
+    Running,
+    fill,
+    place,
+    result,
+    running,
+    shown,
+)
 
 PEOPLE, LATE = 30, 2
 OUTAGE = 10.0  # seconds
@@ -22,7 +33,13 @@ IS_PLACED = "document.getElementById('sent').dataset.place !== ''"
 
 def _offline(tab: Tab, off: bool) -> None:
     tab.call("Network.enable")
-    tab.call("Network.emulateNetworkConditions", offline=off, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    tab.call(
+        "Network.emulateNetworkConditions",
+        offline=off,
+        latency=0,
+        downloadThroughput=-1,
+        uploadThroughput=-1,
+    )
 
 
 def _open(window: Tab, link: str, count: int) -> list[Tab]:
@@ -38,7 +55,10 @@ def _all(tabs: list[Tab], until: str) -> None:
     end = time.monotonic() + 10 * PATIENCE
     for tab in tabs:
         while tab.evaluate(f"({until}) === true") is not True:
-            assert time.monotonic() < end, f"{until} did not become true: {tab.evaluate('document.body.innerText')} {tab.errors}"
+            assert time.monotonic() < end, (
+                f"{until} did not become true: {tab.evaluate('document.body.innerText')} "
+                f"{tab.errors}"
+            )
             time.sleep(0.2)
 
 
@@ -53,18 +73,27 @@ def _answer(tabs: list[Tab], words: random.Random) -> None:
     ("broker", "people"),
     [
         pytest.param("embedded", 6, marks=pytest.mark.long),
-        *(pytest.param(broker, PEOPLE, marks=pytest.mark.slow) for broker in ("embedded", "mosquitto")),
+        *(
+            pytest.param(broker, PEOPLE, marks=pytest.mark.slow)
+            for broker in ("embedded", "mosquitto")
+        ),
     ],
 )
 def test_many_pages_and_one_truth(broker: str, people: int, tmp_path: Path) -> None:
-    """Of thirty, ten reload, three are offline for ten seconds, two come late, one opens the page twice, the server is killed with -9 and resumed.
+    """Of thirty, ten reload, three are offline for ten seconds, two come late, one opens the page
+    twice, the server is killed with -9 and resumed.
 
-    The bits on each page are those that the server counts, compared one by one; the estimates are the decoder's of these bits.
+    The bits on each page are those that the server counts, compared one by one; the estimates are
+    the decoder's of these bits.
     """
     words = random.Random(7)
     with ExitStack() as stack:
         window = stack.enter_context(browser())
-        options = ["--broker", stack.enter_context(mosquitto(tmp_path)).url] if broker == "mosquitto" else []
+        options = (
+            ["--broker", stack.enter_context(mosquitto(tmp_path)).url]
+            if broker == "mosquitto"
+            else []
+        )
         poll = stack.enter_context(running(tmp_path, *options))
         tabs = _open(window, poll.link, people - LATE)
         presenter, twice = window.beside(apart=True), tabs[0].beside()
@@ -108,7 +137,8 @@ def _compare(poll: Running, people: list[Tab], twice: Tab) -> None:
 
 
 def _check_result(folder: Path, people: list[Tab]) -> None:
-    """The result has an answer of each person to each question, and its estimates are the decoder's of the bits on the pages."""
+    """The result has an answer of each person to each question, and its estimates are the decoder's
+    of the bits on the pages."""
     data = result(folder)
     assert (data["joined"], data["accounts"]["agree"]) == (len(people), True)
     questions = read(str(folder / "questions.toml"), 1.0).questions
@@ -119,4 +149,6 @@ def _check_result(folder: Path, people: list[Tab]) -> None:
         tally = query.randomizer.tally(reports, np.zeros(len(people), dtype=np.uint8))
         assert isinstance(tally, Tally)
         estimate = possible_result(question.protocol, question.algorithm(1000).decode((tally,)))
-        assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
+        assert [row["value"] for row in found["estimates"]] == [
+            float(value) for value in estimate.value.reshape(-1)
+        ]

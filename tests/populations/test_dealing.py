@@ -1,4 +1,5 @@
-"""Rows are dealt to clients by a bijection whose places are computed one by one, and any two clients have any two rows equally often."""
+"""Rows are dealt to clients by a bijection whose places are computed one by one, and any two
+clients have any two rows equally often."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_each_row_has_one_client(seed: int) -> None:
-    """For each number of rows below 130, and around powers, the clients have all rows, each once; the inverse returns; parts agree with the whole."""
+    """For each number of rows below 130, and around powers, the clients have all rows, each once;
+    the inverse returns; parts agree with the whole."""
     for size in (*range(1, 130), 399, 1023, 1024, 1025, 99_999, 100_000):
         dealing = Dealing(size, seed)
         rows = dealing.rows(0, size)
@@ -38,8 +40,11 @@ def test_a_part_of_a_huge_table_is_dealt_alone() -> None:
         Dealing(0, 1)
 
 
-def _differences(grid: tuple[int, int], start: tuple[int, int], rounds: int) -> dict[tuple[int, int], Fraction]:
-    """The law of the difference of two points that differ by `start`, exactly: a round makes one coordinate uniform, unless the other one is equal."""
+def _differences(
+    grid: tuple[int, int], start: tuple[int, int], rounds: int
+) -> dict[tuple[int, int], Fraction]:
+    """The law of the difference of two points that differ by `start`, exactly: a round makes one
+    coordinate uniform, unless the other one is equal."""
     law = {start: Fraction(1)}
     for number in range(rounds):
         moved, after = number % 2, dict[tuple[int, int], Fraction]()
@@ -54,28 +59,48 @@ def _differences(grid: tuple[int, int], start: tuple[int, int], rounds: int) -> 
 
 def _all_rounds(grid: tuple[int, int], count: int) -> list[list[tuple[int, Sequence[int]]]]:
     """Every network of so many rounds, with every table."""
-    each = [[(number % 2, move) for move in product(range(grid[number % 2]), repeat=grid[1 - number % 2])] for number in range(count)]
+    each = [
+        [
+            (number % 2, move)
+            for move in product(range(grid[number % 2]), repeat=grid[1 - number % 2])
+        ]
+        for number in range(count)
+    ]
     return [list(rounds) for rounds in product(*each)]
 
 
 @pytest.mark.parametrize(("grid", "count"), [((2, 2), 5), ((3, 2), 3), ((2, 3), 3)])
 def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count: int) -> None:
-    """Over all tables of all rounds, two points go to each two points exactly as often as the chain says; and every network is a bijection."""
+    """Over all tables of all rounds, two points go to each two points exactly as often as the chain
+    says; and every network is a bijection."""
     networks, size = _all_rounds(grid, count), grid[0] * grid[1]
-    images = np.array([through(np.arange(size), [(moved, np.array(move)) for moved, move in rounds], grid) for rounds in networks])
+    images = np.array(
+        [
+            through(np.arange(size), [(moved, np.array(move)) for moved, move in rounds], grid)
+            for rounds in networks
+        ]
+    )
     assert all(sorted(image) == list(range(size)) for image in images.tolist())
 
     def apart(one: int, other: int) -> tuple[int, int]:
-        return (one // grid[1] - other // grid[1]) % grid[0], (one % grid[1] - other % grid[1]) % grid[1]
+        return (one // grid[1] - other // grid[1]) % grid[0], (
+            one % grid[1] - other % grid[1]
+        ) % grid[1]
 
     for one, other in permutations(range(size), 2):
-        counted, law = Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True)), _differences(grid, apart(one, other), count)
+        counted, law = (
+            Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True)),
+            _differences(grid, apart(one, other), count),
+        )
         for ends in permutations(range(size), 2):
-            assert Fraction(counted[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size
+            assert (
+                Fraction(counted[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size
+            )
 
 
 def test_two_clients_have_any_two_rows() -> None:
-    """The chain is within 1 / min(a, b)^(r / 2 - 1) of uniform for every grid up to 5 x 5 and r up to 10, so within 2^-32 with the rounds of a dealing."""
+    """The chain is within 1 / min(a, b)^(r / 2 - 1) of uniform for every grid up to 5 x 5 and r up
+    to 10, so within 2^-32 with the rounds of a dealing."""
     for grid in product(range(2, 6), range(2, 6)):
         uniform = Fraction(1, grid[0] * grid[1] - 1)
         starts: list[tuple[int, int]] = [(1, 0), (0, 1), (1, 1)]
@@ -83,7 +108,15 @@ def test_two_clients_have_any_two_rows() -> None:
             for count in (4, 6, 8, 10):
                 law = _differences(grid, start, count)
                 away = (
-                    sum((abs(law.get(point, Fraction(0)) - uniform) for point in product(range(grid[0]), range(grid[1])) if point != (0, 0)), Fraction(0)) / 2
+                    sum(
+                        (
+                            abs(law.get(point, Fraction(0)) - uniform)
+                            for point in product(range(grid[0]), range(grid[1]))
+                            if point != (0, 0)
+                        ),
+                        Fraction(0),
+                    )
+                    / 2
                 )
                 assert away <= Fraction(1, min(grid) ** (count // 2 - 1))
     for size in (1, 10, 1000, 10**6, 10**9):
@@ -92,7 +125,8 @@ def test_two_clients_have_any_two_rows() -> None:
 
 
 def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
-    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally often over 1,000 seeds: chi-square, fails once in 10^6."""
+    """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally
+    often over 1,000 seeds: chi-square, fails once in 10^6."""
     size, seeds = 12, 1_000
     pairs = np.array([Dealing(size, seed).rows(0, 4)[[0, 3]] for seed in range(seeds)])
     counts = np.bincount(pairs[:, 0] * size + pairs[:, 1], minlength=size * size)

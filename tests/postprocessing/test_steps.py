@@ -1,4 +1,5 @@
-"""Post-processing steps: nearest laws and ascending sequences, and likeliest laws with their bias."""
+"""Post-processing steps: nearest laws and ascending sequences, and likeliest laws with their
+bias."""
 
 import numpy as np
 import pytest
@@ -15,10 +16,13 @@ from tests.support.inputs.refusals import refuse
 
 
 def test_the_simplex_is_the_nearest() -> None:
-    """No other law is nearer to the estimates than the projection: 200 of them, some without a positive entry but one."""
+    """No other law is nearer to the estimates than the projection: 200 of them, some without a
+    positive entry but one."""
     generator = np.random.default_rng(1)
     for _ in range(200):
-        value = generator.normal(scale=generator.choice([0.05, 0.5, 5.0]), size=int(generator.integers(2, 9)))
+        value = generator.normal(
+            scale=generator.choice([0.05, 0.5, 5.0]), size=int(generator.integers(2, 9))
+        )
         nearest = steps.onto_simplex(value)
         assert nearest.sum() == pytest.approx(1)
         assert nearest.min() >= 0
@@ -46,18 +50,25 @@ def drawn(randomizer: FiniteChannel, law: Floats, n: int, seed: int) -> Tally:
     return Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
 
 
-@pytest.mark.parametrize("randomizer", [GRR(1.0, k=5), Hadamard(1.0, k=5), SquareWave(1.0, steps=7)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "randomizer",
+    [GRR(1.0, k=5), Hadamard(1.0, k=5), SquareWave(1.0, steps=7)],
+    ids=lambda each: each.name,
+)
 def test_reports_in_exact_proportion_give_the_law_back(randomizer: FiniteChannel) -> None:
     """Where the reports are exactly as a law says, that law is the likeliest: found to 1e-3."""
     law = 1.0 / np.arange(1, randomizer.domain.size + 1)
     law /= law.sum()
     counts = np.rint(law @ laws(randomizer) * 2.0**40).astype(np.int64)
-    found = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(randomizer, Tally(counts.reshape(randomizer.cells, randomizer.alphabet)))
+    found = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(
+        randomizer, Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
+    )
     np.testing.assert_allclose(found.law, law, atol=1e-3)
 
 
 def test_it_is_the_maximum() -> None:
-    """No direction to another law raises the likelihood (Karush, Kuhn and Tucker: no entry of the gradient is above 1), and a solver finds no better."""
+    """No direction to another law raises the likelihood (Karush, Kuhn and Tucker: no entry of the
+    gradient is above 1), and a solver finds no better."""
     randomizer = GRR(0.5, k=4)
     tally = drawn(randomizer, np.array([0.9, 0.1, 0.0, 0.0]), 400, 3)
     found = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
@@ -66,29 +77,42 @@ def test_it_is_the_maximum() -> None:
     assert gradient.max() < 1 + 1e-5
     assert found.law.min() >= 0
     assert found.law.sum() == pytest.approx(1)
-    solved = optimize.minimize(lambda z: -float(seen @ np.log(np.exp(z) / np.exp(z).sum() @ chances)), np.zeros(4), tol=1e-12)
-    assert found.log_likelihood >= -solved.fun - 1e-9  # the solver stays inside: it may be a little lower
+    solved = optimize.minimize(
+        lambda z: -float(seen @ np.log(np.exp(z) / np.exp(z).sum() @ chances)),
+        np.zeros(4),
+        tol=1e-12,
+    )
+    assert (
+        found.log_likelihood >= -solved.fun - 1e-9
+    )  # the solver stays inside: it may be a little lower
 
 
 @pytest.mark.long
 def test_it_is_biased_and_the_estimate_is_not() -> None:
-    """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of its own standard errors; the plain estimate's is not."""
+    """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of
+    its own standard errors; the plain estimate's is not."""
     randomizer, law = GRR(1.0, k=3), np.array([0.5, 0.5, 0.0])
     tallies = [drawn(randomizer, law, 500, seed) for seed in range(500)]
     plain = np.array([randomizer.estimate(tally).value[2] for tally in tallies])
-    likeliest = np.array([steps.ExpectationMaximisation(gain=1e-8)(randomizer, tally).law[2] for tally in tallies])
+    likeliest = np.array(
+        [steps.ExpectationMaximisation(gain=1e-8)(randomizer, tally).law[2] for tally in tallies]
+    )
     error = plain.std() / np.sqrt(len(tallies))
     assert abs(plain.mean()) < 4 * error  # normal tail at 4: 6e-5
     assert likeliest.mean() > 6 * error
 
 
 def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
-    """From 20,000 reports by the square wave, the smoothed law of a bell is nearer to the truth in Wasserstein distance than the spiky unsmoothed one."""
+    """From 20,000 reports by the square wave, the smoothed law of a bell is nearer to the truth in
+    Wasserstein distance than the spiky unsmoothed one."""
     randomizer = SquareWave(1.0)
     law = np.exp(-(((np.arange(64) / 63 - 0.4) / 0.15) ** 2) / 2)
     law /= law.sum()
     tally = drawn(randomizer, law, 20_000, 5)
-    smooth, plain = (steps.ExpectationMaximisation(smooth=smooth, gain=1e-8)(randomizer, tally).law for smooth in (True, False))
+    smooth, plain = (
+        steps.ExpectationMaximisation(smooth=smooth, gain=1e-8)(randomizer, tally).law
+        for smooth in (True, False)
+    )
     far = [float(abs(np.cumsum(each - law)).sum()) / 63 for each in (smooth, plain)]
     assert far[0] < far[1]
     assert far[0] < 0.02
@@ -97,7 +121,10 @@ def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
 
 def test_nothing_to_work_on_is_refused() -> None:
     refuse(
-        ("nobody answered", lambda: steps.ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty())),
+        (
+            "nobody answered",
+            lambda: steps.ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty()),
+        ),
         ("rounds", lambda: steps.ExpectationMaximisation(rounds=0)),
         ("gain", lambda: steps.ExpectationMaximisation(gain=0.0)),
     )

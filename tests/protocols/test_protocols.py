@@ -1,4 +1,5 @@
-"""The protocols: results beside the truth, parameters refused, laws that agree with the clients drawn, one answer however the work is cut."""
+"""The protocols: results beside the truth, parameters refused, laws that agree with the clients
+drawn, one answer however the work is cut."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,32 +39,49 @@ from tests.support.long import short
 
 ALPHA = 1e-6
 ALL: list[LocalProtocol[Any]] = [
-    *map(small, PROTOCOLS), Survey(p=0.9), Frequency(k=40), Frequency(labels=("red", "green", "blue"), column="colour"),
-    Mean(low=-10.0, high=30.0, p=0.001), StatisticalQueries(t=1), MaskedParityLearner(d=11, r=1234, a=1),
+    *map(small, PROTOCOLS), Survey(p=0.9), Frequency(k=40),
+    Frequency(labels=("red", "green", "blue"), column="colour"),
+    Mean(low=-10.0, high=30.0, p=0.001), StatisticalQueries(t=1),
+    MaskedParityLearner(d=11, r=1234, a=1),
 ]  # fmt: skip
 
 
-def by_client(protocol: LocalProtocol[Any], epsilon: float, clients: int, seed: int) -> tuple[Any, Population, PopulationOracle]:
+def by_client(
+    protocol: LocalProtocol[Any], epsilon: float, clients: int, seed: int
+) -> tuple[Any, Population, PopulationOracle]:
     """One run of a protocol in the population tier: its result, the population and the oracle."""
     population = protocol.synthetic(clients, seed)
     oracle = PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
     return run(protocol.algorithm(epsilon, clients), oracle), population, oracle
 
 
-def oracle_over(protocol: LocalProtocol[Any], population: Population, seed: int, epsilon: float = 1.0) -> AggregateOracle | PopulationOracle:
+def oracle_over(
+    protocol: LocalProtocol[Any], population: Population, seed: int, epsilon: float = 1.0
+) -> AggregateOracle | PopulationOracle:
     """Tallies from their law, or client by client where they have none."""
     if protocol.name in WITHOUT_LAW:
         return PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
     return AggregateOracle(population, np.random.default_rng(seed), epsilon)
 
 
-@pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
-def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: LocalProtocol[Any]) -> None:
-    """With the default number of clients, the result is within its tolerance or exact: at most 6 of 15 runs fail (each fails with probability 1/20: 4e-6)."""
+@pytest.mark.parametrize(
+    "protocol",
+    short(ALL, lambda each: each.name != "heavy-hitters"),
+    ids=[repr(protocol) for protocol in ALL],
+)
+def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(
+    protocol: LocalProtocol[Any],
+) -> None:
+    """With the default number of clients, the result is within its tolerance or exact: at most 6 of
+    15 runs fail (each fails with probability 1/20: 4e-6)."""
     if isinstance(protocol, MeanFound):
         protocol = MeanFound()  # the small one may miss bounds, as it says
     clients, failures = protocol.clients(1.0), 0
-    tolerance = getattr(protocol, "tolerance", getattr(protocol, "alpha", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0))
+    tolerance = getattr(
+        protocol,
+        "tolerance",
+        getattr(protocol, "alpha", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0),
+    )
     if isinstance(protocol, Mean):
         tolerance *= protocol.bounded.high - protocol.bounded.low
     for seed in range(15):
@@ -75,27 +93,43 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: L
     assert stats.binom.sf(6, 15, 0.05) < 4e-6
 
 
-@pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
-def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: LocalProtocol[Any]) -> None:
-    """A run asks each client once (FI: in every round; some may leave clients over), spends epsilon, is of its type's kind, describes its result."""
+@pytest.mark.parametrize(
+    "protocol",
+    short(ALL, lambda each: each.name != "heavy-hitters"),
+    ids=[repr(protocol) for protocol in ALL],
+)
+def test_every_protocol_spends_its_budget_once_and_describes_its_result(
+    protocol: LocalProtocol[Any],
+) -> None:
+    """A run asks each client once (FI: in every round; some may leave clients over), spends
+    epsilon, is of its type's kind, describes its result."""
     clients = 3000
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
     asked = sum(summary.n for summary in oracle.rounds)
     each = len(oracle.rounds) if protocol.model() == "FI" else 1
-    assert asked == each * clients or (isinstance(protocol, Learned | Learn | ParityElimination) and asked <= clients)
+    assert asked == each * clients or (
+        isinstance(protocol, Learned | Learn | ParityElimination) and asked <= clients
+    )
     assert oracle.ledger.max_spent == 1.0
-    kinds = {"LNI": ("non-interactive", Nonadaptive), "LI": ("sequentially interactive", Adaptive), "FI": ("fully interactive", Repeated)}
+    kinds = {
+        "LNI": ("non-interactive", Nonadaptive),
+        "LI": ("sequentially interactive", Adaptive),
+        "FI": ("fully interactive", Repeated),
+    }
     kind, made = kinds[protocol.model()]
     assert oracle.interaction == kind or (protocol.model() == "LI" and len(oracle.rounds) == 1)
     assert type(protocol.algorithm(1.0, clients)) is made
     assert protocol.true_error(result, population) >= 0
     assert protocol.describe(result)
-    assert str(protocol.describe(result)) == str(protocol.describe(by_client(protocol, 1.0, clients, 5)[0]))
+    assert str(protocol.describe(result)) == str(
+        protocol.describe(by_client(protocol, 1.0, clients, 5)[0])
+    )
 
 
 @dataclass
 class Silenced:
-    """Another oracle's tallies, but the one at `place`, counted over all rounds: nobody answers for it."""
+    """Another oracle's tallies, but the one at `place`, counted over all rounds: nobody answers for
+    it."""
 
     oracle: Oracle[LocalQuery, Tally]
     place: int
@@ -110,10 +144,18 @@ class Silenced:
 
 
 @pytest.mark.parametrize(
-    "protocol", short([*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], lambda each: each.name != "heavy-hitters"), ids=repr
+    "protocol",
+    short(
+        [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")],
+        lambda each: each.name != "heavy-hitters",
+    ),
+    ids=repr,
 )
-def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: LocalProtocol[Any]) -> None:
-    """If any of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
+def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(
+    protocol: LocalProtocol[Any],
+) -> None:
+    """If any of the first dozen tallies of a run holds no report, the run ends in one clear error:
+    no NaN, and no hypothesis."""
     population = protocol.synthetic(3000, 5)
 
     def play(place: int) -> int:
@@ -127,8 +169,11 @@ def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: Lo
 
 
 @pytest.mark.parametrize(("workers", "chunk"), [(2, 64), (7, 1000), (3, 1 << 16)])
-def test_results_do_not_depend_on_chunks_or_threads(workers: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tallies are equal whatever the chunk size and the number of threads; digests whatever the number of threads."""
+def test_results_do_not_depend_on_chunks_or_threads(
+    workers: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tallies are equal whatever the chunk size and the number of threads; digests whatever the
+    number of threads."""
     tallies: dict[str, list[Any]] = {}
     digests: dict[str, list[Any]] = {}
     for cores, size in ((1, 1 << 16), (workers, chunk), (1, chunk)):
@@ -137,23 +182,32 @@ def test_results_do_not_depend_on_chunks_or_threads(workers: int, chunk: int, mo
         for protocol in (Survey(), Frequency(k=40), MaskedParityLearner(d=5), StatisticalQueries()):
             result, _, oracle = by_client(protocol, 1.0, 9999, 6)
             tallies.setdefault(protocol.name, []).append(str(protocol.describe(result)))
-            digests.setdefault(protocol.name, []).append([summary.digest for summary in oracle.rounds])
+            digests.setdefault(protocol.name, []).append(
+                [summary.digest for summary in oracle.rounds]
+            )
     for name, results in tallies.items():
         assert len(set(results)) == 1, name
         assert digests[name][1] == digests[name][2], name
 
 
 @pytest.mark.parametrize(("name", "settings"), [
-    ("survey", {"p": "0"}), ("survey", {"p": "1.5"}), ("survey", {"p": "nan"}), ("survey", {"p": "x"}), ("survey", {"tolerance": "0"}),
-    ("survey", {"question": "yes =="}), ("survey", {"colour": "red"}), ("frequency", {"k": "1"}), ("frequency", {"k": "4097"}), ("frequency", {"k": "2.5"}),
-    ("frequency", {"labels": "a"}), ("frequency", {"labels": "a;a"}), ("frequency", {"tolerance": "-1"}), ("mean", {"low": "1", "high": "0"}),
-    ("mean", {"low": "nan"}), ("mean", {"high": "inf"}), ("mean", {"low": "-1e308", "high": "1e308"}), ("mean", {"p": "0"}), ("sq", {"t": "0"}),
-    ("sq", {"t": "11"}), ("sq", {"tolerances": "0.1;0.2"}), ("sq", {"tolerances": "x"}), ("sq", {"tolerances": "0"}), ("sq", {"queries": "a >"}),
-    ("masked-parity", {"d": "0"}), ("masked-parity", {"d": "65"}), ("masked-parity", {"d": "4", "r": "16"}), ("masked-parity", {"r": "-1"}),
+    ("survey", {"p": "0"}), ("survey", {"p": "1.5"}), ("survey", {"p": "nan"}),
+    ("survey", {"p": "x"}), ("survey", {"tolerance": "0"}),
+    ("survey", {"question": "yes =="}), ("survey", {"colour": "red"}), ("frequency", {"k": "1"}),
+    ("frequency", {"k": "4097"}), ("frequency", {"k": "2.5"}),
+    ("frequency", {"labels": "a"}), ("frequency", {"labels": "a;a"}),
+    ("frequency", {"tolerance": "-1"}), ("mean", {"low": "1", "high": "0"}),
+    ("mean", {"low": "nan"}), ("mean", {"high": "inf"}),
+    ("mean", {"low": "-1e308", "high": "1e308"}), ("mean", {"p": "0"}), ("sq", {"t": "0"}),
+    ("sq", {"t": "11"}), ("sq", {"tolerances": "0.1;0.2"}), ("sq", {"tolerances": "x"}),
+    ("sq", {"tolerances": "0"}), ("sq", {"queries": "a >"}),
+    ("masked-parity", {"d": "0"}), ("masked-parity", {"d": "65"}),
+    ("masked-parity", {"d": "4", "r": "16"}), ("masked-parity", {"r": "-1"}),
     ("masked-parity", {"a": "2"}), ("masked-parity", {"d": "four"}),
 ])  # fmt: skip
 def test_bad_parameters_are_one_line_input_errors(name: str, settings: dict[str, str]) -> None:
-    """A parameter out of its domain is refused with one line when the protocol is made, or at the latest when its algorithm is."""
+    """A parameter out of its domain is refused with one line when the protocol is made, or at the
+    latest when its algorithm is."""
     with pytest.raises(InputError) as error:
         find_protocol(name).from_settings(settings).algorithm(1.0, 100)
     assert len(str(error.value).splitlines()) == 1
@@ -164,27 +218,55 @@ def test_bad_parameters_are_one_line_input_errors(name: str, settings: dict[str,
 def test_a_bad_epsilon_is_an_input_error(name: str, epsilon: float) -> None:
     """No protocol runs at an epsilon that is not a positive number of at most 24."""
     with pytest.raises(InputError, match="epsilon"):
-        run(find_protocol(name)().algorithm(epsilon, 1000), AggregateOracle(find_protocol(name)().synthetic(1000, 1), np.random.default_rng(1), 1.0))
+        run(
+            find_protocol(name)().algorithm(epsilon, 1000),
+            AggregateOracle(
+                find_protocol(name)().synthetic(1000, 1), np.random.default_rng(1), 1.0
+            ),
+        )
 
 
 def test_protocols_on_tables_check_what_they_read() -> None:
-    """A table without the column, or a protocol that takes no table, is an InputError that names what there is."""
-    records = Records({"age": np.array([20.0, 40.0, 60.0]), "city": np.array(["Rome", "Oslo", "Rome"])})
-    for protocol in (Survey(question="x > 1"), Frequency(column="x"), Mean(column="x", low=0.0, high=1.0), StatisticalQueries(queries=("x > 1",))):
+    """A table without the column, or a protocol that takes no table, is an InputError that names
+    what there is."""
+    records = Records(
+        {"age": np.array([20.0, 40.0, 60.0]), "city": np.array(["Rome", "Oslo", "Rome"])}
+    )
+    for protocol in (
+        Survey(question="x > 1"),
+        Frequency(column="x"),
+        Mean(column="x", low=0.0, high=1.0),
+        StatisticalQueries(queries=("x > 1",)),
+    ):
         with pytest.raises(InputError, match="no column 'x'; there are age, city"):
             protocol.for_table(Launch(records, False))
-    for wrong in (MaskedParityLearner(), Mean(column="age"), Mean(column="city", low=0.0, high=1.0), StatisticalQueries(), Survey(question="city > 1")):
+    for wrong in (
+        MaskedParityLearner(),
+        Mean(column="age"),
+        Mean(column="city", low=0.0, high=1.0),
+        StatisticalQueries(),
+        Survey(question="city > 1"),
+    ):
         with pytest.raises(InputError):
             wrong.for_table(Launch(records, False))
-    assert Frequency(column="city", labels_from_data=True).for_table(Launch(records, False)).labels == ("Oslo", "Rome")
+    assert Frequency(column="city", labels_from_data=True).for_table(
+        Launch(records, False)
+    ).labels == ("Oslo", "Rome")
     mean = Mean(column="age", low=0.0, high=100.0).for_table(Launch(records, False))
     estimate = run(mean.algorithm(20.0, 3), PopulationOracle(Rows(records), KeyedNoise(1), 1, 20.0))
-    assert mean.true_error(estimate, Rows(records)) == pytest.approx(abs(float(estimate.value) - 40), abs=1e-3)  # the lattice rounds by 100 / 2^17
+    assert mean.true_error(estimate, Rows(records)) == pytest.approx(
+        abs(float(estimate.value) - 40), abs=1e-3
+    )  # the lattice rounds by 100 / 2^17
 
 
-@pytest.mark.parametrize("protocol", short(ALL, lambda each: each.name != "heavy-hitters"), ids=[repr(protocol) for protocol in ALL])
+@pytest.mark.parametrize(
+    "protocol",
+    short(ALL, lambda each: each.name != "heavy-hitters"),
+    ids=[repr(protocol) for protocol in ALL],
+)
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """60,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose rounds do not depend on them; vectors apart."""
+    """60,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose
+    rounds do not depend on them; vectors apart."""
     n = 60_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):
@@ -192,7 +274,10 @@ def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None
             continue
         law = population.law(query)
         assert abs(law.sum() - 1) < 1e-12
-        counts = np.bincount(query(population.batch(n, 2 * n)).astype(np.int64) - query.domain.low, minlength=query.domain.size)
+        counts = np.bincount(
+            query(population.batch(n, 2 * n)).astype(np.int64) - query.domain.low,
+            minlength=query.domain.size,
+        )
         assert fits(counts, law), query
 
 
@@ -215,12 +300,18 @@ def fits(counts: np.ndarray, law: np.ndarray) -> bool:
     """Chi-square at ALPHA, entries with fewer than 10 expected merged."""
     expected = law * counts.sum()
     rare = expected < 10
-    observed, expected = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+    observed, expected = (
+        np.append(counts[~rare], counts[rare].sum()),
+        np.append(expected[~rare], expected[rare].sum()),
+    )
     if expected[-1] < 10:  # too few for chi-square even together: by Markov's inequality
         if observed[-1] > expected[-1] / ALPHA:
             return False
         observed, expected = observed[:-1], expected[:-1]
-    return len(observed) < 2 or float(stats.chisquare(observed, expected, sum_check=False).pvalue) > ALPHA
+    return (
+        len(observed) < 2
+        or float(stats.chisquare(observed, expected, sum_check=False).pvalue) > ALPHA
+    )
 
 
 def test_a_wrong_law_is_noticed() -> None:
@@ -231,15 +322,22 @@ def test_a_wrong_law_is_noticed() -> None:
     counts = np.bincount(values - query.domain.low, minlength=query.domain.size)
     assert fits(counts, population.law(query))
     assert not fits(counts, MaskedParityPopulation(Concept(4, 6, 1), 1, 0).law(query))
-    assert not fits(np.bincount(values[::1] * 0 - query.domain.low, minlength=query.domain.size), population.law(query))
+    assert not fits(
+        np.bincount(values[::1] * 0 - query.domain.low, minlength=query.domain.size),
+        population.law(query),
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_concept_error_is_exact(d: int) -> None:
-    """Concept.error equals the share of all (x, i, b) on which two concepts differ, for every pair of concepts."""
+    """Concept.error equals the share of all (x, i, b) on which two concepts differ, for every pair
+    of concepts."""
 
     def labels(concept: Concept) -> list[int]:
-        odd = [((concept.r & x).bit_count() + concept.a) % 2 if b == 0 else concept.r >> i & 1 for x, i, b in product(range(2**d), range(d), range(2))]
+        odd = [
+            ((concept.r & x).bit_count() + concept.a) % 2 if b == 0 else concept.r >> i & 1
+            for x, i, b in product(range(2**d), range(d), range(2))
+        ]
         return [1 - 2 * bit for bit in odd]
 
     concepts = [Concept(d, r, a) for r in range(2**d) for a in range(2)]
@@ -258,38 +356,60 @@ def test_finite_populations_with_negligible_kinds() -> None:
 
 @pytest.mark.parametrize("t", [1, 4, 10])
 def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
-    """Every query of `sq` gets its own clients, all are used, and with the default number each gets exactly what it needs."""
-    protocol = StatisticalQueries(t=t, tolerances=tuple(f"{0.1 + 0.05 * place:.2f}" for place in range(t)))
+    """Every query of `sq` gets its own clients, all are used, and with the default number each gets
+    exactly what it needs."""
+    protocol = StatisticalQueries(
+        t=t, tolerances=tuple(f"{0.1 + 0.05 * place:.2f}" for place in range(t))
+    )
     for clients in (protocol.clients(1.0), t, 10 * t + 3):
         cohorts = [query.cohort for query in protocol.algorithm(1.0, clients).queries]
-        assert [cohort.start for cohort in cohorts] == [0, *(cohort.stop for cohort in cohorts[:-1])]
+        assert [cohort.start for cohort in cohorts] == [
+            0,
+            *(cohort.stop for cohort in cohorts[:-1]),
+        ]
         assert cohorts[-1].stop == clients
         if clients == protocol.clients(1.0):
-            assert all(len(cohort) == needed for cohort, needed in zip(cohorts, protocol._needed(1.0), strict=True))
+            assert all(
+                len(cohort) == needed
+                for cohort, needed in zip(cohorts, protocol._needed(1.0), strict=True)
+            )
 
 
 MADE: Any = PROTOCOLS
 WRONG: dict[str, list[dict[str, Any]]] = {
     "compare": [{"labels": ("A",)}, {"labels": ("A", "A")}, {"labels": ("A", "B", "C")}],
-    "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"text_bytes": 0}, {"share": 0.0}, {"missing": "drop"}],
-    "identity": [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}],
+    "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"text_bytes": 0},
+    {"share": 0.0}, {"missing": "drop"}],
+    "identity": [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16},
+    {"alpha": 0.6}],
     "learn": [
-        {"learner": "oracle"}, {"missing": "category"}, {"held_out": 1.0}, {"cuts": 0}, {"parameters": ("depth=3",)}, {"bounds": ("age",)},
-        {"learner": "trees", "parameters": ("depth=x",)}, {"learner": "trees", "parameters": ("depth",)}, {"bounds": ("age=1",)}, {"bounds": ("age=2..1",)},
-        {"bounds": ("age=nan..1",)}, {"tolerance": 2.0}, {"learner": "thresholds", "features": ("a", "b")}, {"features": ("a >",)}, {"label": "a =="},
-        {"learner": "k-means", "parameters": ("k=1",)}, {"learner": "conjunctions", "parameters": ("monotone=maybe",)},
+        {"learner": "oracle"}, {"missing": "category"}, {"held_out": 1.0}, {"cuts": 0},
+        {"parameters": ("depth=3",)}, {"bounds": ("age",)},
+        {"learner": "trees", "parameters": ("depth=x",)},
+        {"learner": "trees", "parameters": ("depth",)}, {"bounds": ("age=1",)},
+        {"bounds": ("age=2..1",)},
+        {"bounds": ("age=nan..1",)}, {"tolerance": 2.0},
+        {"learner": "thresholds", "features": ("a", "b")}, {"features": ("a >",)},
+        {"label": "a =="},
+        {"learner": "k-means", "parameters": ("k=1",)},
+        {"learner": "conjunctions", "parameters": ("monotone=maybe",)},
     ],
     "longitudinal": [
-        {"columns": ("a",)}, {"columns": ("a", "a"), "labels": ("x", "y")}, {"columns": ("a b", "b > 1"), "labels": ()}, {"times": 1}, {"changes": -1},
-        {"first": 0.0}, {"first": 1.5}, {"method": "guess"}, {"method": "memoised"}, {"method": "tracked"}, {"method": "tracked", "changes": 0},
+        {"columns": ("a",)}, {"columns": ("a", "a"), "labels": ("x", "y")},
+        {"columns": ("a b", "b > 1"), "labels": ()}, {"times": 1}, {"changes": -1},
+        {"first": 0.0}, {"first": 1.5}, {"method": "guess"}, {"method": "memoised"},
+        {"method": "tracked"}, {"method": "tracked", "changes": 0},
         {"method": "tracked", "changes": 1, "labels": ("a", "b", "c")}, {"tolerance": 0.0},
     ],
-    "marginals": [{"ways": 0}, {"ways": 7}, {"columns": ("a", "a")}, {"columns": ()}, {"k": 1}, {"k": 65}, {"missing": "exclude"}, {"labels": ("x|y",)}],
+    "marginals": [{"ways": 0}, {"ways": 7}, {"columns": ("a", "a")}, {"columns": ()}, {"k": 1},
+    {"k": 65}, {"missing": "exclude"}, {"labels": ("x|y",)}],
     "masked-parity-list": [{"bits": 9}, {"share": 1.0}],
     "masked-parity-one-round": [{"form": "bend"}, {"d": 12, "form": "masks"}],
     "mean-vector": [
-        {"low": ("1",), "high": ("0",)}, {"low": ("x",)}, {"low": ("nan",)}, {"high": ("inf",)}, {"low": ("-1e308",), "high": ("1e308",)},
-        {"low": ("0", "0")}, {"radius": 0.0}, {"radius": 1.0, "low": ("0",)}, {"randomizer": "best-of-all"}, {"steps": 3}, {"d": 0},
+        {"low": ("1",), "high": ("0",)}, {"low": ("x",)}, {"low": ("nan",)}, {"high": ("inf",)},
+        {"low": ("-1e308",), "high": ("1e308",)},
+        {"low": ("0", "0")}, {"radius": 0.0}, {"radius": 1.0, "low": ("0",)},
+        {"randomizer": "best-of-all"}, {"steps": 3}, {"d": 0},
         {"columns": ("a", "a")}, {"outside": "x"}, {"missing": "exclude"}, {"tolerance": 0.0},
     ],
     "parity-deny": [{"d": 13}],
@@ -298,29 +418,41 @@ WRONG: dict[str, list[dict[str, Any]]] = {
     "parity-one-round": [{"d": 3, "r": 8}],
     "parity-rounds": [{"d": 4, "rounds": 1}, {"d": 4, "rounds": 5}],
     "quantiles": [
-        {"at": ()}, {"at": ("x",)}, {"at": ("0",)}, {"at": ("1e-9",)}, {"rounds": "two"}, {"missing": "zero"}, {"rounds": "one", "bins": 4000},
+        {"at": ()}, {"at": ("x",)}, {"at": ("0",)}, {"at": ("1e-9",)}, {"rounds": "two"},
+        {"missing": "zero"}, {"rounds": "one", "bins": 4000},
         {"low": 1.0, "high": 0.0},
     ],
     "local-sgd": [{"told": "privunit"}],
-    "workload": [{"queries": (text,)} for text in ("prefxes", "1 2 3", "1 2 x 0 0 0 0", "1 1 1 1 1 1 1", "parities")],
+    "workload": [{"queries": (text,)}
+    for text in ("prefxes", "1 2 3", "1 2 x 0 0 0 0", "1 1 1 1 1 1 1", "parities")],
 }  # fmt: skip
 FEW = {
-    "heavy-hitters": 8, "longitudinal": 3, "marginals": 5, "masked-parity-list": 1, "masked-parity-fresh": 3, "parity": 1, "parity-rounds": 1,
+    "heavy-hitters": 8, "longitudinal": 3, "marginals": 5, "masked-parity-list": 1,
+    "masked-parity-fresh": 3, "parity": 1, "parity-rounds": 1,
 }  # fmt: skip
 OTHERS: list[tuple[Callable[[], object], str]] = [
-    (lambda: MADE["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
-    (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3), "9,880 marginals"),
+    (lambda: MADE["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}),
+    private=False)), "public grid"),
+    (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3),
+    "9,880 marginals"),
     (lambda: MADE["learn-logistic-regression"](radius=-1.0), "radius"),
     (lambda: MADE["learn-logistic-regression"](d=0), "d is"),
-    *[(lambda masks=masks: Characters(1.0, d=3, masks=masks), "hexadecimal|power of two|give one to all") for masks in ("zz", "07", "00")],
-    *[(lambda sizes=sizes: BlockClass(*sizes), r"\w") for sizes in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0))],
-    *[(lambda change=change: QUERIES.build("change-interval", {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **change}), "not accept")
-      for change in ({"waves": 3}, {"waves": ("a",)}, {"labels": ("x",)}, {"change": 9}, {"change": "1"}, {"width": 0})],
-    *[(lambda masked=masked: QUERIES.build("masked-list", {"d": 4, "r": 0, **masked}), "not accept") for masked in ({"free": -1}, {"free": 0, "asked": 16})],
+    *[(lambda masks=masks: Characters(1.0, d=3, masks=masks),
+    "hexadecimal|power of two|give one to all") for masks in ("zz", "07", "00")],
+    *[(lambda sizes=sizes: BlockClass(*sizes), r"\w")
+    for sizes in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0))],
+    *[(lambda change=change: QUERIES.build("change-interval",
+    {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **change}), "not accept")
+      for change in ({"waves": 3}, {"waves": ("a",)}, {"labels": ("x",)}, {"change": 9},
+      {"change": "1"}, {"width": 0})],
+    *[(lambda masked=masked: QUERIES.build("masked-list", {"d": 4, "r": 0, **masked}), "not accept")
+    for masked in ({"free": -1}, {"free": 0, "asked": 16})],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "wrong"), [(name, wrong) for name, all_of in WRONG.items() for wrong in all_of])
+@pytest.mark.parametrize(
+    ("name", "wrong"), [(name, wrong) for name, all_of in WRONG.items() for wrong in all_of]
+)
 def test_wrong_parameters_are_refused(name: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError) as refused:
         PROTOCOLS[name](**wrong).algorithm(1.0, 1000)

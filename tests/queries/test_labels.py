@@ -1,4 +1,5 @@
-"""Labels and texts are compared in work that no value changes, with the results of comparing them as texts."""
+"""Labels and texts are compared in work that no value changes, with the results of comparing them
+as texts."""
 
 import numpy as np
 import pytest
@@ -12,10 +13,44 @@ from local_dp.records import Records, absent
 
 ANY = st.text(st.sampled_from("ab1é€😀\x00 \ud800\udfffz"), max_size=9)
 LABELS = st.lists(ANY, min_size=2, max_size=8, unique=True)
-LISTS = st.lists(ANY.map(lambda text: text.rstrip("\x00")), min_size=2, max_size=8, unique=True)  # numpy's texts never end in it
-NUMBERS = [0.0, -0.0, 5e-324, 1e-300, 0.1, 0.5, 1, 3, -3, 255, 256, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1, 1e300, 1.7976931348623157e308]
+LISTS = st.lists(
+    ANY.map(lambda text: text.rstrip("\x00")), min_size=2, max_size=8, unique=True
+)  # numpy's texts never end in it
+NUMBERS = [
+    0.0,
+    -0.0,
+    5e-324,
+    1e-300,
+    0.1,
+    0.5,
+    1,
+    3,
+    -3,
+    255,
+    256,
+    2**53,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    2**64 - 1,
+    1e300,
+    1.7976931348623157e308,
+]
 SPECIAL = [np.inf, -np.inf, np.nan]
-SPELLED = ("True", "False", "nan", "inf", "1_0", "+1", " 1", "1.0", "1e300", "0.10000000149011612", "0.0999755859375", "١")
+SPELLED = (
+    "True",
+    "False",
+    "nan",
+    "inf",
+    "1_0",
+    "+1",
+    " 1",
+    "1.0",
+    "1e300",
+    "0.10000000149011612",
+    "0.0999755859375",
+    "١",
+)
 
 
 @pytest.mark.parametrize(
@@ -29,16 +64,22 @@ SPELLED = ("True", "False", "nan", "inf", "1_0", "+1", " 1", "1.0", "1e300", "0.
         ([0.1], ["0.1"]),
     ],
 )
-def test_neighbouring_ends_have_short_texts_of_their_own(numbers: list[float], texts: list[str]) -> None:
+def test_neighbouring_ends_have_short_texts_of_their_own(
+    numbers: list[float], texts: list[str]
+) -> None:
     assert apart(numbers) == texts
 
 
 @settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, LABELS, st.integers(9, 30))
 @example(["a", ""], ["a", "a\x00", "\x00"], 9)
-def test_texts_compare_as_numpy_compares_them(listed: list[str], labels: list[str], wide: int) -> None:
+def test_texts_compare_as_numpy_compares_them(
+    listed: list[str], labels: list[str], wide: int
+) -> None:
     texts = np.array(listed, dtype=f"U{wide}")
-    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == [labels.index(text) if text in labels else -1 for text in listed]
+    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == [
+        labels.index(text) if text in labels else -1 for text in listed
+    ]
     assert absent(texts).tolist() == [not text for text in listed]
     for other in (labels[0], texts[::-1].copy()):
         assert np.array_equal(signs_of(texts, other), (texts > other).astype(int) - (texts < other))
@@ -57,33 +98,59 @@ def _cut(text: str, size: int) -> bytes:
 @settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, st.integers(1, 12))
 def test_a_text_becomes_its_first_bytes(listed: list[str], size: int) -> None:
-    assert [row.tobytes() for row in _texts(np.array(listed, dtype="U9"), size)] == [_cut(text, size) for text in listed]
+    assert [row.tobytes() for row in _texts(np.array(listed, dtype="U9"), size)] == [
+        _cut(text, size) for text in listed
+    ]
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "i4", "i1", "u8", "u4", "u1", "?"])
 def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
-    """All digits of a whole number, the fewest of the type or of a double, or 17; True and False among fractions. Of several labels the first counts; a label
-    that is spelled otherwise is nobody's.
+    """All digits of a whole number, the fewest of the type or of a double, or 17; True and False
+    among fractions. Of several labels the first counts; a label that is spelled otherwise is
+    nobody's.
     """
-    ends = (-np.inf, np.inf) if kind[0] == "f" else (0, 1) if kind == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    ends = (
+        (-np.inf, np.inf)
+        if kind[0] == "f"
+        else (0, 1)
+        if kind == "?"
+        else (np.iinfo(kind).min, np.iinfo(kind).max)
+    )
     with np.errstate(all="ignore"):
-        held = [number for number in NUMBERS if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))]
-        column = np.array([*held, *(SPECIAL if kind[0] == "f" else ())]).astype(kind) if kind[0] == "f" else np.array([int(each) for each in held], dtype=kind)
+        held = [
+            number
+            for number in NUMBERS
+            if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))
+        ]
+        column = (
+            np.array([*held, *(SPECIAL if kind[0] == "f" else ())]).astype(kind)
+            if kind[0] == "f"
+            else np.array([int(each) for each in held], dtype=kind)
+        )
     forms = [_forms(value + 0) if kind[0] == "f" else {str(value)} for value in column]
     labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *sorted(set().union(*forms)))))
     for listed in (labels, labels[::-1]):
-        expected = [next(place for place, label in enumerate(listed) if label in own) for own in forms]
+        expected = [
+            next(place for place, label in enumerate(listed) if label in own) for own in forms
+        ]
         assert Category("x", listed).places(Records({"x": column})).tolist() == expected
 
 
 def _forms(value: np.floating) -> set[str]:
     """The labels of a fraction."""
     double = float(value)
-    return {as_label(value), str(value), str(double), f"{double:.17g}", *(["True"] if value == 1 else ["False"] if value == 0 else [])}
+    return {
+        as_label(value),
+        str(value),
+        str(double),
+        f"{double:.17g}",
+        *(["True"] if value == 1 else ["False"] if value == 0 else []),
+    }
 
 
 def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the first hashes are bad, no two labels meet, and a text that meets a label is compared in full."""
+    """Even if the first hashes are bad, no two labels meet, and a text that meets a label is
+    compared in full."""
     labels, calls = ("a", "b", "c"), list[int]()
 
     def bad(packed: np.ndarray, salt: int) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Queries, cells and encodings of columns: the value of each record inside the declared domain, and hostile parameters refused with a code."""
+"""Queries, cells and encodings of columns: the value of each record inside the declared domain, and
+hostile parameters refused with a code."""
 
 import json
 import math
@@ -31,8 +32,10 @@ from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, EXTREMES
 from tests.support.inputs.refusals import refuse
 
 ODD: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8), st.binary(max_size=4), st.lists(st.integers(), max_size=3),
-    st.tuples(st.text(max_size=2), st.text(max_size=2)), st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+    st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8),
+    st.binary(max_size=4), st.lists(st.integers(), max_size=3),
+    st.tuples(st.text(max_size=2), st.text(max_size=2)),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
 )  # fmt: skip
 
 
@@ -42,11 +45,13 @@ ODD: st.SearchStrategy[Any] = st.one_of(
     params=st.dictionaries(st.sampled_from(["epsilon", "k", "steps", "word_bits", "x"]), ODD),
 )
 def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
-    """Whatever the parameters, the registry builds a randomizer that declares a domain, or refuses with a code."""
+    """Whatever the parameters, the registry builds a randomizer that declares a domain, or refuses
+    with a code."""
     try:
         randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
     except RefusedError as refused:
-        assert refused.code in ("unknown-randomizer", "bad-parameters")  # noqa: PT017  # some are built, some refused
+        # some are built, some refused
+        assert refused.code in ("unknown-randomizer", "bad-parameters")  # noqa: PT017
         return
     assert randomizer.domain.size >= 2
     assert randomizer.params().keys() >= params.keys()
@@ -55,7 +60,9 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
 @settings(max_examples=200)
 @given(
     name=st.one_of(st.sampled_from(sorted(QUERIES)), st.text(max_size=8)),
-    params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),
+    params=st.dictionaries(
+        st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD
+    ),
 )
 def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
     try:
@@ -67,8 +74,16 @@ def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]
 
 
 def test_a_category_is_the_position_of_its_label() -> None:
-    """Labels in any order, numbers as text, the fast path of 0..k-1, and what is in no list counts as the first label."""
-    records = Records({"city": np.array(["Rome", "Oslo", "Bonn"]), "n": np.array([3, 1, 7]), "f": np.array([3.0, 1.5, math.nan]), "i": np.array([0, 2, -1])})
+    """Labels in any order, numbers as text, the fast path of 0..k-1, and what is in no list counts
+    as the first label."""
+    records = Records(
+        {
+            "city": np.array(["Rome", "Oslo", "Bonn"]),
+            "n": np.array([3, 1, 7]),
+            "f": np.array([3.0, 1.5, math.nan]),
+            "i": np.array([0, 2, -1]),
+        }
+    )
     assert Category("city", ("Rome", "Bonn", "Oslo"))(records).tolist() == [0, 2, 1]
     assert Category("city", ("Paris", "Rome"))(records).tolist() == [1, 0, 0]
     assert Category("n", ("7", "3"))(records).tolist() == [1, 0, 0]
@@ -77,15 +92,36 @@ def test_a_category_is_the_position_of_its_label() -> None:
 
 
 def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
-    """Out of bounds counts as the bound, missing as the midpoint, infinity as an end; nothing leaves the domain."""
+    """Out of bounds counts as the bound, missing as the midpoint, infinity as an end; nothing
+    leaves the domain."""
     query = Bounded("v", -1.0, 3.0)
     records = Records({"v": np.array([-5.0, -1.0, 0.0, 3.0, 9.0, math.nan, math.inf, -math.inf])})
     quarter = STEPS // 4
-    assert query(records).tolist() == [0, 0, quarter, 4 * quarter, 4 * quarter, 2 * quarter, 4 * quarter, 0]
+    assert query(records).tolist() == [
+        0,
+        0,
+        quarter,
+        4 * quarter,
+        4 * quarter,
+        2 * quarter,
+        4 * quarter,
+        0,
+    ]
     assert query.in_units(np.array([0.0, 0.5, 1.0])).tolist() == [-1.0, 1.0, 3.0]
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1e308), (0.0, 1e200), (0.0, 1e-200)])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (1.0, 1.0),
+        (2.0, 1.0),
+        (math.nan, 1.0),
+        (0.0, math.inf),
+        (-1e308, 1e308),
+        (0.0, 1e200),
+        (0.0, 1e-200),
+    ],
+)
 def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> None:
     refuse(("bounds", lambda: Bounded("v", low, high)))
 
@@ -93,8 +129,12 @@ def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> N
 @pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([0.5])])
 @pytest.mark.parametrize("column", ["x", "i", "b", "y"])
 def test_masked_queries_refuse_columns_of_another_type(column: str, wrong: np.ndarray) -> None:
-    """A table with a text or fractional column where an example's part should be is an InputError, on the schema alone; other whole types are read."""
-    whole = {name: np.array([1], dtype=dtype) for name, dtype in (("x", "i8"), ("i", "i4"), ("b", "?"), ("y", "u8"))}
+    """A table with a text or fractional column where an example's part should be is an InputError,
+    on the schema alone; other whole types are read."""
+    whole = {
+        name: np.array([1], dtype=dtype)
+        for name, dtype in (("x", "i8"), ("i", "i4"), ("b", "?"), ("y", "u8"))
+    }
     records = Records({**whole, column: wrong})
     for query in (MaskedIndex(4), MaskedParity(4, 3)):
         if column in ("x", "i") and column != ("i" if isinstance(query, MaskedIndex) else "x"):
@@ -110,10 +150,15 @@ def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
     LocalQuery(Question("a > 0"), BinaryRR(1.0), Cohort(0, 1))
 
 
-@pytest.mark.parametrize("column", [np.array(["a"]), np.array([0.5]), np.array([1]), np.array([1], dtype=np.uint8)], ids=lambda column: str(column.dtype))
+@pytest.mark.parametrize(
+    "column",
+    [np.array(["a"]), np.array([0.5]), np.array([1]), np.array([1], dtype=np.uint8)],
+    ids=lambda column: str(column.dtype),
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
-    """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
+    """On columns of any type a query gives values of its domain or an InputError, and no row
+    decides which: a server may ask a table anything."""
     query = QUERIES.build(name, ANY_PARAMETERS[name])
     records = Records(dict.fromkeys(ANY_COLUMNS, column))
     outcomes = []
@@ -130,7 +175,8 @@ def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndar
 
 @pytest.mark.parametrize("name", SHARP)
 def test_no_record_makes_a_query_warn(name: str) -> None:
-    """Whatever number a record holds, its value is inside the domain and numpy does not warn: a warning for some records only can be timed."""
+    """Whatever number a record holds, its value is inside the domain and numpy does not warn: a
+    warning for some records only can be timed."""
     query = QUERIES.build(name, SHARP[name])
     pairs = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
     records = Records({"x": pairs[0], "y": pairs[1], "b": pairs[0][::-1].copy()})
@@ -138,9 +184,13 @@ def test_no_record_makes_a_query_warn(name: str) -> None:
         warnings.simplefilter("error")
         values = query.values(records)
         for client in range(len(records)):
-            assert np.array_equal(query.values(records.take(slice(client, client + 1)))[0], values[client])
+            assert np.array_equal(
+                query.values(records.take(slice(client, client + 1)))[0], values[client]
+            )
     assert query.domain.low <= values.min() <= values.max() <= query.domain.high
-    with pytest.warns(RuntimeWarning):  # the wrong twin: the bare query warns for some of these records
+    with pytest.warns(
+        RuntimeWarning
+    ):  # the wrong twin: the bare query warns for some of these records
         query(records)
 
 
@@ -158,7 +208,8 @@ TABLE = Records(
 @pytest.mark.parametrize("spare", [(), ("missing",)])
 @pytest.mark.parametrize("bins", [1, 2, 3, 7])
 def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[str, ...]) -> None:
-    """Below, each interval with its lower end, the upper end in the last one, above; a missing number has its own symbol if there is one."""
+    """Below, each interval with its lower end, the upper end in the last one, above; a missing
+    number has its own symbol if there is one."""
     query = Binned("x", 0.0, 3.0, bins, spare)
 
     def naive(number: float) -> int:
@@ -168,29 +219,51 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
             return 0
         if number > 3:
             return bins + 1
-        return max(place for place in range(1, bins + 1) if place == 1 or number >= query.edges[place - 1])
+        return max(
+            place for place in range(1, bins + 1) if place == 1 or number >= query.edges[place - 1]
+        )
 
     assert query.values(TABLE).tolist() == [naive(number) for number in TABLE["x"].tolist()]
     assert query.domain.size == bins + 2 + len(spare)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "bins"), [(0, 100, 100), (18, 65, 47), (1900, 2000, 100), (0, 365, 365), (-0.3, 0.6, 9), (0.1, 1.1, 10), (-1e150, 1e150, 3)]
+    ("low", "high", "bins"),
+    [
+        (0, 100, 100),
+        (18, 65, 47),
+        (1900, 2000, 100),
+        (0, 365, 365),
+        (-0.3, 0.6, 9),
+        (0.1, 1.1, 10),
+        (-1e150, 1e150, 3),
+    ],
 )
 def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float, bins: int) -> None:
-    """Whole numbers and decimals: of the ends, in exact arithmetic, the nearest number is in the interval that it begins, locally and for the curator."""
+    """Whole numbers and decimals: of the ends, in exact arithmetic, the nearest number is in the
+    interval that it begins, locally and for the curator."""
     first, last = Fraction(str(low)), Fraction(str(high))
     typed = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
-    assert Binned("x", low, high, bins)(Records({"x": typed})).tolist() == [*range(1, bins + 1), bins]
-    release = ldp.curate.intervals({"x": np.repeat(typed, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1).to_dict()
-    assert np.round(np.diff(release["result"]["below"]) / 100).tolist() == [1.0] * (bins - 1) + [2.0]
+    assert Binned("x", low, high, bins)(Records({"x": typed})).tolist() == [
+        *range(1, bins + 1),
+        bins,
+    ]
+    release = ldp.curate.intervals(
+        {"x": np.repeat(typed, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1
+    ).to_dict()
+    assert np.round(np.diff(release["result"]["below"]) / 100).tolist() == [1.0] * (bins - 1) + [
+        2.0
+    ]
 
 
 @pytest.mark.parametrize("end", [-0.1, 0.0, 1.0, 3.0, float(np.nextafter(3.0, 4.0))])
 def test_a_missing_number_counts_in_its_share_below_an_end(end: float) -> None:
     """A number below the end counts 1, the end and above 0, a missing number by the given level."""
     values = Below("x", end, 1234).values(TABLE).tolist()
-    assert values == [1234 if math.isnan(number) else 65536 if number < end else 0 for number in TABLE["x"].tolist()]
+    assert values == [
+        1234 if math.isnan(number) else 65536 if number < end else 0
+        for number in TABLE["x"].tolist()
+    ]
 
 
 def _symbol(city: str, spare: tuple[str, ...]) -> int:
@@ -203,17 +276,25 @@ def _symbol(city: str, spare: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("spare", [(), ("other",), ("missing",), ("other", "missing")])
 def test_an_unlisted_and_a_missing_label_have_their_own_symbols(spare: tuple[str, ...]) -> None:
-    """An unlisted and a missing value differ from the labels and from each other, where there are symbols for them."""
+    """An unlisted and a missing value differ from the labels and from each other, where there are
+    symbols for them."""
     query = Category("city", ("Oslo", "Rome"), spare)
     assert query.values(TABLE).tolist() == [_symbol(city, spare) for city in TABLE["city"].tolist()]
 
 
-@pytest.mark.parametrize("extra", [(), ("other", "missing"), ("other", "none"), ("missing", "none"), ("none",)])
+@pytest.mark.parametrize(
+    "extra", [(), ("other", "missing"), ("other", "none"), ("missing", "none"), ("none",)]
+)
 def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> None:
-    """A column, a question and a column again: the last runs fastest, and with "none" a record without a part is in no combination."""
+    """A column, a question and a column again: the last runs fastest, and with "none" a record
+    without a part is in no combination."""
     query = Crossed(("city", "x > 1", "n"), (f"Oslo{SEPARATOR}Rome", "", f"3{SEPARATOR}20"), extra)
     spare = tuple(name for name in extra if name != "none")
-    parts = (Category("city", ("Oslo", "Rome"), spare), Question("x > 1", ("missing",) if "missing" in spare else ()), Category("n", ("3", "20"), spare))
+    parts = (
+        Category("city", ("Oslo", "Rome"), spare),
+        Question("x > 1", ("missing",) if "missing" in spare else ()),
+        Category("n", ("3", "20"), spare),
+    )
     values = [part.values(TABLE).tolist() for part in parts]
     second, third = parts[1].domain.size, parts[2].domain.size
     for row, cell in enumerate(query.values(TABLE).tolist()):
@@ -222,7 +303,9 @@ def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> 
             "missing": city == "" or math.isnan(number),
             "other": city in ("Bonn", "oslo") or n not in (3, 20),
         }
-        if "none" in extra and any(lacking and name not in extra for name, lacking in lacks.items()):
+        if "none" in extra and any(
+            lacking and name not in extra for name, lacking in lacks.items()
+        ):
             assert cell == query.domain.size - 1, row
         else:
             own = [value[row] for value in values]
@@ -237,18 +320,27 @@ def test_a_number_in_its_group() -> None:
         if math.isnan(number) or city not in ("Oslo", "Rome"):
             assert value == 14, row
         else:
-            assert value == ("Oslo", "Rome").index(city) * 7 + round(min(max(number, 0.0), 3.0) * 2), row
-    assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7  # without groups: NaN is nothing
+            assert value == ("Oslo", "Rome").index(city) * 7 + round(
+                min(max(number, 0.0), 3.0) * 2
+            ), row
+    assert (
+        Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
+    )  # without groups: NaN is nothing
 
 
 @pytest.mark.parametrize(("make", "told"), [
-    (lambda: Binned("x", 1.0, 1.0, 3), "low < high"), (lambda: Binned("x", 0.0, 1.0, 0), "bins"), (lambda: Below("x", math.nan, 0), "give a number"),
-    (lambda: Below("x", 0.0, 65537), "missing"), (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
-    (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"), (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),
+    (lambda: Binned("x", 1.0, 1.0, 3), "low < high"), (lambda: Binned("x", 0.0, 1.0, 0), "bins"),
+    (lambda: Below("x", math.nan, 0), "give a number"),
+    (lambda: Below("x", 0.0, 65537), "missing"),
+    (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
+    (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"),
+    (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),
     (lambda: Crossed(("c",), (SEPARATOR.join(map(str, range(5000))),)), "labels"),
     (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
 ])  # fmt: skip
-def test_bad_cells_are_refused_where_they_are_written(make: Callable[[], object], told: str) -> None:
+def test_bad_cells_are_refused_where_they_are_written(
+    make: Callable[[], object], told: str
+) -> None:
     refuse((told, make))
 
 
@@ -259,76 +351,134 @@ PEOPLE = Records(
         "ill": np.array([1, 0, 1, 0, 1]),
     }
 )
-SEEN = Encoding(features=("age at visit", "sex == 'F'"), lows=(20.0, 0.0), highs=(80.0, 1.0), scale=0.5, constant=1, label="ill")
+SEEN = Encoding(
+    features=("age at visit", "sex == 'F'"),
+    lows=(20.0, 0.0),
+    highs=(80.0, 1.0),
+    scale=0.5,
+    constant=1,
+    label="ill",
+)
 
 
 def test_numbers_are_scaled_and_questions_are_signs() -> None:
-    """Bounds go to -scale and scale, what is beyond them is clipped, yes is scale and no -scale; the last feature is constant, the label +1 or -1."""
+    """Bounds go to -scale and scale, what is beyond them is clipped, yes is scale and no -scale;
+    the last feature is constant, the label +1 or -1."""
     assert SEEN.shown == ("x0", "x1", "x2")
-    shown = {name: values.tolist() for name, values in SEEN.encode(PEOPLE.take(np.array([0, 1, 3]))).columns.items()}
+    shown = {
+        name: values.tolist()
+        for name, values in SEEN.encode(PEOPLE.take(np.array([0, 1, 3]))).columns.items()
+    }
     assert shown["x0"] == pytest.approx([-0.5, -1 / 6, 0.5])
-    assert (shown["x1"], shown["x2"], shown["y"]) == ([0.5, -0.5, 0.5], [0.5] * 3, [1.0, -1.0, -1.0])
+    assert (shown["x1"], shown["x2"], shown["y"]) == (
+        [0.5, -0.5, 0.5],
+        [0.5] * 3,
+        [1.0, -1.0, -1.0],
+    )
 
 
 def test_bits_and_grids() -> None:
-    """Bits are 1 above the middle of the bounds or for yes; a grid cuts the bounds into equal steps."""
-    bits = Encoding(features=SEEN.features, lows=SEEN.lows, highs=SEEN.highs, form="bits", label="ill == 0").encode(PEOPLE)
-    assert [bits[name].tolist() for name in ("x0", "x1", "y")] == [[0, 0, 1, 1, 0], [1, 0, 0, 1, 0], [-1.0, 1.0, -1.0, 1.0, -1.0]]
-    grid = Encoding(features=("age at visit",), lows=(20.0,), highs=(80.0,), form="grid", steps=4, label="ill").encode(PEOPLE)
+    """Bits are 1 above the middle of the bounds or for yes; a grid cuts the bounds into equal
+    steps."""
+    bits = Encoding(
+        features=SEEN.features, lows=SEEN.lows, highs=SEEN.highs, form="bits", label="ill == 0"
+    ).encode(PEOPLE)
+    assert [bits[name].tolist() for name in ("x0", "x1", "y")] == [
+        [0, 0, 1, 1, 0],
+        [1, 0, 0, 1, 0],
+        [-1.0, 1.0, -1.0, 1.0, -1.0],
+    ]
+    grid = Encoding(
+        features=("age at visit",), lows=(20.0,), highs=(80.0,), form="grid", steps=4, label="ill"
+    ).encode(PEOPLE)
     assert grid["x"].tolist() == [0, 1, 2, 3, 2]
-    assert Encoding(features=("ill",), lows=(0.0,), highs=(1.0,), label="age at visit", label_low=20.0, label_high=80.0).encode(PEOPLE)["y"][
-        1
-    ] == pytest.approx(-1 / 3)
+    assert Encoding(
+        features=("ill",),
+        lows=(0.0,),
+        highs=(1.0,),
+        label="age at visit",
+        label_low=20.0,
+        label_high=80.0,
+    ).encode(PEOPLE)["y"][1] == pytest.approx(-1 / 3)
 
 
 def test_incomplete_records_count_as_zero() -> None:
-    """With something missing that the encoding reads, a yes/no query is neither yes nor no, and a level the middle one; otherwise the query's own value."""
+    """With something missing that the encoding reads, a yes/no query is neither yes nor no, and a
+    level the middle one; otherwise the query's own value."""
     assert SEEN.may_lack(PEOPLE)
     asked = encoded(SEEN, Question("y == 1"))
     assert asked.domain == levels(2)
     assert asked.values(PEOPLE).tolist() == [2, 0, 1, 0, 1]
     product = encoded(SEEN, Product(("x2",)))
     assert product.domain == levels(STEPS)
-    assert product.values(PEOPLE).tolist() == [3 * STEPS // 4, 3 * STEPS // 4, STEPS // 2, 3 * STEPS // 4, STEPS // 2]
+    assert product.values(PEOPLE).tolist() == [
+        3 * STEPS // 4,
+        3 * STEPS // 4,
+        STEPS // 2,
+        3 * STEPS // 4,
+        STEPS // 2,
+    ]
 
 
 @given(weights=st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3), place=st.integers(0, 2))
 def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> None:
-    """Rebuilt from its name and parameters it is equal, every weight to the last bit, and gives one record what it gives it among others."""
+    """Rebuilt from its name and parameters it is equal, every weight to the last bit, and gives one
+    record what it gives it among others."""
     query = encoded(SEEN, Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5))
     rebuilt = QUERIES.build(query.name, query.params())
     assert rebuilt == query
     assert isinstance(rebuilt, Encoded)
     assert rebuilt.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
     together = query.values(PEOPLE)
-    assert [int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)] == together.tolist()
+    assert [
+        int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)
+    ] == together.tolist()
 
 
-GOOD: dict[str, Any] = {"features": ("a",), "lows": (0.0,), "highs": (1.0,), "query": json.dumps(["question", {"text": "x0 == 1"}])}
+GOOD: dict[str, Any] = {
+    "features": ("a",),
+    "lows": (0.0,),
+    "highs": (1.0,),
+    "query": json.dumps(["question", {"text": "x0 == 1"}]),
+}
 
 
 @pytest.mark.parametrize("wrong", [
-    {"features": ()}, {"features": ("a",) * 200}, {"lows": (0.0, 1.0)}, {"highs": (0.0,)}, {"highs": (math.inf,)}, {"lows": (math.nan,)}, {"form": "round"},
-    {"scale": 0.0}, {"scale": 2.0}, {"steps": 1}, {"steps": 10**6}, {"label": "a", "label_low": 1.0}, {"label": "a >"}, {"features": ("a > ",)},
+    {"features": ()}, {"features": ("a",) * 200}, {"lows": (0.0, 1.0)}, {"highs": (0.0,)},
+    {"highs": (math.inf,)}, {"lows": (math.nan,)}, {"form": "round"},
+    {"scale": 0.0}, {"scale": 2.0}, {"steps": 1}, {"steps": 10**6},
+    {"label": "a", "label_low": 1.0}, {"label": "a >"}, {"features": ("a > ",)},
     {"form": "grid", "features": ("a", "b"), "lows": (0.0, 0.0), "highs": (1.0, 1.0)},
-    {"query": ""}, {"query": "{}"}, {"query": "[1, 2]"}, {"query": '["question"]'}, {"query": '["question", {"text": null}]'}, {"query": '["question", []]'},
-    {"query": '["question", {"text": "x0 >"}]'}, {"query": '["unknown", {}]'}, {"query": '["question", {"text": [[1]]}]'}, {"query": "[" * 100_000},
-    {"query": json.dumps(["encoded", {}])}, {"query": json.dumps(["category", {"column": "x0", "labels": ["a", "b", "c"]}])}, {"scale": "1"}, {"lows": ("0",)},
+    {"query": ""}, {"query": "{}"}, {"query": "[1, 2]"}, {"query": '["question"]'},
+    {"query": '["question", {"text": null}]'}, {"query": '["question", []]'},
+    {"query": '["question", {"text": "x0 >"}]'}, {"query": '["unknown", {}]'},
+    {"query": '["question", {"text": [[1]]}]'}, {"query": "[" * 100_000},
+    {"query": json.dumps(["encoded", {}])},
+    {"query": json.dumps(["category", {"column": "x0", "labels": ["a", "b", "c"]}])},
+    {"scale": "1"}, {"lows": ("0",)},
     {"query": json.dumps(["bounded", {"column": "x0", "low": 0.0, "high": math.inf}])},
 ])  # fmt: skip
 def test_hostile_parameters_are_refused_with_a_code(wrong: dict[str, Any]) -> None:
-    """Whatever a server sends, an encoding that cannot be is refused when it is built; the right one is not."""
+    """Whatever a server sends, an encoding that cannot be is refused when it is built; the right
+    one is not."""
     QUERIES.build("encoded", GOOD)
     with pytest.raises(RefusedError):
         QUERIES.build("encoded", {**GOOD, **wrong})
 
 
 def test_cells() -> None:
-    """The number of edges that a value reaches, and a symbol of its own for a missing one; edges ascend and are finite."""
+    """The number of edges that a value reaches, and a symbol of its own for a missing one; edges
+    ascend and are finite."""
     cell: Query = Cell("v", (-1.0, 0.0, 2.5))
-    assert cell(Records({"v": np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])})).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
+    assert cell(
+        Records({"v": np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])})
+    ).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
     assert cell.domain.size == 5
-    assert [Cell("v", (-1.0, 0.0)).ends(place) for place in range(3)] == [(-math.inf, -1.0), (-1.0, 0.0), (0.0, math.inf)]
+    assert [Cell("v", (-1.0, 0.0)).ends(place) for place in range(3)] == [
+        (-math.inf, -1.0),
+        (-1.0, 0.0),
+        (0.0, math.inf),
+    ]
     for wrong in ((), (1.0, 1.0), (2.0, 1.0), (0.0, math.nan), (0.0, math.inf)):
         with pytest.raises(InputError):
             Cell("v", wrong)

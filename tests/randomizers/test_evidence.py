@@ -1,4 +1,5 @@
-"""The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind bits and coins; and tallies of finite channels."""
+"""The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind
+bits and coins; and tallies of finite channels."""
 
 import math
 from fractions import Fraction
@@ -23,20 +24,30 @@ from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHad
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from tests.support.mechanisms.case import wrong
-from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary, estimated
+from tests.support.plugin_package.frequency_oracles import (
+    GreedyUnary,
+    LocalHash,
+    OptimisedUnary,
+    estimated,
+)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 @pytest.mark.parametrize("kind", [RoundedGRR, RoundedHadamard])
 @pytest.mark.parametrize(("steps", "groups"), [(1, 1), (7, 1), (5, 3)])
-def test_the_loss_of_the_corners_is_that_of_the_whole_channel(kind: type[Any], epsilon: float, steps: int, groups: int) -> None:
-    """The ratio from the corners alone is the largest over every value, report and cell, one by one, and every row sums to one."""
+def test_the_loss_of_the_corners_is_that_of_the_whole_channel(
+    kind: type[Any], epsilon: float, steps: int, groups: int
+) -> None:
+    """The ratio from the corners alone is the largest over every value, report and cell, one by
+    one, and every row sums to one."""
     randomizer: Rounded = kind(epsilon, steps=steps, groups=groups)
     worst = Fraction(1)
     for cell in range(randomizer.cells):
         rows = randomizer.channel(cell).tolist()
         assert {sum(row) for row in rows} == {randomizer.total}
-        worst = max(worst, *(Fraction(max(column), min(column)) for column in zip(*rows, strict=True)))
+        worst = max(
+            worst, *(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
+        )
     assert exact_ratio(randomizer) == worst
 
 
@@ -47,9 +58,22 @@ def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 
 
-Beyond = wrong(RoundedGRR, between=lambda own, right: lambda values: (*right(values)[:2], np.where(values == 3, own.steps + 1, right(values)[2])))
+Beyond = wrong(
+    RoundedGRR,
+    between=lambda own, right: (
+        lambda values: (*right(values)[:2], np.where(values == 3, own.steps + 1, right(values)[2]))
+    ),
+)
 """One level is beyond its group's end."""
-Elsewhere = wrong(RoundedGRR, between=lambda own, right: lambda values: (np.where(values == 0, own.domain.high, right(values)[0]), *right(values)[1:]))
+Elsewhere = wrong(
+    RoundedGRR,
+    between=lambda own, right: (
+        lambda values: (
+            np.where(values == 0, own.domain.high, right(values)[0]),
+            *right(values)[1:],
+        )
+    ),
+)
 """One corner is said to be another."""
 
 
@@ -58,16 +82,25 @@ class Uneven(RoundedGRR):  # the corners are no whole number of steps apart
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         right, odd = super().corner_weight(reports, corners, cells), corners == 0
-        return right + np.where(odd & (reports == 0), np.uint64(1), np.uint64(0)) - np.where(odd & (reports == 1), np.uint64(1), np.uint64(0))
+        return (
+            right
+            + np.where(odd & (reports == 0), np.uint64(1), np.uint64(0))
+            - np.where(odd & (reports == 1), np.uint64(1), np.uint64(0))
+        )
 
 
 @pytest.mark.parametrize(
     ("twin", "words"),
-    [(Beyond(1.0, steps=5), "between two corners"), (Elsewhere(1.0, steps=5), "between two corners"), (Uneven(1.0, steps=5), "equal steps apart")],
+    [
+        (Beyond(1.0, steps=5), "between two corners"),
+        (Elsewhere(1.0, steps=5), "between two corners"),
+        (Uneven(1.0, steps=5), "equal steps apart"),
+    ],
     ids=lambda each: str(getattr(each, "name", "")),
 )
 def test_what_is_no_mixture_is_refused(twin: RoundedGRR, words: str) -> None:
-    """A level beyond the end, a corner that is another, and corners that the steps do not divide."""
+    """A level beyond the end, a corner that is another, and corners that the steps do not
+    divide."""
     with pytest.raises(RefusedError, match=words):
         exact_ratio(twin)
 
@@ -78,25 +111,41 @@ PAIRS = ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1))
 def by_hand(code: Ints) -> set[tuple[int, ...]]:
     """Every way in which two different rows meet, counted place by place."""
     rows = code.tolist()
-    ways = [(one, other) for place, one in enumerate(rows) for second, other in enumerate(rows) if place != second]
-    return {tuple(sum(pair == each for each in zip(one, other, strict=True)) for pair in PAIRS) for one, other in ways}
+    ways = [
+        (one, other)
+        for place, one in enumerate(rows)
+        for second, other in enumerate(rows)
+        if place != second
+    ]
+    return {
+        tuple(sum(pair == each for each in zip(one, other, strict=True)) for pair in PAIRS)
+        for one, other in ways
+    }
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
 @pytest.mark.parametrize("seed", range(8))
-def test_rows_meet_as_counted_by_hand(share: float, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On random codes of three symbols the ways are those that are counted by hand, with rows that meet so; and matrices find the same."""
+def test_rows_meet_as_counted_by_hand(
+    share: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On random codes of three symbols the ways are those that are counted by hand, with rows that
+    meet so; and matrices find the same."""
     code = np.random.default_rng(seed).choice(3, (23, 17), p=(1 - 2 * share, share, share))
     found = {meeting.counts: meeting.rows for meeting in meetings(code, PAIRS)}
     assert set(found) == by_hand(code)
     for counts, (one, other) in found.items():
         assert counts == tuple(int(((code[one] == a) & (code[other] == b)).sum()) for a, b in PAIRS)
     monkeypatch.setattr(met, "MAX_KINDS", 0)
-    assert set(found) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {(0,) * 6}  # which counts a row with itself too
+    assert set(found) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {
+        (0,) * 6
+    }  # which counts a row with itself too
 
 
-def test_unary_encoding_is_enumerated_without_a_product_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 4,096 bits no two rows share a place, so nothing is counted pair by pair; with matrices it would be refused here."""
+def test_unary_encoding_is_enumerated_without_a_product_of_matrices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 4,096 bits no two rows share a place, so nothing is counted pair by pair; with matrices it
+    would be refused here."""
     monkeypatch.setattr(met, "_of_all", None)
     randomizer = OUE(1.0, k=4096)
     (meeting,) = meetings(randomizer.code, ((0, 1), (1, 0)))
@@ -106,7 +155,12 @@ def test_unary_encoding_is_enumerated_without_a_product_of_matrices(monkeypatch:
 
 def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RefusedError, match="too many to enumerate"):
-        list(meetings(np.random.default_rng(1).integers(0, 8, (70, 4000)), [(a, b) for a in range(8) for b in range(8) if a != b]))
+        list(
+            meetings(
+                np.random.default_rng(1).integers(0, 8, (70, 4000)),
+                [(a, b) for a in range(8) for b in range(8) if a != b],
+            )
+        )
     monkeypatch.setattr(met, "MAX_ENTRIES", 10)
     with pytest.raises(RefusedError, match="too large"):
         meetings(np.eye(4, dtype=np.int64), ((0, 1), (1, 0)))
@@ -121,36 +175,66 @@ def test_they_conform(epsilon: float, randomizer: Any, k: int) -> None:
 
 
 def test_the_product_is_that_of_the_whole_channel() -> None:
-    """For three symbols the ratio from the parts is the largest over all eight reports and all pairs of values, enumerated outright."""
+    """For three symbols the ratio from the parts is the largest over all eight reports and all
+    pairs of values, enumerated outright."""
     randomizer = OptimisedUnary(1.0, k=3)
     total = 1 << randomizer.word_bits
     weights = [[randomizer.ones[symbol] for symbol in row] for row in randomizer.code.tolist()]
-    laws = [[math.prod(ones if report >> place & 1 else total - ones for place, ones in enumerate(row)) for report in range(8)] for row in weights]
-    worst = max(a * 10**40 // b for first in laws for second in laws for a, b in zip(first, second, strict=True))
+    laws = [
+        [
+            math.prod(
+                ones if report >> place & 1 else total - ones for place, ones in enumerate(row)
+            )
+            for report in range(8)
+        ]
+        for row in weights
+    ]
+    worst = max(
+        a * 10**40 // b
+        for first in laws
+        for second in laws
+        for a, b in zip(first, second, strict=True)
+    )
     ratio = exact_ratio(randomizer)
     assert worst == ratio.numerator * 10**40 // ratio.denominator
 
 
 def test_bits_that_change_together_cost_together() -> None:
-    """Randomizing each of two changing bits with the whole epsilon spends twice as much, and a client refuses it."""
+    """Randomizing each of two changing bits with the whole epsilon spends twice as much, and a
+    client refuses it."""
     greedy = GreedyUnary(1.0, k=4)
     assert exact_epsilon(greedy) == pytest.approx(2.0, abs=1e-6)
     with pytest.raises(RefusedError, match="claims epsilon 1 but its channel has"):
         check_loss(greedy)
 
 
-Shifted = wrong(OptimisedUnary, respond=lambda own, right: lambda values, words, cells: right(values, words + words.dtype.type(1), cells))
+Shifted = wrong(
+    OptimisedUnary,
+    respond=lambda own, right: (
+        lambda values, words, cells: right(values, words + words.dtype.type(1), cells)
+    ),
+)
 """Draws its bits with other weights than it declares."""
-Biased = wrong(OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3))  # divides by the wrong difference of probabilities
+Biased = wrong(
+    OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3)
+)  # divides by the wrong difference of probabilities
 
 
 class Peeking(LocalHash):  # sends the value itself under one coin in sixteen
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports = super().respond(values, words, cells)
-        return np.where(cells % np.uint64(16) == 0, values.astype(reports.dtype) % reports.dtype.type(self.g), reports)
+        return np.where(
+            cells % np.uint64(16) == 0,
+            values.astype(reports.dtype) % reports.dtype.type(self.g),
+            reports,
+        )
 
 
-@pytest.mark.parametrize("twin", [Shifted(1.0, k=5), Biased(1.0, k=5), Peeking(1.0, k=5)], ids=lambda twin: type(twin).__name__)
+@pytest.mark.parametrize(
+    "twin",
+    [Shifted(1.0, k=5), Biased(1.0, k=5), Peeking(1.0, k=5)],
+    ids=lambda twin: type(twin).__name__,
+)
 def test_wrong_twins_do_not_conform(twin: Randomizer) -> None:
     """A sampler off by one word, a wrong estimate and a leak under some coins are found."""
     with pytest.raises(AssertionError):
@@ -166,7 +250,8 @@ Gaussian = wrong(BinaryRR, loss=lambda own, right: Approximate(10**9, 10**12))  
 
 
 def test_a_client_decides_which_evidence_it_accepts() -> None:
-    """What is only audited is refused unless the client says otherwise, and so is any delta; what is proven is repeated, not believed."""
+    """What is only audited is refused unless the client says otherwise, and so is any delta; what
+    is proven is repeated, not believed."""
     with pytest.raises(RefusedError) as refused:
         check_loss(OnlyAudited(1.0))
     assert refused.value.code == "evidence"
@@ -183,26 +268,43 @@ class ManyCells(GRR):  # GRR with a coin of 2^16 cells, which it does not look a
 
 
 # no cell, of one byte and of two; 2,048 to 16,384 places, that two bytes name; more than they name
-CHANNELS = [GRR(1.0, k=5), PGR(1.0, k=300), Hadamard(1.0, k=1024), OLH(1.0, k=1024), Hadamard(1.0, k=4096), SignedHadamard(1.0, k=4096), ManyCells(1.0, k=5)]
+CHANNELS = [
+    GRR(1.0, k=5),
+    PGR(1.0, k=300),
+    Hadamard(1.0, k=1024),
+    OLH(1.0, k=1024),
+    Hadamard(1.0, k=4096),
+    SignedHadamard(1.0, k=4096),
+    ManyCells(1.0, k=5),
+]
 
 
-@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
+@pytest.mark.parametrize(
+    "channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}"
+)
 @pytest.mark.parametrize("wider", [False, True])
 def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
     drawn, n = np.random.default_rng(5), 100_007
     cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
-    reports = drawn.integers(0, channel.alphabet, n).astype(np.uint64 if wider else channel.report_dtype)
+    reports = drawn.integers(0, channel.alphabet, n).astype(
+        np.uint64 if wider else channel.report_dtype
+    )
     places = cells.astype(np.int64) * channel.alphabet + reports.astype(np.int64)
-    counts = np.bincount(places, minlength=channel.cells * channel.alphabet).reshape(channel.cells, channel.alphabet)
+    counts = np.bincount(places, minlength=channel.cells * channel.alphabet).reshape(
+        channel.cells, channel.alphabet
+    )
     tally = channel.tally(reports, cells)
     assert tally.n == n
     assert np.array_equal(tally.counts, counts)
     assert np.array_equal(channel.tally(reports[:0], cells[:0]).counts, 0 * counts)
 
 
-@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
+@pytest.mark.parametrize(
+    "channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}"
+)
 def test_what_is_impossible_is_counted_nowhere(channel: FiniteChannel) -> None:
-    """The largest number that a report's type holds, in the last cell, is not folded into the place of another report."""
+    """The largest number that a report's type holds, in the last cell, is not folded into the place
+    of another report."""
     reports = np.full(1, np.iinfo(channel.report_dtype).max, dtype=channel.report_dtype)
     with pytest.raises(IndexError, match="out of bounds"):
         channel.tally(reports, np.full(1, channel.cells - 1, dtype=np.uint16))

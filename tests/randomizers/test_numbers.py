@@ -1,4 +1,5 @@
-"""Randomizers of a number that are one table: the spec's variances, lattices that have them, reports that have those, and noise with a delta said to be so."""
+"""Randomizers of a number that are one table: the spec's variances, lattices that have them,
+reports that have those, and noise with a delta said to be so."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +11,13 @@ import pytest
 
 from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Words
-from local_dp.bounds.means import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
+from local_dp.bounds.means import (
+    best_width,
+    hybrid_variance,
+    piecewise_variance,
+    staircase_variance,
+    window_limit,
+)
 from local_dp.conformance import conform
 from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
@@ -18,7 +25,13 @@ from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, nano_epsilon
 from local_dp.protocols.planning.ways import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio
-from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, DiscreteLaplace, Staircase, added_variance
+from local_dp.randomizers.numbers.noise import (
+    BoundedLaplace,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Staircase,
+    added_variance,
+)
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
 from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
 from local_dp.tallies import Estimate, Tally
@@ -33,39 +46,62 @@ TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircas
     (2.0, 1.228, 1.042, 1.691),
     (4.0, 0.2413, 0.219, 0.260),
 ]
-KINDS: list[type[NumberTable]] = [BoundedLaplace, DiscreteGaussian, Staircase, Piecewise, Hybrid, SquareWave]
+KINDS: list[type[NumberTable]] = [
+    BoundedLaplace,
+    DiscreteGaussian,
+    Staircase,
+    Piecewise,
+    Hybrid,
+    SquareWave,
+]
 
 
 @pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE)
-def test_closed_forms_are_those_of_the_table(epsilon: float, piecewise: float, hybrid: float, staircase: float) -> None:
-    """The worst variances of limits 1, to the digits printed there, and the best window's, which is never above the paper's."""
+def test_closed_forms_are_those_of_the_table(
+    epsilon: float, piecewise: float, hybrid: float, staircase: float
+) -> None:
+    """The worst variances of limits 1, to the digits printed there, and the best window's, which is
+    never above the paper's."""
     assert piecewise_variance(epsilon, 1.0) == pytest.approx(piecewise, rel=6e-4)
     assert hybrid_variance(epsilon) == pytest.approx(hybrid, rel=6e-4)
     assert staircase_variance(epsilon) == pytest.approx(staircase, rel=6e-4)
     for t in (0.0, 0.4, 1.0):
-        assert window_limit(epsilon, math.exp(-epsilon / 2), t) == pytest.approx(piecewise_variance(epsilon, t), rel=1e-9)
+        assert window_limit(epsilon, math.exp(-epsilon / 2), t) == pytest.approx(
+            piecewise_variance(epsilon, t), rel=1e-9
+        )
     assert window_limit(epsilon, best_width(epsilon), 1.0) <= piecewise_variance(epsilon, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("steps", [2, 63])
-def test_tables_have_their_closed_forms(kind: type[NumberTable], epsilon: float, steps: int) -> None:
+def test_tables_have_their_closed_forms(
+    kind: type[NumberTable], epsilon: float, steps: int
+) -> None:
     """At every lattice point the table's mean is the number and its variance the closed form."""
     randomizer = kind(epsilon, steps=steps)
     law = randomizer.weights.astype(np.float64) / randomizer.total
     np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
-    rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6  # V is the density's; noise of a step or less is whole
-    np.testing.assert_allclose(randomizer.variances, NUMBERS[randomizer.name](randomizer), rtol=rounding)
+    rounding = (
+        0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6
+    )  # V is the density's; noise of a step or less is whole
+    np.testing.assert_allclose(
+        randomizer.variances, NUMBERS[randomizer.name](randomizer), rtol=rounding
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_fine_lattices_come_to_the_limits(epsilon: float) -> None:
-    """On 255 steps the paper's window has its limit's variance within .2 %, and the staircase's noise within 1 %; what is chosen here is never worse."""
+    """On 255 steps the paper's window has its limit's variance within .2 %, and the staircase's
+    noise within 1 %; what is chosen here is never worse."""
     paper = Piecewise(epsilon, steps=255, likely=round(255 * math.exp(-epsilon / 2)))
-    assert 4 * paper.variances.max() == pytest.approx(window_limit(epsilon, paper.window / 255, 1.0), rel=0.002)
-    assert 4 * Piecewise(epsilon, steps=255).variances.max() == pytest.approx(window_limit(epsilon, best_width(epsilon), 1.0), rel=0.01)
+    assert 4 * paper.variances.max() == pytest.approx(
+        window_limit(epsilon, paper.window / 255, 1.0), rel=0.002
+    )
+    assert 4 * Piecewise(epsilon, steps=255).variances.max() == pytest.approx(
+        window_limit(epsilon, best_width(epsilon), 1.0), rel=0.01
+    )
     assert Piecewise(epsilon, steps=255).variances.max() <= paper.variances.max()
     assert 4 * Hybrid(epsilon, steps=255).variances.max() <= hybrid_variance(epsilon) * (1 + 1e-9)
     least = min(added_variance(math.exp(epsilon), 255, stair) for stair in range(1, 256))
@@ -76,9 +112,11 @@ def test_fine_lattices_come_to_the_limits(epsilon: float) -> None:
 @pytest.mark.parametrize("epsilon", [3.0, 6.0])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5])
 def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float) -> None:
-    """Of 20 or 50 clients, each with one of the two ends: in 95 % of runs at least. 20,000 runs with that coverage show 94 % or less once in 10^10.
+    """Of 20 or 50 clients, each with one of the two ends: in 95 % of runs at least. 20,000 runs
+    with that coverage show 94 % or less once in 10^10.
 
-    An interval from the spread of the reports alone holds a tenth at epsilon 6 in 91.5 % (20 clients) and 93.6 % (50).
+    An interval from the spread of the reports alone holds a tenth at epsilon 6 in 91.5 % (20
+    clients) and 93.6 % (50).
     """
     randomizer = DiscreteLaplace(epsilon, steps=15)
     law = np.array([1 - share, share]) @ (randomizer.weights[[0, -1]] / randomizer.total)
@@ -86,72 +124,100 @@ def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float)
         drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
         ends = randomizer.estimate(Tally(drawn[:1])).ends
         assert ends is not None
-        low, high = Estimate.between(ends, drawn @ randomizer.decoded / n, n).interval()  # of few reports it depends on their mean alone:
+        low, high = Estimate.between(
+            ends, drawn @ randomizer.decoded / n, n
+        ).interval()  # of few reports it depends on their mean alone:
         each = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn[:200]]
         np.testing.assert_allclose(np.transpose([low[:200], high[:200]]), each, rtol=1e-9)
         assert np.mean((low <= share) & (share <= high)) > 0.94
 
 
 def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
-    """The hybrid mechanism is the one-bit mean up to about .61 with the paper's window (here .57, with the best one), and flat in x beyond."""
-    assert [Hybrid(epsilon).mix.share > 0 for epsilon in (0.1, 0.5, 0.55, 0.62, 1.0)] == [False, False, False, True, True]
+    """The hybrid mechanism is the one-bit mean up to about .61 with the paper's window (here .57,
+    with the best one), and flat in x beyond."""
+    assert [Hybrid(epsilon).mix.share > 0 for epsilon in (0.1, 0.5, 0.55, 0.62, 1.0)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
     assert Hybrid(0.3).alphabet == 2
     flat = Hybrid(1.0, steps=62).variances
     assert flat.max() == pytest.approx(flat.min(), rel=1e-6)
-    assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(Hybrid(1.0).variances.max(), rel=1e-9)
+    assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(
+        Hybrid(1.0).variances.max(), rel=1e-9
+    )
 
 
 def test_the_waves_width() -> None:
     """b falls from 1/2 to 0, with the values of the formula."""
-    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx((math.e - math.e + 1) / (2 * math.e * (math.e - 2)), rel=1e-8)
+    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(
+        (math.e - math.e + 1) / (2 * math.e * (math.e - 2)), rel=1e-8
+    )
     widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
     assert widths == sorted(widths, reverse=True)
     assert 0.499 < widths[0] < 0.5
 
 
-# --- tables and their sampler ----------------------------------------------------------------------------------------------------------------------------
+# --- tables and their sampler ---
 
 
 @pytest.mark.parametrize("bits", [9, 16, 32, 64])
 @pytest.mark.parametrize("reports", [2, 3, 300])
 def test_the_guide_is_the_inverse_of_the_sums(bits: int, reports: int) -> None:
-    """For random tables, some with reports that are never sent, the guide finds what a search of the cumulative weights finds, at every boundary."""
+    """For random tables, some with reports that are never sent, the guide finds what a search of
+    the cumulative weights finds, at every boundary."""
     generator = np.random.default_rng(bits)
     total, kind = 1 << bits, np.dtype("u8" if bits > 32 else "u4")
     rows = []
     for _ in range(5):
-        shares = generator.random(reports) ** 6 * ((generator.random(reports) < 0.7) | (np.arange(reports) < 2))
+        shares = generator.random(reports) ** 6 * (
+            (generator.random(reports) < 0.7) | (np.arange(reports) < 2)
+        )
         whole = [int(share) for share in shares / max(shares.sum(), 1e-9) * total * 0.99]
         whole[int(generator.integers(reports))] += total - sum(whole)
         rows.append(whole)
     guide = Guide.of(np.array(rows, dtype=np.uint64), bits)
     for row, whole in enumerate(rows):
         ends = np.cumsum(np.array(whole, dtype=object))
-        edges = {edge for end in ends for edge in (end - 1, end) if 0 <= edge < total} | {0, total - 1}
+        edges = {edge for end in ends for edge in (end - 1, end) if 0 <= edge < total} | {
+            0,
+            total - 1,
+        }
         words: Words = np.array(sorted(edges), dtype=kind)
         expected = [int((ends <= int(word)).sum()) for word in words]
         assert guide(np.full(len(words), row), words).tolist() == expected
 
 
 def test_rounding_keeps_the_ratio_and_little_is_moved() -> None:
-    """Whole weights are within one for each report of the law, of a ratio within the bound, in all widths that can hold them; narrower ones give None."""
+    """Whole weights are within one for each report of the law, of a ratio within the bound, in all
+    widths that can hold them; narrower ones give None."""
     from decimal import Decimal
 
-    law = [[Decimal(3) / 7, Decimal(3) / 7, Decimal(1) / 7], [Decimal(1) / 7, Decimal(3) / 7, Decimal(3) / 7]]
+    law = [
+        [Decimal(3) / 7, Decimal(3) / 7, Decimal(1) / 7],
+        [Decimal(1) / 7, Decimal(3) / 7, Decimal(3) / 7],
+    ]
     for bits in (4, 8, 64):
         weights = whole_weights(law, Fraction(3), bits)
         assert weights is not None
         whole = [[int(each) for each in row] for row in weights]
         assert all(sum(row) == 1 << bits for row in whole)
         assert all(max(column) <= 3 * min(column) for column in zip(*whole, strict=True))
-        assert all(abs(each - float(share) * 2**bits) <= 3 for row, shares in zip(whole, law, strict=True) for each, share in zip(row, shares, strict=True))
+        assert all(
+            abs(each - float(share) * 2**bits) <= 3
+            for row, shares in zip(whole, law, strict=True)
+            for each, share in zip(row, shares, strict=True)
+        )
     assert whole_weights(law, Fraction(3), 1) is None
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0])
 @pytest.mark.parametrize("steps", [1, 2, 5, 63])
 def test_truncation_to_the_whole_range_costs_nothing(epsilon: float, steps: int) -> None:
-    """Renormalised to the range that numbers may differ by, discrete Laplace noise of a^S = e^-eps loses eps; to twice that range, it loses more."""
+    """Renormalised to the range that numbers may differ by, discrete Laplace noise of a^S = e^-eps
+    loses eps; to twice that range, it loses more."""
     assert epsilon - 1e-9 < exact_epsilon(BoundedLaplace(epsilon, steps=steps)) <= epsilon
     decay, wide = math.exp(-epsilon / steps), np.arange(2 * steps + 1)
     kernel = decay ** np.abs(wide[:, None] - wide)
@@ -160,7 +226,8 @@ def test_truncation_to_the_whole_range_costs_nothing(epsilon: float, steps: int)
 
 
 def test_its_variance_is_that_of_the_normal_law() -> None:
-    """V is within 1 % of the least variance of normal noise for the same epsilon and delta, and noise of a tenth less breaks the delta."""
+    """V is within 1 % of the least variance of normal noise for the same epsilon and delta, and
+    noise of a tenth less breaks the delta."""
     randomizer = DiscreteGaussian(1.0)
     sigma = math.sqrt(randomizer.spread)
     assert gaussian_delta(15 / sigma, 1.0) == pytest.approx(1e-6, rel=0.05)
@@ -171,7 +238,9 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         @property
         def loss(self) -> Approximate:
             honest = super().loss
-            return honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+            return (
+                honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+            )
 
     twin = Overstated(1.0)
     assert delta_above(twin) > twin.loss.delta
@@ -179,7 +248,8 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
 
 
 def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
-    """Its loss is approximate: no ledger or plan of pure privacy takes it, it has no finite pure loss, and the audit shows its delta."""
+    """Its loss is approximate: no ledger or plan of pure privacy takes it, it has no finite pure
+    loss, and the audit shows its delta."""
     randomizer = DiscreteGaussian(1.0)
     assert randomizer.loss == Approximate(10**9, 10**12)
     assert all(isinstance(kind(1.0).loss, Pure) for kind in KINDS if kind is not DiscreteGaussian)
@@ -195,7 +265,11 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers(TableChannel):  # k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon
+class Answers(
+    TableChannel
+    # k answers and none, by a law of this many rows; the truth is `truth` times as likely as
+    # another answer, over e^epsilon
+):
     name: ClassVar[str] = "answers"
     source: ClassVar[str] = "this test"
     k: int = 3
@@ -209,7 +283,13 @@ class Answers(TableChannel):  # k answers and none, by a law of this many rows; 
 
     def law(self) -> Law:
         other = self.certain / (self.truth * self.growth + self.k)
-        return [[other * (self.truth * self.growth if report == value else 1) for report in range(self.k + 1)] for value in range(self.given)]
+        return [
+            [
+                other * (self.truth * self.growth if report == value else 1)
+                for report in range(self.k + 1)
+            ]
+            for value in range(self.given)
+        ]
 
     def params(self) -> dict[str, Parameter]:
         return {"epsilon": self.epsilon, "word_bits": self.word_bits, "k": self.k}
@@ -217,7 +297,8 @@ class Answers(TableChannel):  # k answers and none, by a law of this many rows; 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_a_law_is_all_that_a_table_needs(epsilon: float) -> None:
-    """A class of a domain and a law conforms: its loss, its sampler, and an unbiased estimate of the shares with the exact standard error."""
+    """A class of a domain and a law conforms: its loss, its sampler, and an unbiased estimate of
+    the shares with the exact standard error."""
     conform(Answers(epsilon))
 
 
@@ -233,13 +314,17 @@ WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("wrong", "reason"), WRONG_LAWS)
 def test_a_wrong_law_is_refused(wrong: dict[str, Any], reason: str) -> None:
-    """A law that loses more than epsilon, is no law, or does not fit into its words is refused by the name of its randomizer."""
+    """A law that loses more than epsilon, is no law, or does not fit into its words is refused by
+    the name of its randomizer."""
     with pytest.raises(InputError, match=f"answers.*{reason}"):
         Answers(**{"epsilon": 1.0, **wrong})
 
 
 def test_a_law_must_be_written() -> None:
     """Without one, or without its return, the line says so."""
-    for law, reason in ((TableChannel.law, "answers has no law; write `law`"), (lambda self: None, "does not have 3 rows")):
+    for law, reason in (
+        (TableChannel.law, "answers has no law; write `law`"),
+        (lambda self: None, "does not have 3 rows"),
+    ):
         with pytest.raises(InputError, match=reason):
             type("Unwritten", (Answers,), {"law": law})(1.0)

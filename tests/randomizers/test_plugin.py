@@ -1,4 +1,5 @@
-"""The gate that verifies a randomizer for every tier, and a randomizer from a separate installed package."""
+"""The gate that verifies a randomizer for every tier, and a randomizer from a separate installed
+package."""
 
 import json
 import os
@@ -39,7 +40,13 @@ class Teller(GRR):  # declares randomized response, and reports the last symbol 
     name: ClassVar[str] = "teller"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return np.asarray(np.where(values == self.k - 1, np.array(self.k - 1, dtype=self.report_dtype), super().respond(values, words, cells)))
+        return np.asarray(
+            np.where(
+                values == self.k - 1,
+                np.array(self.k - 1, dtype=self.report_dtype),
+                super().respond(values, words, cells),
+            )
+        )
 
 
 class Impostor(Teller):  # is equal to everything, and to a built-in randomizer above all
@@ -51,20 +58,24 @@ class Impostor(Teller):  # is equal to everything, and to a built-in randomizer 
 
 
 def test_a_refusal_says_what_failed_where_and_how_to_see_more() -> None:
-    """One line: the check, two inputs, the report, the ratio, and the command that shows all findings."""
+    """One line: the check, two inputs, the report, the ratio, and the command that shows all
+    findings."""
     with pytest.raises(RefusedError) as refused:
         verify(Teller(1.0, k=3))
     said = str(refused.value)
     assert refused.value.code == "unverifiable"
     assert said.startswith("teller: over all words of 20 bits")
     assert "input 0 sends report 0, input 2 never does" in said
-    assert said.endswith("local-dp audit tests.randomizers.test_plugin:Teller --epsilon 1 --set k=3 shows more")
+    assert said.endswith(
+        "local-dp audit tests.randomizers.test_plugin:Teller --epsilon 1 --set k=3 shows more"
+    )
     assert "\n" not in said
 
 
 @pytest.mark.parametrize("name", ["privunit", "projunit"])
 def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
-    """A client answers by a built-in randomizer of that evidence if its policy accepts it, at the cost of no enumeration, and else not."""
+    """A client answers by a built-in randomizer of that evidence if its policy accepts it, at the
+    cost of no enumeration, and else not."""
     randomizer = RANDOMIZERS[name](1.0)
     verify(randomizer, PROVEN | {"density"})
     with pytest.raises(RefusedError, match="is density"):
@@ -77,20 +88,24 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
 
 
 def test_only_the_classes_of_this_library_are_built_in() -> None:
-    """A class derived from a built-in one is audited, under whatever name; so is one that says it is equal to it."""
+    """A class derived from a built-in one is audited, under whatever name; so is one that says it
+    is equal to it."""
     assert all(is_built_in(RANDOMIZERS[name](1.0)) for name in RANDOMIZERS.built_in)
     assert not is_built_in(Teller(1.0, k=3))
     verify(GRR(1.0, k=3))
     with pytest.raises(RefusedError, match="never does"):
         verify(Impostor(1.0, k=3))
-    named = type("GRR", (Teller,), {"name": "grr", "__module__": GRR.__module__, "__qualname__": "GRR"})
+    named = type(
+        "GRR", (Teller,), {"name": "grr", "__module__": GRR.__module__, "__qualname__": "GRR"}
+    )
     with pytest.raises(RefusedError, match="never does"):
         verify(named(1.0, k=3))
 
 
 @pytest.mark.parametrize(("held", "put"), [("flip", 1), ("_cut", np.array([1], dtype=np.uint32))])
 def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -> None:
-    """A built-in randomizer whose thresholds were replaced is not what its parameters make, though it is equal to it; before and after it was verified."""
+    """A built-in randomizer whose thresholds were replaced is not what its parameters make, though
+    it is equal to it; before and after it was verified."""
     right, wrong = BinaryRR(1.0), BinaryRR(1.0)
     verify(right)
     object.__setattr__(wrong, held, put)
@@ -113,7 +128,8 @@ class Counting(BinaryRR):  # right, and counts how often one is made
 
 
 def test_a_randomizer_is_audited_once() -> None:
-    """The verdict is kept by class, name and parameters: another one with the same is not audited again."""
+    """The verdict is kept by class, name and parameters: another one with the same is not audited
+    again."""
     before = _verdict.cache_info().misses
     for _ in range(5):
         verify(Counting(1.0))
@@ -132,17 +148,25 @@ def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("unverifiable", reason("unverifiable", request(survey_query(3))))
+    assert (refusal.code, refusal.text) == (
+        "unverifiable",
+        reason("unverifiable", request(survey_query(3))),
+    )
     with pytest.raises(RefusedError, match="closed"):
         Verified(None, False).check((survey_query(3),))
 
 
-def test_the_first_randomizers_are_verified_before_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those from outside are named to the helper, once each, and its children find their verdict; what is refused waits for a client to say so."""
+def test_the_first_randomizers_are_verified_before_the_fork(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those from outside are named to the helper, once each, and its children find their verdict;
+    what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
         monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
     before = _verdict.cache_info().misses
-    helper.verify_first(packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)]))
+    helper.verify_first(
+        packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)])
+    )
     assert _verdict.cache_info().misses == before + 2
     verify(Counting(3.0))
     assert _verdict.cache_info().misses == before + 2
@@ -160,15 +184,23 @@ def installed(site: Path) -> Iterator[None]:
 
 
 def test_it_is_found_through_its_entry_point(site: Path) -> None:
-    """Randomizer, query and protocol of the package are listed and described alike once it is installed, and not before."""
+    """Randomizer, query and protocol of the package are listed and described alike once it is
+    installed, and not before."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
-    for kind, name in (("randomizers", "coin-rr"), ("queries", "multiple"), ("protocols", "coin-multiples")):
+    for kind, name in (
+        ("randomizers", "coin-rr"),
+        ("queries", "multiple"),
+        ("protocols", "coin-multiples"),
+    ):
         assert name not in local_dp(kind).stdout
         with plugged_in(site):
             assert name in local_dp(kind).stdout
     with plugged_in(site):
         assert "a multiple of" in local_dp("describe", "multiple").stdout
-    assert "Multiples of this are counted" in in_a_process("run", "coin-multiples", "--help", PYTHONPATH=path).stdout
+    assert (
+        "Multiples of this are counted"
+        in in_a_process("run", "coin-multiples", "--help", PYTHONPATH=path).stdout
+    )
 
 
 UNANNOTATED = """
@@ -183,16 +215,27 @@ class Unannotated(CoinMultiples):
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_protocol_without_a_return_annotation_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list shows all others and one line about it; asked for by name it is refused by that line, with no traceback."""
+def test_a_protocol_without_a_return_annotation_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list shows all others and one line about it; asked for by name it is refused by that
+    line, with no traceback."""
     (tmp_path / "unannotated.py").write_text(UNANNOTATED)
-    with monkeypatch.context() as patch:  # undone here: the packages leave the path after this module does
+    with (
+        monkeypatch.context() as patch
+    ):  # undone here: the packages leave the path after this module does
         patch.syspath_prepend(str(tmp_path))
-        patch.setitem(PROTOCOLS._points, "unannotated", EntryPoint("unannotated", "unannotated:Unannotated", PROTOCOLS.group))
+        patch.setitem(
+            PROTOCOLS._points,
+            "unannotated",
+            EntryPoint("unannotated", "unannotated:Unannotated", PROTOCOLS.group),
+        )
         listed = local_dp("protocols")
         assert (listed.returncode, listed.stderr) == (0, "")
         assert "survey" in listed.stdout
-        assert "unannotated:Unannotated cannot be used as a protocol" in " ".join(listed.stdout.split())
+        assert "unannotated:Unannotated cannot be used as a protocol" in " ".join(
+            listed.stdout.split()
+        )
         for words in (["describe", "unannotated"], ["run", "unannotated"]):
             refused = local_dp(*words)
             assert refused.returncode != 0
@@ -201,35 +244,69 @@ def test_a_protocol_without_a_return_annotation_is_refused_by_name(tmp_path: Pat
         assert local_dp("run", "--help").returncode == 0
 
 
-@pytest.mark.parametrize(("home", "words"), [("tests.randomizers.test_plugin:Teller", "is named 'teller'"), ("math:pi", "is no class derived from Randomizer")])
-def test_an_entry_point_and_its_class_have_one_name(home: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RANDOMIZERS._points, "other-key", EntryPoint("other-key", home, RANDOMIZERS.group))
+@pytest.mark.parametrize(
+    ("home", "words"),
+    [
+        ("tests.randomizers.test_plugin:Teller", "is named 'teller'"),
+        ("math:pi", "is no class derived from Randomizer"),
+    ],
+)
+def test_an_entry_point_and_its_class_have_one_name(
+    home: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        RANDOMIZERS._points, "other-key", EntryPoint("other-key", home, RANDOMIZERS.group)
+    )
     with pytest.raises(RefusedError, match=f"{words}.*entry point 'other-key'"):
         RANDOMIZERS["other-key"]
 
 
 @pytest.mark.usefixtures("installed")
 def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    multiple, records = QUERIES.build("multiple", {"column": "die", "of": 3}), Records({"die": np.arange(-5, 40)})
+    multiple, records = (
+        QUERIES.build("multiple", {"column": "die", "of": 3}),
+        Records({"die": np.arange(-5, 40)}),
+    )
     conform_query(multiple, records)
     conform_protocol(PROTOCOLS["coin-multiples"](), clients=500)
 
     kind, protocol = type(multiple), PROTOCOLS["coin-multiples"]
-    neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
+    neighbours = type(
+        "Neighbours",
+        (kind,),
+        {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)},
+    )
     with pytest.raises(AssertionError, match="depends on others"):
         conform_query(neighbours("die", 3), records)
-    with pytest.raises(AssertionError, match="the value of record 2 is 2, which is not in the symbols 0 to 1"):
-        conform_query(type("Twice", (kind,), {"__call__": lambda self, records: 2 * kind.__call__(self, records)})("die", 3), records)
+    with pytest.raises(
+        AssertionError, match="the value of record 2 is 2, which is not in the symbols 0 to 1"
+    ):
+        conform_query(
+            type(
+                "Twice",
+                (kind,),
+                {"__call__": lambda self, records: 2 * kind.__call__(self, records)},
+            )("die", 3),
+            records,
+        )
     with monkeypatch.context() as patch:
         patch.setattr(protocol, "truth", lambda self, population: 0.5)
         with pytest.raises(AssertionError, match="is a float; give an array"):
             conform_protocol(protocol(), clients=500)
         patch.delitem(RANDOMIZERS._points, "coin-rr")
-        with pytest.raises(AssertionError, match="clients know no randomizer 'coin-rr'; install it"):
+        with pytest.raises(
+            AssertionError, match="clients know no randomizer 'coin-rr'; install it"
+        ):
             conform_protocol(protocol(), clients=500)
         algorithm = protocol.algorithm
-        patch.setattr(protocol, "algorithm", wraps(algorithm)(lambda self, epsilon, clients: algorithm(self, epsilon, clients + 1)))
-        with pytest.raises(AssertionError, match="asks client 500, and its 500 clients are 0 to 499"):
+        patch.setattr(
+            protocol,
+            "algorithm",
+            wraps(algorithm)(lambda self, epsilon, clients: algorithm(self, epsilon, clients + 1)),
+        )
+        with pytest.raises(
+            AssertionError, match="asks client 500, and its 500 clients are 0 to 499"
+        ):
             conform_protocol(protocol(), clients=500)
     with pytest.raises(InputError, match=r"this one is a Multiple; write \(query,\)"):
         Game(Nonadaptive(multiple, len))  # type: ignore[arg-type]
@@ -249,7 +326,10 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
             return data | {"interval": [(3 * low + high) / 4, (low + 3 * high) / 4]}
 
         patch.setattr(protocol, "describe", halved)
-        with pytest.raises(AssertionError, match=r"an interval of 95 % contains the truth in \d+ of 100 runs; by chance"):
+        with pytest.raises(
+            AssertionError,
+            match=r"an interval of 95 % contains the truth in \d+ of 100 runs; by chance",
+        ):
             conform_protocol(protocol(), clients=500)
         conform_protocol(protocol(), clients=500, runs=0)
         patch.setattr(protocol, "uncovered", "a reason")
@@ -271,10 +351,22 @@ RUNS = {
 @pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize("protocol", short(RUNS, lambda protocol: protocol == "coin-multiples"))
 def test_it_runs_in_every_per_client_tier(protocol: str) -> None:
-    """Processes, hosts and population give identical reports with the package's randomizers, its query and its protocol."""
+    """Processes, hosts and population give identical reports with the package's randomizers, its
+    query and its protocol."""
     digests = set()
     for tier in ("processes", "hosts", "population"):
-        done = local_dp("run", protocol, *RUNS[protocol], "--clients", "8", "--seed", "4", "--tier", tier, "--json")
+        done = local_dp(
+            "run",
+            protocol,
+            *RUNS[protocol],
+            "--clients",
+            "8",
+            "--seed",
+            "4",
+            "--tier",
+            tier,
+            "--json",
+        )
         assert done.returncode == 0, done.stderr
         data = json.loads(done.stdout)
         assert data["clients"]["answered"] == 8
@@ -284,8 +376,18 @@ def test_it_runs_in_every_per_client_tier(protocol: str) -> None:
 
 @pytest.mark.usefixtures("installed", "warm")
 def test_a_tally_without_a_law_is_not_drawn() -> None:
-    """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that names the tier to use."""
-    arguments = ["run", "frequency", "--randomizer", "local-hash", "--clients", "30", "--tier", "aggregate"]
+    """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that
+    names the tier to use."""
+    arguments = [
+        "run",
+        "frequency",
+        "--randomizer",
+        "local-hash",
+        "--clients",
+        "30",
+        "--tier",
+        "aggregate",
+    ]
     done = local_dp(*arguments)
     assert done.returncode == 4
     assert "use --tier population" in done.stderr
@@ -297,33 +399,78 @@ def test_a_tally_without_a_law_is_not_drawn() -> None:
     (["--randomizer", "leaky-rr"], "leaky-rr failed the verification"),
 ], ids=["not allowed", "leaks"])  # fmt: skip
 @pytest.mark.parametrize("tier", short(["processes", "hosts"], lambda tier: tier == "hosts"))
-def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(tier: str, arguments: list[str], words: str) -> None:
-    """Clients whose list lacks the randomizer, or that find it spends more than it claims, refuse: exit code 4."""
+def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(
+    tier: str, arguments: list[str], words: str
+) -> None:
+    """Clients whose list lacks the randomizer, or that find it spends more than it claims, refuse:
+    exit code 4."""
     done = local_dp("run", "survey", "--clients", "20", "--tier", tier, *arguments)
     assert done.returncode == 4
     assert words in done.stderr
 
 
 @pytest.mark.usefixtures("installed", "warm")
-@pytest.mark.parametrize("tier", short(["population", "aggregate"], lambda tier: tier == "population"))
+@pytest.mark.parametrize(
+    "tier", short(["population", "aggregate"], lambda tier: tier == "population")
+)
 def test_a_simulation_refuses_a_leak_unless_told_otherwise(tier: str) -> None:
-    """In memory a randomizer that spends more than it claims is refused as clients would; with --unverified it runs, and the result says so."""
-    arguments = ["run", "survey", "--randomizer", "leaky-rr", "--clients", "200", "--seed", "1", "--tier", tier]
+    """In memory a randomizer that spends more than it claims is refused as clients would; with
+    --unverified it runs, and the result says so."""
+    arguments = [
+        "run",
+        "survey",
+        "--randomizer",
+        "leaky-rr",
+        "--clients",
+        "200",
+        "--seed",
+        "1",
+        "--tier",
+        tier,
+    ]
     done = local_dp(*arguments)
     assert done.returncode == 4
     assert "claims epsilon 1 but its channel has 2" in done.stderr
     loud = local_dp(*arguments, "--unverified")
     assert loud.returncode == 0, loud.stderr
     assert "NOT PRIVATE AS STATED" in loud.stdout
-    assert "its channel has 2" in " ".join(json.loads(local_dp(*arguments, "--unverified", "--json").stdout)["unverified"])
-    honest = local_dp("run", "survey", "--randomizer", "coin-rr", "--clients", "200", "--seed", "1", "--tier", tier, "--unverified")
+    assert "its channel has 2" in " ".join(
+        json.loads(local_dp(*arguments, "--unverified", "--json").stdout)["unverified"]
+    )
+    honest = local_dp(
+        "run",
+        "survey",
+        "--randomizer",
+        "coin-rr",
+        "--clients",
+        "200",
+        "--seed",
+        "1",
+        "--tier",
+        tier,
+        "--unverified",
+    )
     assert "NOT PRIVATE" not in honest.stdout
-    listed = local_dp("run", "survey", "--randomizer", "coin-rr", "--clients", "200", "--seed", "1", "--tier", tier, "--allow", "binary-rr")
+    listed = local_dp(
+        "run",
+        "survey",
+        "--randomizer",
+        "coin-rr",
+        "--clients",
+        "200",
+        "--seed",
+        "1",
+        "--tier",
+        tier,
+        "--allow",
+        "binary-rr",
+    )
     assert (listed.returncode, "not on the clients' list" in listed.stderr) == (4, True)
 
 
 def test_real_clients_refuse_whoever_asks() -> None:
-    """--unverified is for simulations in memory: with clients of their own, or in private, it is refused before the run."""
+    """--unverified is for simulations in memory: with clients of their own, or in private, it is
+    refused before the run."""
     for more in (["--tier", "hosts"], ["--tier", "population", "--private"]):
         done = local_dp("run", "survey", "--unverified", *more)
         assert (done.returncode, "leave out unverified" in done.stderr) == (2, True), done.stderr

@@ -1,4 +1,5 @@
-"""The built-in randomizers: exact privacy, exact samplers, unbiased decoders of the stated variance, and wrong twins that fail."""
+"""The built-in randomizers: exact privacy, exact samplers, unbiased decoders of the stated
+variance, and wrong twins that fail."""
 
 import math
 from dataclasses import replace
@@ -37,34 +38,58 @@ ALPHA = 1e-6  # failure probability of each statistical check
 
 
 @pytest.mark.parametrize(
-    "epsilon", [1.0, *(pytest.param(each, marks=pytest.mark.long if each in ENDS else pytest.mark.slow) for each in EPSILONS if each != 1.0)]
+    "epsilon",
+    [
+        1.0,
+        *(
+            pytest.param(each, marks=pytest.mark.long if each in ENDS else pytest.mark.slow)
+            for each in EPSILONS
+            if each != 1.0
+        ),
+    ],
 )
 def test_every_built_in_randomizer_conforms(epsilon: float, request: pytest.FixtureRequest) -> None:
-    """At each epsilon and some sizes, each registered randomizer has exactly the declared loss, samples its declared channel and decodes without bias."""
+    """At each epsilon and some sizes, each registered randomizer has exactly the declared loss,
+    samples its declared channel and decodes without bias."""
     if epsilon == 1.0:
         request.getfixturevalue("narrow")
     for randomizer in every(epsilon, (4,) if epsilon == 1.0 else SIZES):
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-RoundedAway = wrong(BinaryRR, flip=lambda own, right: right - 1)  # the flip threshold rounded down: a hair more than epsilon
-Doubled = wrong(GRR, other=lambda own, right: GRR(2 * own.epsilon, word_bits=own.word_bits, k=own.k).other)  # spends twice the declared epsilon
-Halved = wrong(BinaryRR, flip=lambda own, right: BinaryRR(own.epsilon / 2, word_bits=own.word_bits).flip)  # wastes half of its epsilon
+RoundedAway = wrong(
+    BinaryRR, flip=lambda own, right: right - 1
+)  # the flip threshold rounded down: a hair more than epsilon
+Doubled = wrong(
+    GRR, other=lambda own, right: GRR(2 * own.epsilon, word_bits=own.word_bits, k=own.k).other
+)  # spends twice the declared epsilon
+Halved = wrong(
+    BinaryRR, flip=lambda own, right: BinaryRR(own.epsilon / 2, word_bits=own.word_bits).flip
+)  # wastes half of its epsilon
 
 
 class NotDebiased(BinaryRR):  # reports the share of ones as it came
     def estimate(self, tally: Tally) -> Estimate:
         share = float(tally.counts[0, 1]) / tally.n
-        return Estimate(np.asarray(share), np.asarray(math.sqrt(share * (1 - share) / tally.n)), tally.n)
+        return Estimate(
+            np.asarray(share), np.asarray(math.sqrt(share * (1 - share) / tally.n)), tally.n
+        )
 
 
 class Overconfident(Hadamard):  # a standard error without the sampling noise of the symbol
     def estimate(self, tally: Tally) -> Estimate:
         estimate = super().estimate(tally)
-        return replace(estimate, standard_error=np.sqrt((self.gain**2 - 1) / estimate.n) + 0 * estimate.value)
+        return replace(
+            estimate, standard_error=np.sqrt((self.gain**2 - 1) / estimate.n) + 0 * estimate.value
+        )
 
 
-OffByOne = wrong(BinaryRR, respond=lambda own, right: lambda values, words, cells: own.encode(values, cells) ^ (words <= own.flip).view(np.uint8))
+OffByOne = wrong(
+    BinaryRR,
+    respond=lambda own, right: (
+        lambda values, words, cells: own.encode(values, cells) ^ (words <= own.flip).view(np.uint8)
+    ),
+)
 """Flips at the threshold too."""
 
 
@@ -74,19 +99,35 @@ class OffByOneSymbol(GRR):  # never sends the last of the other symbols
         return reports.astype(self.report_dtype)
 
 
-SharedCoin = wrong(BinaryRR, respond=lambda own, right: lambda values, words, cells: right(values, np.repeat(words[::2], 2)[: len(words)], cells))
+SharedCoin = wrong(
+    BinaryRR,
+    respond=lambda own, right: (
+        lambda values, words, cells: right(values, np.repeat(words[::2], 2)[: len(words)], cells)
+    ),
+)
 """Neighbouring clients use one coin."""
-Miscounting = wrong(Hadamard, tally=lambda own, right: lambda reports, cells: right(reports, np.zeros_like(cells)))  # forgets the cell
-WrongLog = wrong(GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2))  # a density in bits
-Leaky = wrong(GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1))  # weights that do not sum to 2^word_bits
-Forgetful = wrong(GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon})  # params() leaves k out
+Miscounting = wrong(
+    Hadamard, tally=lambda own, right: lambda reports, cells: right(reports, np.zeros_like(cells))
+)  # forgets the cell
+WrongLog = wrong(
+    GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2)
+)  # a density in bits
+Leaky = wrong(
+    GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1)
+)  # weights that do not sum to 2^word_bits
+Forgetful = wrong(
+    GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon}
+)  # params() leaves k out
 
 
 @pytest.mark.parametrize(("twin", "fault"), [
-    (RoundedAway(1.0), "loss"), (Doubled(1.0, k=8), "loss"), (Halved(1.0), "exact epsilon"), (NotDebiased(1.0), "estimate"),
+    (RoundedAway(1.0), "loss"), (Doubled(1.0, k=8), "loss"), (Halved(1.0), "exact epsilon"),
+    (NotDebiased(1.0), "estimate"),
     (Overconfident(1.0, k=8), "standard error"), (OffByOne(1.0), "sampler, enumerated"),
-    (OffByOneSymbol(1.0, k=8), "sampler, enumerated"), (SharedCoin(1.0), "repeats"), (Miscounting(1.0, k=8), "tally"),
-    (WrongLog(1.0, k=8), "log_probability"), (Leaky(1.0, k=8), "loss"), (Forgetful(1.0, k=8), "claims"),
+    (OffByOneSymbol(1.0, k=8), "sampler, enumerated"), (SharedCoin(1.0), "repeats"),
+    (Miscounting(1.0, k=8), "tally"),
+    (WrongLog(1.0, k=8), "log_probability"), (Leaky(1.0, k=8), "loss"),
+    (Forgetful(1.0, k=8), "claims"),
 ])  # fmt: skip
 def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: str) -> None:
     with pytest.raises(AssertionError, match=fault):
@@ -95,30 +136,46 @@ def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: st
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("steps", [1, 2, 7, 63])
-def test_discrete_laplace_is_unbiased_and_beats_unclamped_noise_everywhere(epsilon: float, steps: int) -> None:
-    """At every lattice point, clamped discrete Laplace is unbiased and varies less than unclamped noise, 2a / (1 - a)^2 / steps^2."""
+def test_discrete_laplace_is_unbiased_and_beats_unclamped_noise_everywhere(
+    epsilon: float, steps: int
+) -> None:
+    """At every lattice point, clamped discrete Laplace is unbiased and varies less than unclamped
+    noise, 2a / (1 - a)^2 / steps^2."""
     randomizer = DiscreteLaplace(epsilon, steps=steps)
     a = math.exp(-epsilon / steps)
     for value in range(steps + 1):
         law = law_of(randomizer, value)[0]
         mean = float(law @ randomizer.decoded)
         assert abs(mean - value / steps) < 1e-9
-        assert float(law @ (randomizer.decoded - value / steps) ** 2) < 2 * a / (1 - a) ** 2 / steps**2 * (1 + 1e-6)
+        assert float(law @ (randomizer.decoded - value / steps) ** 2) < 2 * a / (
+            1 - a
+        ) ** 2 / steps**2 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("bits", [8, 12, 20])
 def test_narrow_words_still_randomize(bits: int) -> None:
-    """A randomizer named with narrow words flips as often as its thresholds say when a client answers from full-width noise."""
+    """A randomizer named with narrow words flips as often as its thresholds say when a client
+    answers from full-width noise."""
     n = 200_000
     randomizer = BinaryRR(1.0, word_bits=bits)
     query = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n))
-    reports = respond(query, Records({"yes": np.ones(n, dtype=np.uint8)}), 0, KeyedNoise(3), Draw(1), b"\0" * 16, Spoken(), 0)
+    reports = respond(
+        query,
+        Records({"yes": np.ones(n, dtype=np.uint8)}),
+        0,
+        KeyedNoise(3),
+        Draw(1),
+        b"\0" * 16,
+        Spoken(),
+        0,
+    )
     kept = 1 - randomizer.weight(np.array(0), np.array(1), np.array(0)) / randomizer.total
     assert abs(reports.mean() - kept) <= math.sqrt(math.log(2 / ALPHA) / (2 * n))  # Hoeffding
 
 
 def test_exact_epsilon_refuses_what_it_cannot_verify() -> None:
-    """A channel that does not sum to one, exceeds its claim, or gives a report to one value only is unverifiable."""
+    """A channel that does not sum to one, exceeds its claim, or gives a report to one value only is
+    unverifiable."""
     with pytest.raises(RefusedError, match="do not sum"):
         exact_epsilon(Leaky(1.0, k=8))
     with pytest.raises(RefusedError, match="claims epsilon 1 but its channel has 2"):
@@ -131,7 +188,8 @@ def test_exact_epsilon_refuses_what_it_cannot_verify() -> None:
 
 
 def test_the_registry_builds_by_name_and_refuses_the_rest() -> None:
-    """Names and parameters make a randomizer; unknown names, unknown parameters and bad values are refused with a code."""
+    """Names and parameters make a randomizer; unknown names, unknown parameters and bad values are
+    refused with a code."""
     assert RANDOMIZERS.build("grr", {"epsilon": 1.0, "k": 4}) == GRR(1.0, k=4)
     for name, params, code in [
         ("eval", {"epsilon": 1.0}, "unknown-randomizer"),
@@ -147,40 +205,78 @@ def test_the_registry_builds_by_name_and_refuses_the_rest() -> None:
 
 
 def test_what_nobody_says_is_subtracted() -> None:
-    """When half of the clients hold nothing and send a public coin, subtracting it gives exactly the variance that is claimed: C^2 - 1/4 - m^2 a report."""
+    """When half of the clients hold nothing and send a public coin, subtracting it gives exactly
+    the variance that is claimed: C^2 - 1/4 - m^2 a report."""
     randomizer, nothing = SignedHadamard(1.0, k=4), 0.5
-    law = nothing * law_of(randomizer, 0) + (1 - nothing) / 4 * sum(law_of(randomizer, symbol) for symbol in (1, 2, 3, -4))
+    law = nothing * law_of(randomizer, 0) + (1 - nothing) / 4 * sum(
+        law_of(randomizer, symbol) for symbol in (1, 2, 3, -4)
+    )
     units = np.eye(law.size, dtype=np.int64).reshape(-1, *law.shape)
-    singles = np.array([randomizer.estimate(Tally(unit), nothing).value for unit in units]).reshape(*law.shape, 4)
+    singles = np.array([randomizer.estimate(Tally(unit), nothing).value for unit in units]).reshape(
+        *law.shape, 4
+    )
     mean = np.einsum("cw,cwp->p", law, singles)
     exact = np.einsum("cw,cwp->p", law, (singles - mean) ** 2)
-    claimed = randomizer.estimate(Tally(np.rint(law * 2.0**52).astype(np.int64)), nothing).standard_error ** 2 * 2.0**52
+    claimed = (
+        randomizer.estimate(Tally(np.rint(law * 2.0**52).astype(np.int64)), nothing).standard_error
+        ** 2
+        * 2.0**52
+    )
     np.testing.assert_allclose(mean, np.array([1, 1, 1, -1]) / 8, atol=1e-9)
     np.testing.assert_allclose(exact, claimed, rtol=1e-6)
     np.testing.assert_allclose(exact, randomizer.gain**2 - nothing**2 - 1 / 64, rtol=1e-6)
 
 
 COIN = 0x9E3779B97F4A7C15
-ALL = [*(RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in), *(GRR(1.0, k=k) for k in (255, 256, 257))]
+ALL = [
+    *(RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in),
+    *(GRR(1.0, k=k) for k in (255, 256, 257)),
+]
 
 
 @pytest.mark.parametrize("randomizer", ALL, ids=repr)
-def test_it_is_the_report_of_the_sampler(randomizer: Randomizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With known words it is byte by byte the sampler's report of the value as a 64-bit number, at both ends of the domain too."""
+def test_it_is_the_report_of_the_sampler(
+    randomizer: Randomizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With known words it is byte by byte the sampler's report of the value as a 64-bit number, at
+    both ends of the domain too."""
     noise = KeyedNoise(3)
     monkeypatch.setattr(base, "_PRIVATE", noise)
-    words, cells = randomizer.draw(noise, Draw(0), 0, 1), randomizer.cells_of(np.array([COIN], dtype=np.uint64))
-    for value in {str(value): value for value in (*randomizer.domain.some(16).tolist(), *randomizer.domain.some(1 << 17)[-1:].tolist())}.values():
+    words, cells = (
+        randomizer.draw(noise, Draw(0), 0, 1),
+        randomizer.cells_of(np.array([COIN], dtype=np.uint64)),
+    )
+    for value in {
+        str(value): value
+        for value in (
+            *randomizer.domain.some(16).tolist(),
+            *randomizer.domain.some(1 << 17)[-1:].tolist(),
+        )
+    }.values():
         wanted = randomizer.respond(np.array([value]), words, cells)
         report = randomizer.private_report(value, COIN)
-        assert (report.dtype, report.shape, report.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
+        assert (report.dtype, report.shape, report.tobytes()) == (
+            wanted.dtype,
+            wanted.shape,
+            wanted.tobytes(),
+        )
 
 
 @pytest.mark.parametrize("randomizer", ALL, ids=repr)
 def test_what_is_no_member_is_refused(randomizer: Randomizer) -> None:
-    """A number beside the domain, another kind of thing, a vector for a number and a number for a vector: one error, which does not say the value."""
+    """A number beside the domain, another kind of thing, a vector for a number and a number for a
+    vector: one error, which does not say the value."""
     domain = randomizer.domain
-    wrong: list[object] = [domain.low - 1, domain.high + 1, 1 << 70, True, 0.5, "1", None, (domain.low, domain.low)]
+    wrong: list[object] = [
+        domain.low - 1,
+        domain.high + 1,
+        1 << 70,
+        True,
+        0.5,
+        "1",
+        None,
+        (domain.low, domain.low),
+    ]
     if isinstance(domain, Vectors):
         wrong += [0, (0,) * (domain.d + 1), (0.5,) * domain.d, (domain.high + 1,) * domain.d]
     for value in wrong:
@@ -198,29 +294,102 @@ COMPRESSED: list[dict[str, Any]] = [
     {"inner": "one-bit-mean", "setting": ("steps=4000",), "streams": 1024},
 ]
 BAD: dict[str, list[dict[str, Any]]] = {
-    "piecewise": [{"likely": -1}, {"likely": 256}, {"likely": True}, {"likely": 2.0}, {"likely": "2"}, {"word_bits": 6}],
+    "piecewise": [
+        {"likely": -1},
+        {"likely": 256},
+        {"likely": True},
+        {"likely": 2.0},
+        {"likely": "2"},
+        {"word_bits": 6},
+    ],
     "staircase": [{"epsilon": 1e-7}],
     "square-wave": [{"steps": 256}],
     "discrete-gaussian": [{"delta": 0}, {"epsilon": 0.001, "steps": 255}],
     "recursive-hadamard": [{"k": 64, "b": b} for b in (-1, 9, True, 2.0)],
-    **{name: [{"epsilon": 0.01, "k": 64, "word_bits": 8}] for name in ("olh", "pgr", "pi-rappor", "hadamard-response", "subset-selection", "affine-sets")},
+    **{
+        name: [{"epsilon": 0.01, "k": 64, "word_bits": 8}]
+        for name in (
+            "olh",
+            "pgr",
+            "pi-rappor",
+            "hadamard-response",
+            "subset-selection",
+            "affine-sets",
+        )
+    },
     **{name: [{"epsilon": 0.01, "k": 3, "word_bits": 4}] for name in ("sue", "oue")},
     "rounded-oracle": [{"steps": 3}, {"oracle": "grr"}],
     "nearest-direction": [{"directions": count} for count in (1, 33, True, 2.0)],
-    "sampled-signs": [{"signs": 4, "d": 3}, {"signs": 13, "d": 100}, {"signs": -1}, {"signs": True}, {"d": 0}],
+    "sampled-signs": [
+        {"signs": 4, "d": 3},
+        {"signs": 13, "d": 100},
+        {"signs": -1},
+        {"signs": True},
+        {"d": 0},
+    ],
     "privunit": [{"d": 1}, {"word_bits": 32}],
-    "projunit": [{"d": 1}, *({"d": 100, "k": k} for k in (16, 48, 256)), {"d": 3, "k": 1}, {"d": 3, "k": 3}, {"word_bits": 32}],
+    "projunit": [
+        {"d": 1},
+        *({"d": 100, "k": k} for k in (16, 48, 256)),
+        {"d": 3, "k": 1},
+        {"d": 3, "k": 3},
+        {"word_bits": 32},
+    ],
     "padding-sampling": [{"k": 13}, {"k": 0}, {"k": 3, "limit": 4}, {"limit": 0}],
     "pckv": [{"k": 7, "steps": 4}, {"steps": 0}, {"limit": 3}, {"word_bits": 3}],
     "pckv-ue": [{"k": 12}, {"k": 2, "limit": 3}, {"limit": 0}, {"steps": 0}, {"word_bits": 2}],
     "she": [{"k": 1}, {"k": 4097}, {"word_bits": 4}, {"epsilon": 1e-7}],
-    "memoised-grr": [{"k": 4, **wrong} for wrong in ({"first": 0.0}, {"first": 1.0}, {"first": 1}, {"first": "0.5"}, {"word_bits": 9}, {"word_bits": 4})],
-    "memoised-rappor": [{"k": 4, **wrong} for wrong in ({"first": 0.0}, {"first": 1}, {"permanent": "grr"}, {"word_bits": 9}, {"word_bits": 4})],
-    "loloha": [{"k": 4, **wrong} for wrong in ({"g": 1}, {"g": 5}, {"g": 4, "k": 3}, {"first": 1.0}, {"first": 0}, {"word_bits": 8}, {"word_bits": 11})],
-    "d-bit-flip": [{"epsilon": 0.5, "k": 4, "d": 2, **wrong} for wrong in ({"d": 0}, {"d": 5}, {"d": 1.0}, {"k": 1}, {"word_bits": 1})],
+    "memoised-grr": [
+        {"k": 4, **wrong}
+        for wrong in (
+            {"first": 0.0},
+            {"first": 1.0},
+            {"first": 1},
+            {"first": "0.5"},
+            {"word_bits": 9},
+            {"word_bits": 4},
+        )
+    ],
+    "memoised-rappor": [
+        {"k": 4, **wrong}
+        for wrong in (
+            {"first": 0.0},
+            {"first": 1},
+            {"permanent": "grr"},
+            {"word_bits": 9},
+            {"word_bits": 4},
+        )
+    ],
+    "loloha": [
+        {"k": 4, **wrong}
+        for wrong in (
+            {"g": 1},
+            {"g": 5},
+            {"g": 4, "k": 3},
+            {"first": 1.0},
+            {"first": 0},
+            {"word_bits": 8},
+            {"word_bits": 11},
+        )
+    ],
+    "d-bit-flip": [
+        {"epsilon": 0.5, "k": 4, "d": 2, **wrong}
+        for wrong in ({"d": 0}, {"d": 5}, {"d": 1.0}, {"k": 1}, {"word_bits": 1})
+    ],
     "count-mean-sketch": [{"k": 64, "m": m} for m in (1, 6, 12, 1025, True, 4.0)],
-    "suspects": [{"d": 13}, {"d": 3, "masks": "01"}, {"d": 3, "masks": "0101"}, {"d": 3, "masks": "zz"}, {"d": 6, "word_bits": 10}],
-    "deny": [{"d": 0}, {"d": 13}, {"epsilon": 0.1, "d": 3, "word_bits": 3}, {"epsilon": 0.1, "d": 3, "word_bits": 4}],
+    "suspects": [
+        {"d": 13},
+        {"d": 3, "masks": "01"},
+        {"d": 3, "masks": "0101"},
+        {"d": 3, "masks": "zz"},
+        {"d": 6, "word_bits": 10},
+    ],
+    "deny": [
+        {"d": 0},
+        {"d": 13},
+        {"epsilon": 0.1, "d": 3, "word_bits": 3},
+        {"epsilon": 0.1, "d": 3, "word_bits": 4},
+    ],
     "binary-rr": [{"epsilon": 0.01, "word_bits": 4}],
     "grr": [{"epsilon": 0.01, "word_bits": 8, "k": 64}],
     "one-bit-mean": [{"epsilon": 0.01, "word_bits": 8}],
@@ -231,7 +400,8 @@ CASES = [(name, params) for name, cases in BAD.items() for params in cases]
 
 @pytest.mark.parametrize(("name", "params"), CASES, ids=repr)
 def test_bad_parameters_are_refused(name: str, params: dict[str, Any]) -> None:
-    """Parameters out of range, of another type, or of tables too large, and words too narrow, raise an error of one line."""
+    """Parameters out of range, of another type, or of tables too large, and words too narrow, raise
+    an error of one line."""
     with pytest.raises((InputError, RefusedError)) as refused:
         RANDOMIZERS[name](**{"epsilon": 1.0, **params})
     assert "\n" not in str(refused.value)

@@ -1,4 +1,5 @@
-"""The acceptance tests of randomizers, their audit: exact losses, samplers as fractions, what is broken is found."""
+"""The acceptance tests of randomizers, their audit: exact losses, samplers as fractions, what is
+broken is found."""
 
 from dataclasses import dataclass
 from math import log
@@ -45,24 +46,40 @@ PURE = [name for name in PROVEN_NAMES if isinstance(of_size(name, 1.0, 2).loss, 
 @pytest.mark.parametrize("k", short(SIZES, lambda k: k <= 3))
 @pytest.mark.parametrize("name", PURE)
 def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
-    """Reliability 12: at five sizes and eight epsilons the exact ratio is at most e^epsilon, as a fraction, and the loss at least epsilon - 1e-6."""
+    """Reliability 12: at five sizes and eight epsilons the exact ratio is at most e^epsilon, as a
+    fraction, and the loss at least epsilon - 1e-6."""
     for epsilon in EPSILONS:
         randomizer = of_size(name, epsilon, k)
         ratio = exact_ratio(randomizer)
         assert ratio <= exp_epsilon(randomizer.nano), epsilon
         assert log(ratio) >= stated_loss(randomizer) - SLACK, epsilon
-    figure(12, f"{len(PURE)} randomizers at {len(SIZES)} sizes and {len(EPSILONS)} epsilons: each exact ratio at most e^epsilon, none lower than is said")
+    figure(
+        12,
+        (
+            f"{len(PURE)} randomizers at {len(SIZES)} sizes and {len(EPSILONS)} epsilons: each "
+            "exact "
+            "ratio at most e^epsilon, none lower than is said"
+        ),
+    )
 
 
 @pytest.mark.long  # in short: `conform` at four values, in test_randomizers.py
 @pytest.mark.parametrize("k", [2, 3, 5, 8])
 @pytest.mark.parametrize("name", PROVEN_NAMES)
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
-    """Reliability 13: over all narrow words each value sends each report exactly as often as declared, under every coin or all that are tried."""
+    """Reliability 13: over all narrow words each value sends each report exactly as often as
+    declared, under every coin or all that are tried."""
     findings = check_sampler(of_size(name, 1.0, k), drawn=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
-    figure(13, f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes as often as declared")
+    figure(
+        13,
+        (
+            f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes "
+            "as "
+            "often as declared"
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,50 +95,75 @@ class AuditedLaplace(FloatLaplace):  # the same, which says that it was audited
 
 
 @pytest.mark.parametrize("kind", [FloatLaplace, AuditedLaplace])
-def test_floating_point_laplace_is_refused_in_private(kind: type[Randomizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reliability 15: whatever evidence a client's policy accepts, in private it does not answer by noise in floats; a simulation may."""
+def test_floating_point_laplace_is_refused_in_private(
+    kind: type[Randomizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reliability 15: whatever evidence a client's policy accepts, in private it does not answer by
+    noise in floats; a simulation may."""
     monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
     asked = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
 
     def answer(noise: Noise, *evidence: Evidence) -> Reply | Refusal:
         accepted = Policy(None, PROVEN | frozenset(evidence))
-        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), accepted).handle(asked)[0]
+        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), accepted).handle(
+            asked
+        )[0]
 
     private = answer(SystemNoise(), "density", "audited")
     assert isinstance(private, Refusal)
     assert private.code == "evidence"
     assert isinstance(answer(KeyedNoise(1), "density", "audited"), Reply)
-    assert isinstance(answer(KeyedNoise(1)), Refusal), "by default no density and no audit is accepted"
+    assert isinstance(answer(KeyedNoise(1)), Refusal), (
+        "by default no density and no audit is accepted"
+    )
     figure(15, f"in private {kind.name} is refused, whatever a client accepts")
 
 
 def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000) -> int:
-    """How many of n reports of `first` are of a kind that `second` does not send in n; both answer from the system's entropy."""
+    """How many of n reports of `first` are of a kind that `second` does not send in n; both answer
+    from the system's entropy."""
     noise = SystemNoise()
     words = [randomizer.draw(noise, Draw(1), 0, n) for _ in range(2)]
-    one, other = (randomizer.respond(np.full(n, value), each, np.zeros(1, dtype=np.uint8)) for value, each in zip((first, second), words, strict=True))
+    one, other = (
+        randomizer.respond(np.full(n, value), each, np.zeros(1, dtype=np.uint8))
+        for value, each in zip((first, second), words, strict=True)
+    )
     kinds, counts = np.unique(one, return_counts=True)
-    often = counts >= 100  # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
+    often = (
+        counts >= 100
+    )  # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
     return int(counts[(often | (len(kinds) > 1000)) & ~np.isin(kinds, other)].sum())
 
 
 def test_lattice_laplace_has_no_support_of_its_own() -> None:
-    """Reliability 15: in 100,000 reports each way no lattice report is one that the other end never sends; of textbook Laplace nearly all are."""
+    """Reliability 15: in 100,000 reports each way no lattice report is one that the other end never
+    sends; of textbook Laplace nearly all are."""
     lattice = DiscreteLaplace(1.0)
     assert exclusive(lattice, 0, lattice.steps) == exclusive(lattice, lattice.steps, 0) == 0
     floats = exclusive(FloatLaplace(1.0), 0, 1)
     assert floats > 90_000
-    figure(15, f"of 100,000 reports each way 0 of the lattice, {floats:,} of textbook Laplace show the input")
+    figure(
+        15,
+        (
+            f"of 100,000 reports each way 0 of the lattice, {floats:,} of textbook Laplace show "
+            "the "
+            "input"
+        ),
+    )
 
 
-WITHOUT = {  # two inputs are no witness of these: it is about what the object says of itself, or how reports are added up
+# two inputs are no witness of these: it is about what the object says of itself, or how reports are
+# added up
+WITHOUT = {
     *((kind, "claims") for kind in ("CheaperAndCheaper", "Afterwards", "Mutable")),
     *((kind, "tally") for kind in ("Forgets", "Swaps", "Rejects")),
     ("Unsummed", "loss"),
 }
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}")
+@pytest.mark.parametrize(
+    "case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}"
+)
 def test_what_is_broken_is_found(case: Case) -> None:
     found = audit(case.randomizer)
     wrong = {each.check: each for each in found.findings if not each.holds}
@@ -132,9 +174,16 @@ def test_what_is_broken_is_found(case: Case) -> None:
     figure(14, f"{len(BROKEN)} broken ones, each flagged by the check that it is about")
 
 
-@pytest.mark.parametrize("name", short(RANDOMIZERS.built_in, lambda name: name in ("grr", "sue", "she", "olh", "with-coin", "wide-hashing")))
+@pytest.mark.parametrize(
+    "name",
+    short(
+        RANDOMIZERS.built_in,
+        lambda name: name in ("grr", "sue", "she", "olh", "with-coin", "wide-hashing"),
+    ),
+)
 def test_every_built_in_passes(name: str) -> None:
-    """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that reaches it."""
+    """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that
+    reaches it."""
     found = audit(RANDOMIZERS[name](1.0))
     assert found.holds, found
     if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or found.evidence == "density":
@@ -147,15 +196,28 @@ def test_every_built_in_passes(name: str) -> None:
 
 
 D: dict[str, Any] = {"d": 1000}
-MANY: list[tuple[str, dict[str, Any]]] = [("projunit", {}), ("nearest-direction", {}), ("privunit", D), ("she", {"k": 1024}), ("projunit", D)]
+MANY: list[tuple[str, dict[str, Any]]] = [
+    ("projunit", {}),
+    ("nearest-direction", {}),
+    ("privunit", D),
+    ("she", {"k": 1024}),
+    ("projunit", D),
+]
 
 
 @pytest.mark.slow(only=("projunit-params4", "projunit-params0"))
-@pytest.mark.parametrize(("name", "params"), short(MANY, lambda case: case[0] == "she", several=True))
-def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many words a report takes and coordinates a value has, all reports together take less than 2^27, and few are asked for one by one."""
+@pytest.mark.parametrize(
+    ("name", "params"), short(MANY, lambda case: case[0] == "she", several=True)
+)
+def test_an_audit_asks_for_no_more_than_it_may(
+    name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many words a report takes and coordinates a value has, all reports together take less
+    than 2^27, and few are asked for one by one."""
     randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
-    owner: type[Randomizer] = next(kind for kind in type(randomizer).__mro__ if "respond" in vars(kind))
+    owner: type[Randomizer] = next(
+        kind for kind in type(randomizer).__mro__ if "respond" in vars(kind)
+    )
     respond, numbers = owner.respond, list[int]()
 
     def counted(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
@@ -169,9 +231,12 @@ def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any]
 
 
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
-    """An infinite ratio shows the last symbol's leak, the sampler's own and not the declared one; of 65,537 levels the one always reported is named."""
+    """An infinite ratio shows the last symbol's leak, the sampler's own and not the declared one;
+    of 65,537 levels the one always reported is named."""
     cases = (LastElement(1.0, k=8), "sampler, enumerated"), (OneLevel(1.0), "sampler, drawn")
-    leak, odd = ({each.check: each.witness for each in audit(made).findings}[check] for made, check in cases)
+    leak, odd = (
+        {each.check: each.witness for each in audit(made).findings}[check] for made, check in cases
+    )
     assert leak is not None
     assert odd is not None
     assert (leak.ratio, leak.inputs[1]) == (None, 7)
@@ -180,43 +245,70 @@ def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
 
 
 def test_a_black_box_is_rarely_blamed_wrongly() -> None:
-    """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each, more have a probability below 1e-8."""
+    """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each,
+    more have a probability below 1e-8."""
     assert ALPHA <= 1e-4
-    flags = [check_black_box(made, 1000 * seed).holds for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2)) for seed in range(100, 400, 30)]
+    flags = [
+        check_black_box(made, 1000 * seed).holds
+        for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2))
+        for seed in range(100, 400, 30)
+    ]
     assert flags.count(False) <= 2
 
 
 def holds(place: int, seed: int) -> bool:
-    """Whether the checks that may go wrong by chance, those of drawn reports, speak for the right randomizer at this place of the zoo."""
+    """Whether the checks that may go wrong by chance, those of drawn reports, speak for the right
+    randomizer at this place of the zoo."""
     randomizer = CORRECT[place]
     if isinstance(randomizer, FiniteChannel | PerCoin):
         found = check_drawn(randomizer, pairs_of(randomizer, PAIRS), seed)
     else:
-        found = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(randomizer, seed)  # type: ignore[arg-type]
+        found = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(
+            randomizer,  # type: ignore[arg-type]
+            seed,
+        )
     return found.holds and all(each.holds for each in check_decoding(randomizer, seed))
 
 
-DRAWN = ("sampler, drawn", "black box", "tally", "estimate", "law")  # findings that may differ from audit to audit
+DRAWN = (
+    "sampler, drawn",
+    "black box",
+    "tally",
+    "estimate",
+    "law",
+)  # findings that may differ from audit to audit
 
 
-@pytest.mark.parametrize("randomizer", short(CORRECT, lambda each: each.epsilon <= 0.5), ids=lambda each: f"{type(each).__name__} {each.epsilon:g}")
+@pytest.mark.parametrize(
+    "randomizer",
+    short(CORRECT, lambda each: each.epsilon <= 0.5),
+    ids=lambda each: f"{type(each).__name__} {each.epsilon:g}",
+)
 def test_what_is_not_drawn_is_found_again(randomizer: Randomizer) -> None:
-    """No check rejects a right randomizer. Checks without chance say the same with another seed, word by word, so 200 audits need them once."""
+    """No check rejects a right randomizer. Checks without chance say the same with another seed,
+    word by word, so 200 audits need them once."""
     audits = [audit(randomizer, seed) for seed in (7, 4_200_000)]
     assert all(each.holds for each in audits), audits
-    one, other = ([each for each in audited.findings if each.check not in DRAWN] for audited in audits)
+    one, other = (
+        [each for each in audited.findings if each.check not in DRAWN] for audited in audits
+    )
     assert one == other
     assert len(one) > 5
 
 
 @pytest.mark.slow
 def test_what_is_right_is_rarely_blamed_wrongly() -> None:
-    """Of 200 audits of each of 15 right randomizers, of every kind in the zoo, at most 3 find fault (reliability 14)."""
+    """Of 200 audits of each of 15 right randomizers, of every kind in the zoo, at most 3 find fault
+    (reliability 14)."""
     kinds = {type(randomizer): place for place, randomizer in enumerate(CORRECT)}
     others = [place for place in range(len(CORRECT)) if place not in kinds.values()]
     chosen = [*kinds.values(), *others[: max(0, 15 - len(kinds))]]
     assert len(chosen) >= 15
     with get_context("fork").Pool(2) as pool:
-        flags = pool.starmap(holds, [(place, 100_000 * seed) for place in chosen for seed in range(1, 201)], chunksize=20)
+        flags = pool.starmap(
+            holds,
+            [(place, 100_000 * seed) for place in chosen for seed in range(1, 201)],
+            chunksize=20,
+        )
     assert flags.count(False) <= 3
     figure(14, f"{len(chosen)} right randomizers, 200 audits each: {flags.count(False)} blamed")

@@ -1,4 +1,5 @@
-"""Memoised answers, LOLOHA and dBitFlip: all reports of a life enumerated, words that last, and the true limits of a lifetime loss."""
+"""Memoised answers, LOLOHA and dBitFlip: all reports of a life enumerated, words that last, and the
+true limits of a lifetime loss."""
 
 import itertools
 import math
@@ -21,7 +22,12 @@ from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.change_tracking import BitFlip
-from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, MemoisedRAPPOR, memoised_variance
+from local_dp.randomizers.repeated.memoised import (
+    LOLOHA,
+    MemoisedGRR,
+    MemoisedRAPPOR,
+    memoised_variance,
+)
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
@@ -31,7 +37,11 @@ Memoised = MemoisedGRR | MemoisedRAPPOR
 Law = dict[tuple[int, ...], Fraction]
 LIVES: list[tuple[Memoised, int]] = [
     *((MemoisedGRR(1.0, k=k, first=0.6), rounds) for k in (2, 4) for rounds in (1, 4)),
-    *((MemoisedRAPPOR(1.0, k=k, first=0.6, permanent=kind), rounds) for kind in ("oue", "sue") for k, rounds in ((2, 1), (2, 4), (3, 2))),
+    *(
+        (MemoisedRAPPOR(1.0, k=k, first=0.6, permanent=kind), rounds)
+        for kind in ("oue", "sue")
+        for k, rounds in ((2, 1), (2, 4), (3, 2))
+    ),
 ]
 
 
@@ -39,33 +49,59 @@ def life(randomizer: Memoised, value: int, rounds: int) -> Law:
     """The law of so many reports under one label, in fractions: the first step is made once."""
     k, part, law = randomizer.k, randomizer.part, Law()
     if isinstance(randomizer, MemoisedGRR):
-        steps = [[Fraction(part - (k - 1) * other, part), Fraction(other, part)] for other in randomizer.others]
+        steps = [
+            [Fraction(part - (k - 1) * other, part), Fraction(other, part)]
+            for other in randomizer.others
+        ]
         for reports in itertools.product(range(k), repeat=rounds):
-            each = [math.prod((steps[1][report != lasting] for report in reports), start=Fraction(1)) for lasting in range(k)]
-            law[reports] = sum((steps[0][lasting != value] * chance for lasting, chance in enumerate(each)), Fraction(0))
+            each = [
+                math.prod((steps[1][report != lasting] for report in reports), start=Fraction(1))
+                for lasting in range(k)
+            ]
+            law[reports] = sum(
+                (steps[0][lasting != value] * chance for lasting, chance in enumerate(each)),
+                Fraction(0),
+            )
         return law
     law, flip = {(): Fraction(1)}, Fraction(randomizer.flip, part)
     for place in range(k):
         one, chances = Fraction(randomizer.permanent_step.ones[place == value], part), Law()
         for bits in itertools.product((0, 1), repeat=rounds):
-            each = [math.prod((flip if bit != lasting else 1 - flip for bit in bits), start=Fraction(1)) for lasting in (0, 1)]
+            each = [
+                math.prod((flip if bit != lasting else 1 - flip for bit in bits), start=Fraction(1))
+                for lasting in (0, 1)
+            ]
             chances[bits] = (1 - one) * each[0] + one * each[1]
-        law = {before + bits: share * chance for before, share in law.items() for bits, chance in chances.items()}
+        law = {
+            before + bits: share * chance
+            for before, share in law.items()
+            for bits, chance in chances.items()
+        }
     return law
 
 
 @pytest.mark.parametrize(("randomizer", "rounds"), LIVES, ids=lambda each: repr(each)[:70])
 def test_the_loss_of_a_life_is_exact(randomizer: Memoised, rounds: int) -> None:
-    """Over all sequences of reports the worst ratio is `loss_after`; it never exceeds epsilon, and one report alone keeps its share of it."""
+    """Over all sequences of reports the worst ratio is `loss_after`; it never exceeds epsilon, and
+    one report alone keeps its share of it."""
     laws = [life(randomizer, value, rounds) for value in range(randomizer.k)]
     assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in laws[0])
+    worst = max(
+        max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in laws[0]
+    )
     assert worst <= exp_epsilon(1_000_000_000)
     assert math.log(worst) == pytest.approx(randomizer.loss_after(rounds), abs=1e-9)
     assert exact_epsilon(randomizer) == pytest.approx(0.6, abs=1e-6) == randomizer.loss_after(1)
 
 
-@pytest.mark.parametrize("randomizer", [MemoisedGRR(2.0, k=5, first=0.3), MemoisedRAPPOR(2.0, k=5, first=0.3), MemoisedRAPPOR(2.0, first=0.3, permanent="sue")])
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        MemoisedGRR(2.0, k=5, first=0.3),
+        MemoisedRAPPOR(2.0, k=5, first=0.3),
+        MemoisedRAPPOR(2.0, first=0.3, permanent="sue"),
+    ],
+)
 def test_a_life_comes_to_epsilon(randomizer: Memoised) -> None:
     """The loss of m reports rises with m up to that of the lasting answer, which is epsilon."""
     losses = [randomizer.loss_after(rounds) for rounds in (1, 2, 5, 20, 100, 1000)]
@@ -80,15 +116,23 @@ def test_a_life_comes_to_epsilon(randomizer: Memoised) -> None:
 
 @pytest.mark.parametrize("first", [0.3, 0.5, 0.9])
 def test_the_second_step_is_the_closed_form(first: float) -> None:
-    """With two symmetric steps on two places the flips are those of half of both losses, by hyperbolic tangents."""
+    """With two symmetric steps on two places the flips are those of half of both losses, by
+    hyperbolic tangents."""
     (kept, _), (again, flip) = MemoisedRAPPOR(2.0, first=first, permanent="sue").odds
-    assert (1 - kept, 1 - 2 * flip) == pytest.approx((1 / (1 + math.e), math.tanh(first / 2) / math.tanh(1 / 2)), abs=1e-8)
+    assert (1 - kept, 1 - 2 * flip) == pytest.approx(
+        (1 / (1 + math.e), math.tanh(first / 2) / math.tanh(1 / 2)), abs=1e-8
+    )
     assert kept * again + (1 - kept) * flip == pytest.approx(1 / (1 + math.exp(-first)), abs=1e-8)
 
 
-@pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)], ids=repr)
+@pytest.mark.parametrize(
+    "randomizer",
+    [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)],
+    ids=repr,
+)
 def test_half_of_a_word_lasts_under_a_label(randomizer: Memoised) -> None:
-    """Simulated again under a label, the first step has the same words and the second others, in any range; without one, all are fresh."""
+    """Simulated again under a label, the first step has the same words and the second others, in
+    any range; without one, all are fresh."""
     n, half, noise = 4000, randomizer.word_bits // 2, KeyedNoise(4)
     one, two = (randomizer.draw(noise, Draw(round, 0, "diary"), 0, n) for round in (1, 2))
     assert one.shape == ((n,) if randomizer.words == 1 else (n, randomizer.words))
@@ -104,15 +148,22 @@ def test_half_of_a_word_lasts_under_a_label(randomizer: Memoised) -> None:
 
 
 def test_labels_do_not_share_a_first_step() -> None:
-    """Two labels are two questions: their first steps have words of their own, in one round and in another."""
+    """Two labels are two questions: their first steps have words of their own, in one round and in
+    another."""
     randomizer = MemoisedGRR(1.0, k=3)
-    one, other = (randomizer.draw(KeyedNoise(4), Draw(1, 0, label), 0, 1000) >> 32 for label in ("diary", "survey"))
+    one, other = (
+        randomizer.draw(KeyedNoise(4), Draw(1, 0, label), 0, 1000) >> 32
+        for label in ("diary", "survey")
+    )
     assert (one != other).mean() > 0.99
 
 
-@pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, first=0.9), MemoisedRAPPOR(1.0)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "randomizer", [MemoisedGRR(1.0, first=0.9), MemoisedRAPPOR(1.0)], ids=lambda each: each.name
+)
 def test_a_client_pays_once_for_fresh_reports(randomizer: Memoised) -> None:
-    """In the population, and so on every client, asks under one label cost epsilon together, and their reports differ; another label costs more."""
+    """In the population, and so on every client, asks under one label cost epsilon together, and
+    their reports differ; another label costs more."""
     n = 4000
     ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary")
     oracle = PopulationOracle(Rows(Records({"yes": np.arange(n) % 2})), KeyedNoise(6), 6, 1.0)
@@ -124,12 +175,19 @@ def test_a_client_pays_once_for_fresh_reports(randomizer: Memoised) -> None:
         oracle.answer((replace(ask, memo="other"),))
 
 
-@pytest.mark.parametrize("randomizer", [GRR(1.0, k=2), MemoisedGRR(1.0, first=0.9), LOLOHA(1.0, k=2)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "randomizer",
+    [GRR(1.0, k=2), MemoisedGRR(1.0, first=0.9), LOLOHA(1.0, k=2)],
+    ids=lambda each: each.name,
+)
 def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None:
-    """Private words of a label do not exist: the simulated clients keep their outcomes in memory, on any number of threads, and pay once."""
+    """Private words of a label do not exist: the simulated clients keep their outcomes in memory,
+    on any number of threads, and pay once."""
     n = 300_000
     ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary")
-    oracle = PopulationOracle(Rows(Records({"yes": np.arange(n) % 2})), SystemNoise(), 6, 1.0, threads=2)
+    oracle = PopulationOracle(
+        Rows(Records({"yes": np.arange(n) % 2})), SystemNoise(), 6, 1.0, threads=2
+    )
     tallies = [*oracle.answer((ask, ask)), *oracle.answer((ask,))]
     same = {str(tally.counts.tolist()) for tally in tallies}
     assert len(same) == (3 if randomizer.has_second_step else 1)
@@ -138,10 +196,17 @@ def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None
 
 
 def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
-    """Two reports of a client agree as often as given one first step, and far more often than given two."""
+    """Two reports of a client agree as often as given one first step, and far more often than given
+    two."""
     n, randomizer = 4000, MemoisedGRR(1.0, first=0.9)
-    ask, records = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary"), Records({"yes": np.arange(n) % 2})
-    reports = [respond(ask, records, 0, KeyedNoise(6), Draw(round, 0, "diary"), b"", Spoken(), 0) for round in (1, 2)]
+    ask, records = (
+        LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary"),
+        Records({"yes": np.arange(n) % 2}),
+    )
+    reports = [
+        respond(ask, records, 0, KeyedNoise(6), Draw(round, 0, "diary"), b"", Spoken(), 0)
+        for round in (1, 2)
+    ]
     (p1, q1), (p2, q2) = randomizer.odds
     agree, reach = p2**2 + q2**2, math.sqrt(n * math.log(2 / ALPHA) / 2)  # Hoeffding
     assert abs((reports[0] == reports[1]).sum() - n * agree) < reach
@@ -149,17 +214,24 @@ def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
     assert n * (agree - seen**2 - (1 - seen) ** 2) > reach
 
 
-class Forgetful(MemoisedGRR):  # makes both steps anew each time: no more than one report in all could be paid with epsilon
+class Forgetful(
+    MemoisedGRR
+):  # makes both steps anew each time: no more than one report in all could be paid with epsilon
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> np.ndarray:
         return super().draw(noise, Draw(which.round, which.ask), start, stop)
 
 
 def check_rounds(randomizer: Memoised, rounds: int, closed: float) -> None:
-    """The variance over clients of the average over rounds is the closed form within 3 %, and the mean the share, for symbol 0, which half
-    hold. By Bernstein's inequality the number of clients is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
+    """The variance over clients of the average over rounds is the closed form within 3 %, and the
+    mean the share, for symbol 0, which half hold. By Bernstein's inequality the number of clients
+    is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
     (p1, q1), (p2, q2) = randomizer.odds
     reach = 1 / ((p1 - q1) * (p2 - q2)) ** 2
-    n = math.ceil(math.log(2 / ALPHA) * (2 * reach * closed + 2 * reach * 0.03 * closed / 3) / (0.03 * closed) ** 2)
+    n = math.ceil(
+        math.log(2 / ALPHA)
+        * (2 * reach * closed + 2 * reach * 0.03 * closed / 3)
+        / (0.03 * closed) ** 2
+    )
     values, sums = (np.arange(n) % 2).astype(np.int64), np.zeros(n)
     for round in range(rounds):
         words = randomizer.draw(KeyedNoise(12), Draw(round + 1, 0, "diary"), 0, n)
@@ -170,10 +242,15 @@ def check_rounds(randomizer: Memoised, rounds: int, closed: float) -> None:
     assert abs(estimates.var() / closed - 1) < 0.03, f"variance {estimates.var()} for {closed}"
 
 
-@pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, k=3), MemoisedRAPPOR(2.0, k=3), MemoisedRAPPOR(2.0, k=3, permanent="sue")], ids=repr)
+@pytest.mark.parametrize(
+    "randomizer",
+    [MemoisedGRR(1.0, k=3), MemoisedRAPPOR(2.0, k=3), MemoisedRAPPOR(2.0, k=3, permanent="sue")],
+    ids=repr,
+)
 @pytest.mark.parametrize("rounds", short([1, 2, 5], lambda rounds: rounds == 2))
 def test_rounds_have_the_closed_form_variance(randomizer: Memoised, rounds: int) -> None:
-    """Simulated clients who answer in several rounds have the variance of two steps, of which the first does not average out."""
+    """Simulated clients who answer in several rounds have the variance of two steps, of which the
+    first does not average out."""
     check_rounds(randomizer, rounds, memoised_variance(randomizer.odds, 0.5, rounds))
 
 
@@ -183,30 +260,50 @@ def test_a_forgetful_twin_shows() -> None:
         check_rounds(twin, 5, memoised_variance(twin.odds, 0.5, 5))
 
 
-@pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, k=4), MemoisedRAPPOR(1.0, k=4), MemoisedRAPPOR(1.0, k=4, permanent="sue")], ids=repr)
+@pytest.mark.parametrize(
+    "randomizer",
+    [MemoisedGRR(1.0, k=4), MemoisedRAPPOR(1.0, k=4), MemoisedRAPPOR(1.0, k=4, permanent="sue")],
+    ids=repr,
+)
 def test_the_standard_error_is_the_closed_form(randomizer: Memoised) -> None:
-    """n standard_error^2 from a tally in proportion is `memoised_variance` of one round, that of RAPPOR too, at every share."""
+    """n standard_error^2 from a tally in proportion is `memoised_variance` of one round, that of
+    RAPPOR too, at every share."""
     law, n = np.array([0.6, 0.3, 0.1, 0.0]), 1 << 50
     (p1, q1), (p2, q2) = randomizer.odds
     counts = np.rint((q2 + (q1 + law * (p1 - q1)) * (p2 - q2)) * n).astype(np.int64)
     tally = Tally(counts[None, :]) if isinstance(randomizer, MemoisedGRR) else Tally(counts, n)
-    estimate, closed = randomizer.estimate(tally), [memoised_variance(randomizer.odds, share) for share in law]
+    estimate, closed = (
+        randomizer.estimate(tally),
+        [memoised_variance(randomizer.odds, share) for share in law],
+    )
     np.testing.assert_allclose(estimate.value, law, atol=1e-9)
     np.testing.assert_allclose(estimate.standard_error**2 * tally.n, closed, rtol=1e-9)
-    np.testing.assert_allclose(closed, [rappor_variance(randomizer.odds, share) for share in law], rtol=1e-9)
+    np.testing.assert_allclose(
+        closed, [rappor_variance(randomizer.odds, share) for share in law], rtol=1e-9
+    )
 
 
 Sequence = tuple[int, ...]
 
 
 def told(randomizer: LOLOHA, codes: Sequence, reports: Sequence) -> Fraction:
-    """The probability of these reports of a life that goes through these codes: each code has one lasting answer."""
+    """The probability of these reports of a life that goes through these codes: each code has one
+    lasting answer."""
     inner, g = randomizer.inner, randomizer.hash.g
-    steps = [[1 - (g - 1) * Fraction(other, inner.part), Fraction(other, inner.part)] for other in inner.others]
+    steps = [
+        [1 - (g - 1) * Fraction(other, inner.part), Fraction(other, inner.part)]
+        for other in inner.others
+    ]
     chance = Fraction(1)
     for code in set(codes):
         said = [report for held, report in zip(codes, reports, strict=True) if held == code]
-        chance *= sum((steps[0][answer != code] * math.prod(steps[1][report != answer] for report in said) for answer in range(g)), Fraction(0))
+        chance *= sum(
+            (
+                steps[0][answer != code] * math.prod(steps[1][report != answer] for report in said)
+                for answer in range(g)
+            ),
+            Fraction(0),
+        )
     return chance
 
 
@@ -216,7 +313,8 @@ def pattern(codes: Sequence) -> Sequence:
 
 
 def worst(randomizer: LOLOHA, rounds: int, alike: bool) -> Fraction:
-    """The worst ratio between any two sequences of codes, or between any two of one pattern, over all reports."""
+    """The worst ratio between any two sequences of codes, or between any two of one pattern, over
+    all reports."""
     lives = list(itertools.product(range(randomizer.hash.g), repeat=rounds))
     found = Fraction(1)
     for reports in lives:
@@ -229,7 +327,8 @@ def worst(randomizer: LOLOHA, rounds: int, alike: bool) -> Fraction:
 
 @pytest.mark.parametrize(("g", "rounds"), [(2, 1), (2, 2), (2, 5), (3, 3)])
 def test_lives_that_change_together_lose_epsilon_at_most(g: int, rounds: int) -> None:
-    """Between sequences of codes that change at the same times the exact loss is at most epsilon; it comes to epsilon with the reports of each code."""
+    """Between sequences of codes that change at the same times the exact loss is at most epsilon;
+    it comes to epsilon with the reports of each code."""
     randomizer = LOLOHA(1.0, k=g, g=g, first=0.6)
     ratio = worst(randomizer, rounds, alike=True)
     assert 1 < ratio <= exp_epsilon(1_000_000_000)
@@ -239,25 +338,36 @@ def test_lives_that_change_together_lose_epsilon_at_most(g: int, rounds: int) ->
 
 @pytest.mark.parametrize("g", [2, 3])
 def test_a_life_of_all_codes_comes_to_epsilon(g: int) -> None:
-    """Seen so often that every lasting answer is known, a life through all codes, against one of the same pattern, loses epsilon up to rounding."""
+    """Seen so often that every lasting answer is known, a life through all codes, against one of
+    the same pattern, loses epsilon up to rounding."""
     randomizer, often = LOLOHA(1.5, k=g, g=g), 400
-    codes, others = ([(code + turn) % g for code in range(g) for _ in range(often)] for turn in (0, 1))
-    ratio = told(randomizer, tuple(codes), tuple(codes)) / told(randomizer, tuple(others), tuple(codes))
+    codes, others = (
+        [(code + turn) % g for code in range(g) for _ in range(often)] for turn in (0, 1)
+    )
+    ratio = told(randomizer, tuple(codes), tuple(codes)) / told(
+        randomizer, tuple(others), tuple(codes)
+    )
     assert ratio <= exp_epsilon(1_500_000_000)
     (p, q), _ = randomizer.inner.odds
     assert math.log(ratio) == pytest.approx(g * math.log(p / q), abs=1e-9)
-    assert g * math.log(p / q) > 1.5 - 2 * g / (q * randomizer.inner.kinds)  # each weight is rounded by one of so many at most
+    assert g * math.log(p / q) > 1.5 - 2 * g / (
+        q * randomizer.inner.kinds
+    )  # each weight is rounded by one of so many at most
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5])
 def test_the_loss_of_changing_values_is_exact(rounds: int) -> None:
-    """Between any two sequences of two codes the exact loss is `changing_loss`: of one report the stated share, then more and more."""
+    """Between any two sequences of two codes the exact loss is `changing_loss`: of one report the
+    stated share, then more and more."""
     randomizer = LOLOHA(1.0, k=2, first=0.5)
-    assert math.log(worst(randomizer, rounds, alike=False)) == pytest.approx(changing_loss(randomizer.inner.odds, rounds), abs=1e-9)
+    assert math.log(worst(randomizer, rounds, alike=False)) == pytest.approx(
+        changing_loss(randomizer.inner.odds, rounds), abs=1e-9
+    )
 
 
 def test_memoised_answers_show_when_values_change() -> None:
-    """The lifetime loss of g epsilon holds between lives that change together, and no others: four reports of two codes lose more, T at most T second steps."""
+    """The lifetime loss of g epsilon holds between lives that change together, and no others: four
+    reports of two codes lose more, T at most T second steps."""
     randomizer = LOLOHA(1.0, k=2, first=0.5)
     odds = randomizer.inner.odds
     losses = {rounds: changing_loss(odds, rounds) for rounds in (1, 2, 3, 4, 16, 64)}
@@ -265,27 +375,43 @@ def test_memoised_answers_show_when_values_change() -> None:
     assert losses[64] > 30
     step = math.log(odds[1][0] / odds[1][1])
     assert all(loss <= rounds * step for rounds, loss in losses.items())
-    assert all(loss / rounds > exact_epsilon(randomizer) for rounds, loss in losses.items() if rounds > 1)
+    assert all(
+        loss / rounds > exact_epsilon(randomizer) for rounds, loss in losses.items() if rounds > 1
+    )
 
 
 @pytest.mark.parametrize("g", [2, 3])
 def test_the_lasting_answers_of_codes_are_independent(g: int) -> None:
-    """Over all lasting halves of a word, every combination of the codes' lasting answers has the product of their chances, as whole numbers."""
+    """Over all lasting halves of a word, every combination of the codes' lasting answers has the
+    product of their chances, as whole numbers."""
     inner = LOLOHA(4.0, k=g, g=g, word_bits=20).inner
     halves = np.arange(inner.part, dtype=np.uint32)
-    words = (halves << np.uint32(10)) | np.uint32(inner.part - 1)  # of the last words the second step keeps the answer
-    answers = np.stack([inner.respond(np.full(inner.part, code), words, np.zeros(1, dtype=np.uint8)) for code in range(g)])
+    words = (halves << np.uint32(10)) | np.uint32(
+        inner.part - 1
+    )  # of the last words the second step keeps the answer
+    answers = np.stack(
+        [
+            inner.respond(np.full(inner.part, code), words, np.zeros(1, dtype=np.uint8))
+            for code in range(g)
+        ]
+    )
     met = Counter(map(tuple, answers.T.tolist()))
     (p, q), _ = inner.odds
     for answer in itertools.product(range(g), repeat=g):
-        assert met[answer] / inner.part == pytest.approx(math.prod(p if said == code else q for code, said in enumerate(answer)), abs=1e-12)
+        assert met[answer] / inner.part == pytest.approx(
+            math.prod(p if said == code else q for code, said in enumerate(answer)), abs=1e-12
+        )
 
 
 def test_a_label_keeps_the_hash_and_the_answers() -> None:
-    """Simulated again under a label with another value, clients whose code is the same repeat their lasting answer, and others give one of its own."""
+    """Simulated again under a label with another value, clients whose code is the same repeat their
+    lasting answer, and others give one of its own."""
     randomizer, n = LOLOHA(8.0, k=5, first=0.9), 4000
     cells = randomizer.cells_of(public_coins(Draw(1, 0, "diary").key("coins", 3), 0, n))
-    halves = [randomizer.draw(KeyedNoise(3), Draw(round, 0, "diary"), 0, n) >> np.uint64(32) for round in (1, 2)]
+    halves = [
+        randomizer.draw(KeyedNoise(3), Draw(round, 0, "diary"), 0, n) >> np.uint64(32)
+        for round in (1, 2)
+    ]
     assert (halves[0] == halves[1]).all()
     certain = (halves[0] << np.uint64(32)) | np.uint64(randomizer.inner.part - 1)
     one, two = (randomizer.respond(np.full(n, value), certain, cells) for value in (1, 3))
@@ -294,7 +420,9 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
     assert 0.3 < same.mean() < 0.5
     assert (one[same] == two[same]).all()
     agree = (one[~same] == two[~same]).mean()
-    assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(math.log(2 / ALPHA) / (2 * (~same).sum()))
+    assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(
+        math.log(2 / ALPHA) / (2 * (~same).sum())
+    )
 
 
 KEY = b"0123456789abcdef"
@@ -302,13 +430,23 @@ KEY = b"0123456789abcdef"
 
 @pytest.mark.parametrize(("k", "d"), [(3, 1), (5, 2), (4, 4)])
 def test_the_loss_of_a_life_of_bit_flips_is_exact(k: int, d: int) -> None:
-    """Under every coin tried, over all values and reports, which a label repeats for ever, the worst ratio is e^epsilon and no more."""
+    """Under every coin tried, over all values and reports, which a label repeats for ever, the
+    worst ratio is e^epsilon and no more."""
     randomizer, worst = BitFlip(1.0, k=k, d=d), Fraction(1)
     ones = [Fraction(weight, randomizer.inner.total) for weight in randomizer.inner.ones]
     for coin in public_coins(KEY, 0, 200):
         places = randomizer.encode(np.arange(k), np.full(k, coin)).tolist()
         for report in itertools.product((0, 1), repeat=d):
-            laws = [math.prod((ones[at == place] if bit else 1 - ones[at == place] for at, bit in enumerate(report)), start=Fraction(1)) for place in places]
+            laws = [
+                math.prod(
+                    (
+                        ones[at == place] if bit else 1 - ones[at == place]
+                        for at, bit in enumerate(report)
+                    ),
+                    start=Fraction(1),
+                )
+                for place in places
+            ]
             worst = max(worst, max(laws) / min(laws))
     assert worst <= exp_epsilon(1_000_000_000)
     assert math.log(worst) == pytest.approx(1.0, abs=1e-6) == exact_epsilon(randomizer)
@@ -316,13 +454,16 @@ def test_the_loss_of_a_life_of_bit_flips_is_exact(k: int, d: int) -> None:
 
 @pytest.mark.parametrize(("k", "d"), [(2, 1), (7, 3), (10, 4), (9, 9)])
 def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None:
-    """At epsilon 24, where bits of the own bucket alone are 1, it is its own bucket that is counted; every bucket is picked by d / k of the coins."""
+    """At epsilon 24, where bits of the own bucket alone are 1, it is its own bucket that is
+    counted; every bucket is picked by d / k of the coins."""
     randomizer, n = BitFlip(24.0, k=k, d=d), 20_000
     coins, values = public_coins(KEY, 0, n), np.arange(n) % k
     reports = randomizer.respond(values, randomizer.draw(KeyedNoise(1), Draw(1), 0, n), coins)
     tally = randomizer.tally(reports, coins)
     assert tally.counts.sum() == n * d
-    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < math.sqrt(math.log(2 * k / 1e-6) / (2 * n))
+    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < math.sqrt(
+        math.log(2 * k / 1e-6) / (2 * n)
+    )
     for value in range(k):
         alone = randomizer.tally(reports[values == value], coins[values == value]).counts
         assert alone[np.arange(k) != value, 1].sum() == 0
@@ -332,7 +473,9 @@ def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None
 def test_a_label_repeats_the_report() -> None:
     randomizer, coins = BitFlip(1.0, k=9, d=4), public_coins(KEY, 0, 500)
     one, two, other = (
-        randomizer.respond(np.arange(500) % 9, randomizer.draw(KeyedNoise(3), Draw(round, 0, label), 0, 500), coins)
+        randomizer.respond(
+            np.arange(500) % 9, randomizer.draw(KeyedNoise(3), Draw(round, 0, label), 0, 500), coins
+        )
         for round, label in ((1, "diary"), (2, "diary"), (2, ""))
     )
     assert (one == two).all()

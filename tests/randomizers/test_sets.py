@@ -1,4 +1,5 @@
-"""Unary encodings, and sets of items with or without numbers: laws, channels enumerated, closed forms, and wrong twins."""
+"""Unary encodings, and sets of items with or without numbers: laws, channels enumerated, closed
+forms, and wrong twins."""
 
 import itertools
 import math
@@ -10,15 +11,38 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.frequencies import oue_variance, sue_variance, summed_variance, thresholded_variance
+from local_dp.bounds.frequencies import (
+    oue_variance,
+    sue_variance,
+    summed_variance,
+    thresholded_variance,
+)
 from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
-from local_dp.randomizers.frequencies.unary import OUE, SHE, STEPS, SUE, THE, NoisyBit, UnaryEncoding, best_threshold
+from local_dp.randomizers.frequencies.unary import (
+    OUE,
+    SHE,
+    STEPS,
+    SUE,
+    THE,
+    NoisyBit,
+    UnaryEncoding,
+    best_threshold,
+)
 from local_dp.randomizers.places import ones_at
-from local_dp.randomizers.sets.padding_sampling import PCKV, PCKVUE, Padded, PaddingSampling, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
+from local_dp.randomizers.sets.padding_sampling import (
+    PCKV,
+    PCKVUE,
+    Padded,
+    PaddingSampling,
+    SignedPlace,
+    SignedPlaces,
+    pckv_ue_variances,
+    pckv_variances,
+)
 from local_dp.tallies import Estimate, Tally
 from tests.support.long import short
 from tests.support.mechanisms.case import wrong
@@ -27,7 +51,9 @@ KINDS = (SUE, OUE)
 CLOSED: dict[str, Callable[[float, float], float]] = {
     "sue": sue_variance,
     "oue": oue_variance,
-    "the": lambda epsilon, share: thresholded_variance(epsilon, best_threshold(nano_epsilon(epsilon)) / STEPS, share),
+    "the": lambda epsilon, share: thresholded_variance(
+        epsilon, best_threshold(nano_epsilon(epsilon)) / STEPS, share
+    ),
 }
 LAW = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
 
@@ -40,8 +66,11 @@ def _ratio(other: int, own: int, total: int) -> Fraction:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.0, 10.0, 24.0])
 @pytest.mark.parametrize("bits", [32, 64])
-def test_thresholds_are_the_least_that_keep_epsilon(kind: type[UnaryEncoding], epsilon: float, bits: int) -> None:
-    """With the weights as they are the exact ratio is at most e^epsilon; with one word less noise it is more."""
+def test_thresholds_are_the_least_that_keep_epsilon(
+    kind: type[UnaryEncoding], epsilon: float, bits: int
+) -> None:
+    """With the weights as they are the exact ratio is at most e^epsilon; with one word less noise
+    it is more."""
     randomizer = kind(epsilon, k=3, word_bits=bits)
     (other, own), most = randomizer.ones, exp_epsilon(randomizer.nano)
     assert exact_ratio(randomizer) == _ratio(other, own, randomizer.total) <= most
@@ -51,13 +80,23 @@ def test_thresholds_are_the_least_that_keep_epsilon(kind: type[UnaryEncoding], e
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncoding]) -> None:
-    """Over all triples of 4-bit words, each of the 8 reports occurs as often as its bits' weights say; and their worst ratio is the evidence's."""
+    """Over all triples of 4-bit words, each of the 8 reports occurs as often as its bits' weights
+    say; and their worst ratio is the evidence's."""
     randomizer = kind(1.0, k=3, word_bits=4)
     words = np.array(list(itertools.product(range(16), repeat=3)), dtype=np.uint32)
-    counts = np.stack([np.bincount(randomizer.respond(np.full(len(words), value), words, words[:1])[:, 0], minlength=8) for value in range(3)])
+    counts = np.stack(
+        [
+            np.bincount(
+                randomizer.respond(np.full(len(words), value), words, words[:1])[:, 0], minlength=8
+            )
+            for value in range(3)
+        ]
+    )
     for value, report in itertools.product(range(3), range(8)):
         weights = [randomizer.ones[int(place == value)] for place in range(3)]
-        declared = math.prod(ones if report >> place & 1 else 16 - ones for place, ones in enumerate(weights))
+        declared = math.prod(
+            ones if report >> place & 1 else 16 - ones for place, ones in enumerate(weights)
+        )
         assert counts[value, report] == declared
     worst = max(Fraction(int(a), int(b)) for column in counts.T for a in column for b in column)
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
@@ -65,30 +104,44 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
 
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 20_000])
 def test_carry_save_adders_count(n: int) -> None:
-    """Packed rows have as many ones at each place as their bits added up, and all ones and all zeros too."""
+    """Packed rows have as many ones at each place as their bits added up, and all ones and all
+    zeros too."""
     rows = np.random.default_rng(n).integers(0, 256, (n, 3), dtype=np.uint8)
     for some in (rows, np.full_like(rows, 255), np.zeros_like(rows)):
-        assert ones_at(some).tolist() == np.unpackbits(some, axis=1, bitorder="little").sum(axis=0, dtype=np.int64).tolist()
+        assert (
+            ones_at(some).tolist()
+            == np.unpackbits(some, axis=1, bitorder="little").sum(axis=0, dtype=np.int64).tolist()
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
-    """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has less variance, and unary encoding of that loss no more."""
+    """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has
+    less variance, and unary encoding of that loss no more."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
     assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
     assert loss < min(epsilon, epsilon / 2 + math.log(4))
     spent = thresholded_variance(epsilon, threshold, 0.0)
-    assert spent <= min(thresholded_variance(epsilon, step / 128, 0.0) for step in range(1, 128)) * (1 + 1e-6)
+    assert spent <= min(
+        thresholded_variance(epsilon, step / 128, 0.0) for step in range(1, 128)
+    ) * (1 + 1e-6)
     assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= spent
-    estimate = randomizer.estimate(Tally(np.rint((q + LAW * (p - q)) * 2**50).astype(np.int64), 1 << 50))
-    np.testing.assert_allclose(estimate.standard_error**2 * 2**50, [CLOSED["the"](epsilon, share) for share in LAW.tolist()], rtol=1e-5)
+    estimate = randomizer.estimate(
+        Tally(np.rint((q + LAW * (p - q)) * 2**50).astype(np.int64), 1 << 50)
+    )
+    np.testing.assert_allclose(
+        estimate.standard_error**2 * 2**50,
+        [CLOSED["the"](epsilon, share) for share in LAW.tolist()],
+        rtol=1e-5,
+    )
 
 
 def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
-    """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6 deviations, covariance of any two within 6 of
-    theirs. The centred, scaled counts are near normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30
+    """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6
+    deviations, covariance of any two within 6 of theirs. The centred, scaled counts are near
+    normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30
     comparisons at 6 deviations fail with probability below ALPHA."""
     held, runs = {0: 200, 1: 100, 2: 60, 3: 40}, 2000
     generator = np.random.default_rng(3)
@@ -101,7 +154,9 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-class OneLaw(OUE):  # draws each place's ones as if nobody's value were known: n times the share, binomial
+class OneLaw(
+    OUE
+):  # draws each place's ones as if nobody's value were known: n times the share, binomial
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -110,28 +165,40 @@ class OneLaw(OUE):  # draws each place's ones as if nobody's value were known: n
 
 @pytest.mark.parametrize("kind", short(KINDS, lambda kind: kind is OUE))
 def test_drawn_tallies_have_the_law_of_the_bits(kind: type[UnaryEncoding]) -> None:
-    """Given the values, the ones at each place are independent binomials; a twin that draws the values again is noticed."""
+    """Given the values, the ones at each place are independent binomials; a twin that draws the
+    values again is noticed."""
     _check_drawn(kind(1.0, k=5), kind(1.0, k=5))
     with pytest.raises(AssertionError):
         _check_drawn(OneLaw(4.0, k=5), OUE(4.0, k=5))
 
 
-SETS: list[Padded] = [PaddingSampling(1.0, k=k, limit=limit) for k, limit in ((1, 1), (3, 1), (4, 2), (4, 4))]
-KEYS: list[Padded] = [PCKV(1.0, k=k, limit=limit, steps=steps) for k, limit, steps in ((1, 1, 1), (2, 1, 3), (3, 2, 2), (3, 3, 4))]
+SETS: list[Padded] = [
+    PaddingSampling(1.0, k=k, limit=limit) for k, limit in ((1, 1), (3, 1), (4, 2), (4, 4))
+]
+KEYS: list[Padded] = [
+    PCKV(1.0, k=k, limit=limit, steps=steps)
+    for k, limit, steps in ((1, 1, 1), (2, 1, 3), (3, 2, 2), (3, 3, 4))
+]
 
 
 def truth(randomizer: Padded, value: int) -> Floats:
-    """What a client with this value adds to each estimate: whether it holds each item; and its number there."""
+    """What a client with this value adds to each estimate: whether it holds each item; and its
+    number there."""
     weight = min(1.0, randomizer.limit / max(1, int(randomizer.held[value].sum())))
     held: Floats = randomizer.held[value] * weight
     if not isinstance(randomizer, PCKV):
         return held
-    return np.concatenate([held, held * (2 * (randomizer.digits[value] - 1) / randomizer.steps - 1)])
+    return np.concatenate(
+        [held, held * (2 * (randomizer.digits[value] - 1) / randomizer.steps - 1)]
+    )
 
 
-@pytest.mark.parametrize("randomizer", SETS + KEYS, ids=lambda each: f"{each.name} {each.k} {each.limit}")
+@pytest.mark.parametrize(
+    "randomizer", SETS + KEYS, ids=lambda each: f"{each.name} {each.k} {each.limit}"
+)
 def test_estimates_are_unbiased_for_every_set(randomizer: Padded) -> None:
-    """From a tally in proportion to each set's law the estimate is what the set holds, and what is more than the limit counts less."""
+    """From a tally in proportion to each set's law the estimate is what the set holds, and what is
+    more than the limit counts less."""
     for value in range(randomizer.domain.size):
         counts = np.rint(randomizer.weights[value] / randomizer.total * 2.0**52).astype(np.int64)
         found = randomizer.estimate(Tally(counts[None, :]))
@@ -140,7 +207,8 @@ def test_estimates_are_unbiased_for_every_set(randomizer: Padded) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_the_law_is_that_of_drawing_a_member(limit: int) -> None:
-    """Each report's chance is s plus the chance to draw its member times L g, in fractions, up to what a row's rounding leaves over."""
+    """Each report's chance is s plus the chance to draw its member times L g, in fractions, up to
+    what a row's rounding leaves over."""
     randomizer = PaddingSampling(1.0, k=4, limit=limit)
     base, gain = (Fraction(part) for part in randomizer.odds)
     for value in range(16):
@@ -148,12 +216,15 @@ def test_the_law_is_that_of_drawing_a_member(limit: int) -> None:
         padded = members + [4 + dummy for dummy in range(max(0, limit - len(members)))]
         for report in range(randomizer.alphabet):
             chance = base + (limit * gain / len(padded) if report in padded else 0)
-            assert float(Fraction(int(randomizer.weights[value, report]), randomizer.total)) == pytest.approx(float(chance), rel=1e-12)
+            assert float(
+                Fraction(int(randomizer.weights[value, report]), randomizer.total)
+            ) == pytest.approx(float(chance), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_sampling_amplifies(epsilon: float) -> None:
-    """A certain member is likelier than another symbol by L (e^eps - 1) + 1: more than e^eps, and the loss is epsilon still."""
+    """A certain member is likelier than another symbol by L (e^eps - 1) + 1: more than e^eps, and
+    the loss is epsilon still."""
     randomizer = PaddingSampling(epsilon, k=6, limit=3)
     base, gain = randomizer.odds
     assert (base + 3 * gain) / base == pytest.approx(3 * math.expm1(epsilon) + 1, rel=1e-9)
@@ -174,7 +245,8 @@ def test_a_twin_without_dummies_shows() -> None:
 
 
 def test_means_of_numbers() -> None:
-    """Of 60,000 clients with one key or two, each key's mean is within its interval at 6 standard errors; a key that nobody holds has none that is known."""
+    """Of 60,000 clients with one key or two, each key's mean is within its interval at 6 standard
+    errors; a key that nobody holds has none that is known."""
     randomizer = PCKV(2.0, k=3, limit=2, steps=4)
     numbers = (1 + 4) + 6 * (1 + 1), 1 + 3  # key 0 at 1 and key 1 at -1/2; key 0 at 1/2
     laws = [randomizer.weights[value] / randomizer.total for value in numbers]
@@ -192,16 +264,26 @@ def law(randomizer: SHE | SignedPlaces, value: int) -> dict[tuple[int, ...], Fra
     """The law of a report of two places, over all pairs of narrow words."""
     some = np.arange(1 << randomizer.word_bits, dtype=np.uint32)
     words = np.stack(np.meshgrid(some, some), axis=-1).reshape(-1, 2)
-    sent, counts = np.unique(randomizer.respond(np.full(len(words), value), words, np.zeros(1, dtype=np.uint8)), axis=0, return_counts=True)
-    return {tuple(report): Fraction(int(count), len(words)) for report, count in zip(sent.tolist(), counts.tolist(), strict=True)}
+    sent, counts = np.unique(
+        randomizer.respond(np.full(len(words), value), words, np.zeros(1, dtype=np.uint8)),
+        axis=0,
+        return_counts=True,
+    )
+    return {
+        tuple(report): Fraction(int(count), len(words))
+        for report, count in zip(sent.tolist(), counts.tolist(), strict=True)
+    }
 
 
 BY_HAND = [SHE(3.0, k=2, word_bits=10), SignedPlaces(2.0, k=2, word_bits=8)]
 
 
-@pytest.mark.parametrize("randomizer", short(BY_HAND, lambda each: each.name != "she"), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "randomizer", short(BY_HAND, lambda each: each.name != "she"), ids=lambda each: each.name
+)
 def test_the_ratio_is_that_of_all_words(randomizer: SHE | SignedPlaces) -> None:
-    """Enumerated over all words of both places, the worst ratio of two values' laws is the stated one, as a fraction, and at most e^epsilon."""
+    """Enumerated over all words of both places, the worst ratio of two values' laws is the stated
+    one, as a fraction, and at most e^epsilon."""
     laws = [law(randomizer, value) for value in randomizer.domain.values().tolist()]
     worst = max(one[report] / other[report] for one in laws for other in laws for report in one)
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
@@ -209,31 +291,42 @@ def test_the_ratio_is_that_of_all_words(randomizer: SHE | SignedPlaces) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 4.0, 8.0])
 def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
-    """By the exact law of a place: means 0 and 1, the same variance for both bits, that of unbounded discrete Laplace noise, or up to .1 % less."""
+    """By the exact law of a place: means 0 and 1, the same variance for both bits, that of
+    unbounded discrete Laplace noise, or up to .1 % less."""
     place = NoisyBit(epsilon / 2)
     chances = place.weights.astype(np.float64) / place.total
     np.testing.assert_allclose(chances @ place.decoded, [0.0, 1.0], atol=1e-9)
     variance = chances @ place.decoded**2 - (chances @ place.decoded) ** 2
     np.testing.assert_allclose(variance, summed_variance(epsilon, 0.0), rtol=2e-3)
-    assert summed_variance(epsilon, 0.0) == pytest.approx(2 * math.exp(-epsilon / 2) / (1 - math.exp(-epsilon / 2)) ** 2)
+    assert summed_variance(epsilon, 0.0) == pytest.approx(
+        2 * math.exp(-epsilon / 2) / (1 - math.exp(-epsilon / 2)) ** 2
+    )
 
 
 def test_codes_draw_members_evenly() -> None:
-    """Over coins each member of a padded set is drawn as often as any, and signs follow the number: within 5 standard errors."""
+    """Over coins each member of a padded set is drawn as often as any, and signs follow the number:
+    within 5 standard errors."""
     randomizer, n = PCKVUE(1.0, k=4, limit=3, steps=4), 100_000
     record = 5 * 1 + 6 * 4  # key 0 at 1, key 1 at 1/2; one dummy
     codes = randomizer.encode(np.full(n, record), public_coins(stream_key("coins", 3, 1), 0, n))
     shares = np.bincount(codes, minlength=9) / n
-    assert (abs(shares - [1 / 3, 1 / 3, 1 / 4, 0, 0, 0, 1 / 12, 0, 0]) < 5 * math.sqrt(0.25 / n)).all()
+    assert (
+        abs(shares - [1 / 3, 1 / 3, 1 / 4, 0, 0, 0, 1 / 12, 0, 0]) < 5 * math.sqrt(0.25 / n)
+    ).all()
     assert shares[[3, 4, 5, 7, 8]].max() == 0
 
 
 def test_means_of_numbers_of_places() -> None:
-    """Key 0 at 1 and key 1 at -1/2 for half of the clients, key 0 at 1/2 for the others: means within their intervals; of a key nobody holds none is known."""
+    """Key 0 at 1 and key 1 at -1/2 for half of the clients, key 0 at 1/2 for the others: means
+    within their intervals; of a key nobody holds none is known."""
     randomizer, n = PCKVUE(3.0, k=3, limit=2, steps=4), 200_000
     values = np.where(np.arange(n) % 2 == 0, 5 + 6 * 2, 4)
     coins = public_coins(stream_key("coins", 3, 1), 0, n)
-    means = randomizer.means(randomizer.tally(randomizer.respond(values, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), coins), coins))
+    means = randomizer.means(
+        randomizer.tally(
+            randomizer.respond(values, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), coins), coins
+        )
+    )
     low, high = means.interval(5.0)
     assert (low[:2] < [0.75, -0.5]).all()
     assert (high[:2] > [0.75, -0.5]).all()
@@ -244,16 +337,27 @@ def test_means_of_numbers_of_places() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("limit", [1, 2, 4])
 def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
-    """Of a rare key's share the vector has less variance than the one response from about 2 L^2 (E + 1) - L E / 2 keys on, and more below."""
+    """Of a rare key's share the vector has less variance than the one response from about 2 L^2 (E
+    + 1) - L E / 2 keys on, and more below."""
     turn = 2 * limit**2 * (math.exp(epsilon) + 1) - limit * math.exp(epsilon) / 2
     vector = pckv_ue_variances(epsilon, limit, 0.0, 0.0)[0]
     assert pckv_variances(epsilon, math.ceil(1.1 * turn + 2), limit, 0.0, 0.0)[0] > vector
-    assert pckv_variances(epsilon, max(limit, math.floor(0.9 * turn - 2)), limit, 0.0, 0.0)[0] < vector or 0.9 * turn - 2 < limit
+    assert (
+        pckv_variances(epsilon, max(limit, math.floor(0.9 * turn - 2)), limit, 0.0, 0.0)[0] < vector
+        or 0.9 * turn - 2 < limit
+    )
     assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
 
 
-TooSure = wrong(SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits))  # its places have twice the epsilon
-OwnSampler = wrong(SignedPlaces, respond=lambda own, right: lambda values, words, cells: right(values, words & np.uint64(1), cells))
+TooSure = wrong(
+    SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits)
+)  # its places have twice the epsilon
+OwnSampler = wrong(
+    SignedPlaces,
+    respond=lambda own, right: (
+        lambda values, words, cells: right(values, words & np.uint64(1), cells)
+    ),
+)
 """Answers by code of its own, which nobody enumerates."""
 
 

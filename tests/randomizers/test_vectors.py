@@ -1,4 +1,5 @@
-"""Randomizers of a vector: lattices, public directions, exact channels behind them, the caps of PrivUnit and the projections of ProjUnit."""
+"""Randomizers of a vector: lattices, public directions, exact channels behind them, the caps of
+PrivUnit and the projections of ProjUnit."""
 
 import math
 from itertools import product
@@ -8,7 +9,12 @@ import pytest
 from scipy import integrate, stats
 
 from local_dp.arrays import Floats, Words
-from local_dp.bounds.means import best_privunit, privunit_variance, random_coordinate_variance, signs_variance
+from local_dp.bounds.means import (
+    best_privunit,
+    privunit_variance,
+    random_coordinate_variance,
+    signs_variance,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
@@ -29,7 +35,13 @@ from local_dp.randomizers.vectors.coordinates import (
     largest_normal,
     nearest_variance,
 )
-from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
+from local_dp.randomizers.vectors.privunit import (
+    PrivUnit,
+    ProjUnit,
+    mean_length,
+    projunit_moment,
+    projunit_on_axis,
+)
 from local_dp.records import Records
 from local_dp.verification.audit import audit
 from tests.support.mechanisms.case import wrong
@@ -39,7 +51,8 @@ COINS = stream_key("coins", 7, 1)
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_ball_is_what_clipping_leads_to(d: int) -> None:
-    """Every row of a cube around it is clipped into the ball, members stay, and others keep their direction up to a step."""
+    """Every row of a cube around it is clipped into the ball, members stay, and others keep their
+    direction up to a step."""
     ball, around = vectors("ball", d, 8), np.array(list(product(range(-20, 21), repeat=d)))
     inside = ball.clip(around)
     norms = np.sqrt((inside**2).sum(axis=1))
@@ -63,10 +76,15 @@ def test_bodies_that_are_none_are_refused() -> None:
 
 
 def test_columns_make_a_vector() -> None:
-    """Columns over a bound are the rows of a lattice; what is beyond is moved inside, what is missing counts as 0; the query travels."""
+    """Columns over a bound are the rows of a lattice; what is beyond is moved inside, what is
+    missing counts as 0; the query travels."""
     query = Coordinates(("a", "b"), (0.0, 0.0), (2.0, 2.0), "ball", 8)
-    records = Records({"a": np.array([1.0, 2.0, np.nan, -5.0]), "b": np.array([0.0, 2.0, np.inf, 0.1])})
-    assert query.values(records).tolist() == [[4, 0], [5, 5], [0, 8], [-8, 0]] or query.values(records)[1].tolist() == [5, 5]
+    records = Records(
+        {"a": np.array([1.0, 2.0, np.nan, -5.0]), "b": np.array([0.0, 2.0, np.inf, 0.1])}
+    )
+    assert query.values(records).tolist() == [[4, 0], [5, 5], [0, 8], [-8, 0]] or query.values(
+        records
+    )[1].tolist() == [5, 5]
     assert (np.sqrt((query.values(records) ** 2).sum(axis=1)) <= 8).all()
     assert QUERIES.build("coordinates", query.params()) == query
     with pytest.raises(InputError, match="body"):
@@ -74,7 +92,8 @@ def test_columns_make_a_vector() -> None:
 
 
 def test_the_normal_table_is_normal() -> None:
-    """Symmetric, of variance 1 and fourth moment 3 nearly, its mean of the absolute value that of the normal law: what a bias of 1e-5 needs."""
+    """Symmetric, of variance 1 and fourth moment 3 nearly, its mean of the absolute value that of
+    the normal law: what a bias of 1e-5 needs."""
     table = quantiles().astype(np.float64) / UNIT
     assert np.array_equal(table, -table[::-1])
     assert (np.diff(table) >= 0).all()
@@ -84,36 +103,47 @@ def test_the_normal_table_is_normal() -> None:
 
 
 def test_words_of_coins_are_uniform_and_apart() -> None:
-    """Bits of the words of consecutive coins are fair and words do not repeat; SplitMix64's published first words."""
+    """Bits of the words of consecutive coins are fair and words do not repeat; SplitMix64's
+    published first words."""
     words = words_of(np.arange(20_000, dtype=np.uint64), 5)
     assert len(np.unique(words)) == words.size
     ones = signs_of(words, 320).sum(axis=0)
     assert abs(ones).max() < 6 * math.sqrt(20_000)  # 320 normal tails at 6: 7e-7
-    assert words_of(np.array([0], dtype=np.uint64), 3)[0].tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert words_of(np.array([0], dtype=np.uint64), 3)[0].tolist() == [
+        0xE220A8397B1DCDAF,
+        0x6E789E6AA1B965F4,
+        0x06C45D188009454F,
+    ]
     counts = np.bincount(normals_of(words, 20).astype(np.int64).ravel() > 0, minlength=2)
     assert abs(counts[1] / counts.sum() - 0.5) < 6 * 0.5 / math.sqrt(counts.sum())
 
 
 def test_rounding_to_corners_is_exact() -> None:
-    """On a lattice of one step, corners are never rounded to others: without noise a client reports the signs of its coordinates, for every coin."""
+    """On a lattice of one step, corners are never rounded to others: without noise a client reports
+    the signs of its coordinates, for every coin."""
     randomizer = SampledSigns(1.0, d=3, steps=1, signs=3)
     coins = public_coins(COINS, 0, 5000)
     first = ((coins >> np.uint64(32)) * np.uint64(3) >> np.uint64(32)).astype(np.int64)
     for corner in product((-1, 1), repeat=3):
         x = np.array(corner)
         plus = x[(first[:, None] + np.arange(3)) % 3] > 0
-        assert np.array_equal(randomizer.encode(np.repeat(x[None], 5000, axis=0), coins), plus @ np.array([1, 2, 4]))
+        assert np.array_equal(
+            randomizer.encode(np.repeat(x[None], 5000, axis=0), coins), plus @ np.array([1, 2, 4])
+        )
 
 
 def test_the_largest_of_normals() -> None:
     assert largest_normal(2) == pytest.approx((1 / math.sqrt(math.pi), 1.0), rel=1e-9)
-    assert largest_normal(3) == pytest.approx((1.5 / math.sqrt(math.pi), 1 + math.sqrt(3) / (2 * math.pi)), rel=1e-9)
+    assert largest_normal(3) == pytest.approx(
+        (1.5 / math.sqrt(math.pi), 1 + math.sqrt(3) / (2 * math.pi)), rel=1e-9
+    )
     drawn = np.random.default_rng(1).standard_normal((1_000_000, 8)).max(axis=1)
     assert drawn.mean() == pytest.approx(largest_normal(8)[0], abs=5 * drawn.std() / 1000)
 
 
 def test_privunit_is_its_integral() -> None:
-    """The closed form is that of the density on the sphere, integrated; with a half-sphere and many coordinates, (pi / 2) C^2 d."""
+    """The closed form is that of the density on the sphere, integrated; with a half-sphere and many
+    coordinates, (pi / 2) C^2 d."""
     epsilon, d, cap = 1.5, 7, 0.2
     height = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)  # of <v, x>
     share = 1 - height.cdf(cap)
@@ -121,26 +151,42 @@ def test_privunit_is_its_integral() -> None:
     chosen = math.exp(epsilon) * share / (math.exp(epsilon) * share + 1 - share)
     mean = inside * (chosen / share - (1 - chosen) / (1 - share))
     assert privunit_variance(epsilon, d, cap) == pytest.approx(1 / mean**2 - 1, rel=1e-9)
-    assert privunit_variance(1.0, 1000, 0.0) == pytest.approx(math.pi / 2 * response_gain(1.0) ** 2 * 1000, rel=2e-3)
+    assert privunit_variance(1.0, 1000, 0.0) == pytest.approx(
+        math.pi / 2 * response_gain(1.0) ** 2 * 1000, rel=2e-3
+    )
 
 
-@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.01), (0.5, 1.05), (1.0, 1.12), (2.0, 1.17), (4.0, 1.19)])
+@pytest.mark.parametrize(
+    ("epsilon", "most"), [(0.1, 1.01), (0.5, 1.05), (1.0, 1.12), (2.0, 1.17), (4.0, 1.19)]
+)
 def test_a_few_directions_come_near_privunit(epsilon: float, most: float) -> None:
-    """In 100 dimensions, the best number of public directions has at most so many times the variance of PrivUnit with its best cap."""
+    """In 100 dimensions, the best number of public directions has at most so many times the
+    variance of PrivUnit with its best cap."""
     best = best_privunit(epsilon, 100)[1]
     assert best <= privunit_variance(epsilon, 100, 0.0)
-    nearest = min(nearest_variance(math.exp(epsilon), count, 100) for count in range(2, MAX_DIRECTIONS + 1))
+    nearest = min(
+        nearest_variance(math.exp(epsilon), count, 100) for count in range(2, MAX_DIRECTIONS + 1)
+    )
     assert best < nearest < most * best
-    assert nearest_variance(math.exp(epsilon), best_directions(nano_epsilon(epsilon)), 100) == pytest.approx(nearest, rel=1e-3)
+    assert nearest_variance(
+        math.exp(epsilon), best_directions(nano_epsilon(epsilon)), 100
+    ) == pytest.approx(nearest, rel=1e-3)
 
 
 def test_several_signs_beat_one_from_where_they_do() -> None:
-    """The best number of signs is that of a search, grows with epsilon, and more than halves the variance of a random coordinate at epsilon 4."""
+    """The best number of signs is that of a search, grows with epsilon, and more than halves the
+    variance of a random coordinate at epsilon 4."""
     for epsilon in (0.1, 1.0, 1.4, 1.5, 2.0, 4.0, 8.0):
         variances = [signs_variance(epsilon, 100, count) for count in range(1, 13)]
         assert variances[0] == pytest.approx(random_coordinate_variance(epsilon, 100), rel=1e-9)
         assert best_signs(nano_epsilon(epsilon), 100) == 1 + int(np.argmin(variances))
-    assert [best_signs(nano_epsilon(epsilon), 100) for epsilon in (1.0, 1.3, 1.4, 4.0, 8.0)] == [1, 1, 2, 4, 8]
+    assert [best_signs(nano_epsilon(epsilon), 100) for epsilon in (1.0, 1.3, 1.4, 4.0, 8.0)] == [
+        1,
+        1,
+        2,
+        4,
+        8,
+    ]
     assert best_signs(nano_epsilon(8.0), 3) == 3
     assert 2.5 < random_coordinate_variance(4.0, 100) / signs_variance(4.0, 100, 4) < 2.6
 
@@ -148,10 +194,16 @@ def test_several_signs_beat_one_from_where_they_do() -> None:
 def test_vectors_are_a_domain_of_their_own() -> None:
     assert isinstance(NearestDirection(1.0).domain, Vectors)
     with pytest.raises(InputError, match="takes"):
-        LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
+        LocalQuery(
+            Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"),
+            NearestDirection(1.0, d=2),
+            Cohort(0, 5),
+        )
 
 
-Overspent = wrong(PrivUnit, threshold=lambda own, right: int(own.cap.chosen(2 * own.epsilon) * 2.0**64))  # the cap of twice the epsilon
+Overspent = wrong(
+    PrivUnit, threshold=lambda own, right: int(own.cap.chosen(2 * own.epsilon) * 2.0**64)
+)  # the cap of twice the epsilon
 
 
 @pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
@@ -173,13 +225,16 @@ def test_the_audit_of_a_density() -> None:
 
 
 def test_the_cap_is_chosen_as_its_density_allows() -> None:
-    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by that almost; the choice itself is by a whole threshold."""
+    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by
+    that almost; the choice itself is by a whole threshold."""
     for epsilon in (0.1, 1.0, 4.0):
         randomizer = PrivUnit(epsilon, d=20)
         chosen, share = randomizer.threshold / 2.0**64, randomizer.cap.share
         ratio = chosen / share / ((1 - chosen) / (1 - share))
         assert epsilon - 1e-6 < math.log(ratio) <= epsilon
-        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(randomizer.cap.height) == pytest.approx(share, rel=1e-9)
+        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(
+            randomizer.cap.height
+        ) == pytest.approx(share, rel=1e-9)
         words = np.full((2, randomizer.words), 1 << 63, dtype=np.uint64)
         words[:, 0] = randomizer.threshold - 1, randomizer.threshold
         words[:, 1] = 0  # as near to the vector as may be
@@ -189,11 +244,21 @@ def test_the_cap_is_chosen_as_its_density_allows() -> None:
         assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
 
 
-@pytest.mark.parametrize(("d", "k"), [(64, 32), pytest.param(128, 32, marks=pytest.mark.long), pytest.param(100, 64, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("d", "k"),
+    [
+        (64, 32),
+        pytest.param(128, 32, marks=pytest.mark.long),
+        pytest.param(100, 64, marks=pytest.mark.long),
+    ],
+)
 def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
-    """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5 standard errors and 5e-4: of one, two, half and all coordinates."""
+    """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5
+    standard errors and 5e-4: of one, two, half and all coordinates."""
     randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS, 0, 60_000)
-    assert mean_length(4, 2) == pytest.approx(2 / 3)  # a plane in four dimensions: the square is uniform
+    assert mean_length(4, 2) == pytest.approx(
+        2 / 3
+    )  # a plane in four dimensions: the square is uniform
     for held in (1, 2, d // 2, d):
         x = (np.arange(d) < held) / math.sqrt(held)
         lengths = _lengths(randomizer, x, coins)
@@ -202,27 +267,38 @@ def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
 
 
 def test_one_transform_is_not_enough() -> None:
-    """Of two coordinates half of the residue classes hold nothing after one transform: the mean length falls short by .4 %, far beyond 5 standard errors."""
+    """Of two coordinates half of the residue classes hold nothing after one transform: the mean
+    length falls short by .4 %, far beyond 5 standard errors."""
     randomizer, coins = ProjUnit(1.0, d=64, k=32), public_coins(COINS, 0, 20_000)
     first, second, _ = randomizer._signs(coins)
     filled = np.repeat(np.eye(64)[0] + np.eye(64)[1], 20_000).reshape(64, 20_000)
     sums = (walsh_hadamard(filled * first) * second).reshape(2, 32, 20_000).sum(axis=0)
     lengths = np.sqrt((sums**2).sum(axis=0)) / 16
-    assert lengths.mean() / mean_length(64, 32) - 1 < -5 * lengths.std() / math.sqrt(20_000) < -0.0025
+    assert (
+        lengths.mean() / mean_length(64, 32) - 1 < -5 * lengths.std() / math.sqrt(20_000) < -0.0025
+    )
 
 
 def _lengths(randomizer: ProjUnit, x: Floats, coins: Words) -> Floats:
-    made = (randomizer.projected(np.repeat(x[None], len(some), axis=0), some) for some in np.array_split(coins, 60))
+    made = (
+        randomizer.projected(np.repeat(x[None], len(some), axis=0), some)
+        for some in np.array_split(coins, 60)
+    )
     return np.concatenate([np.sqrt((each**2).sum(axis=1)) for each in made])
 
 
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 100), (1.0, 100), (4.0, 100), (1.0, 1000), (8.0, 500)])
+@pytest.mark.parametrize(
+    ("epsilon", "d"), [(0.5, 100), (1.0, 100), (4.0, 100), (1.0, 1000), (8.0, 500)]
+)
 def test_projunit_costs_little_more_than_privunit(epsilon: float, d: int) -> None:
-    """With the k that it takes, at most 2.1 % more than in all dimensions and 3 % more than PrivUnit in d, for a fraction of its bits; on an axis no less."""
+    """With the k that it takes, at most 2.1 % more than in all dimensions and 3 % more than
+    PrivUnit in d, for a fraction of its bits; on an axis no less."""
     randomizer = ProjUnit(epsilon, d=d)
     moment = projunit_moment(epsilon, d, randomizer.chosen)
     assert best_privunit(epsilon, d)[1] + 1 < moment < 1.03 * (best_privunit(epsilon, d)[1] + 1)
     assert moment <= 1.02 * projunit_moment(epsilon, d, randomizer.filled)
     assert moment / d <= projunit_on_axis(epsilon, d, randomizer.chosen) < moment
     assert randomizer.bits < PrivUnit(epsilon, d=d).bits
-    assert projunit_moment(epsilon, 128, 128) == pytest.approx(best_privunit(epsilon, 128)[1] + 1, rel=1e-9)
+    assert projunit_moment(epsilon, 128, 128) == pytest.approx(
+        best_privunit(epsilon, 128)[1] + 1, rel=1e-9
+    )

@@ -1,4 +1,5 @@
-"""Deny, compressed channels, and a coin sent along: channels in fractions, laws against enumerations, and a coin independent of the value."""
+"""Deny, compressed channels, and a coin sent along: channels in fractions, laws against
+enumerations, and a coin independent of the value."""
 
 import itertools
 import math
@@ -20,7 +21,16 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
-from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio
+from local_dp.randomizers.compressed.genprot import (
+    Compressed,
+    GenProt,
+    SeededRejection,
+    chosen,
+    inner_channel,
+    largest_limit,
+    private_weights,
+    worst_ratio,
+)
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
@@ -41,36 +51,56 @@ from tests.support.inputs.randomizers import with_coins
 from tests.support.long import short
 
 NO_COIN = np.zeros(1, dtype=np.uint8)
-FINITE = [Hadamard(1.0, k=5, word_bits=8), OLH(1.0, k=8, word_bits=10), SubsetSelection(1.0, k=8, word_bits=12)]
+FINITE = [
+    Hadamard(1.0, k=5, word_bits=8),
+    OLH(1.0, k=8, word_bits=10),
+    SubsetSelection(1.0, k=8, word_bits=12),
+]
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("epsilon", short([0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 5.0, 10.0, 20.0], lambda epsilon: epsilon == 1.0))
+@pytest.mark.parametrize(
+    "epsilon",
+    short([0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 5.0, 10.0, 20.0], lambda epsilon: epsilon == 1.0),
+)
 def test_coins_sent_along_conform(epsilon: float) -> None:
-    """Of every kind of randomizer with a public coin: exactly as private, the same estimate, and a coin that is the words' alone."""
+    """Of every kind of randomizer with a public coin: exactly as private, the same estimate, and a
+    coin that is the words' alone."""
     for randomizer in with_coins(epsilon):
         conform(randomizer)
 
 
 @pytest.mark.parametrize("coined", FINITE, ids=lambda each: each.name)
 def test_the_channel_of_coin_and_report_is_exact(coined: FiniteChannel) -> None:
-    """Under 4,096 draws of a coin, over all words, each report is sent exactly as often as declared for that coin; the worst ratio is the inner one."""
+    """Under 4,096 draws of a coin, over all words, each report is sent exactly as often as declared
+    for that coin; the worst ratio is the inner one."""
     randomizer, words = WithCoin.of(coined), np.arange(coined.total, dtype=np.uint32)
     assert exact_ratio(randomizer) == exact_ratio(coined)
-    drawn = np.random.default_rng(3).integers(0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32)
-    both = np.concatenate([np.repeat(drawn, len(words), axis=0), np.tile(words, len(drawn))[:, None]], axis=1)
+    drawn = np.random.default_rng(3).integers(
+        0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32
+    )
+    both = np.concatenate(
+        [np.repeat(drawn, len(words), axis=0), np.tile(words, len(drawn))[:, None]], axis=1
+    )
     for value in coined.domain.values().tolist():
         coins, told = randomizer.parts(randomizer.respond(np.full(len(both), value), both, NO_COIN))
         own = randomizer.coins(drawn)
-        assert (coins.reshape(len(drawn), -1) == own[:, None]).all(), "the coin follows the report's words or the value"
-        weights = coined.weight(np.arange(coined.alphabet)[None, :], np.array([[value]]), own[:, None].astype(np.int64))
+        assert (coins.reshape(len(drawn), -1) == own[:, None]).all(), (
+            "the coin follows the report's words or the value"
+        )
+        weights = coined.weight(
+            np.arange(coined.alphabet)[None, :], np.array([[value]]), own[:, None].astype(np.int64)
+        )
         for seen, declared in zip(told.reshape(len(drawn), -1), weights, strict=True):
             assert (np.bincount(seen, minlength=coined.alphabet) == declared).all()
 
 
-@pytest.mark.parametrize("make", [lambda: Hadamard(1.0, k=8), lambda: SubsetSelection(1.0, k=8), lambda: OLH(1.0, k=8)])
+@pytest.mark.parametrize(
+    "make", [lambda: Hadamard(1.0, k=8), lambda: SubsetSelection(1.0, k=8), lambda: OLH(1.0, k=8)]
+)
 def test_every_coin_is_as_likely(make: Callable[[], FiniteChannel]) -> None:
-    """Of 200,000 clients each cell is as likely up to 6 standard errors, below 1e-8 each, and of both halves of the clients, who hold different values."""
+    """Of 200,000 clients each cell is as likely up to 6 standard errors, below 1e-8 each, and of
+    both halves of the clients, who hold different values."""
     randomizer, n = WithCoin.of(make()), 200_000
     words = randomizer.draw(KeyedNoise(4), Draw(1), 0, n)
     coins, _ = randomizer.parts(randomizer.respond(np.arange(n) % 2, words, NO_COIN))
@@ -85,7 +115,9 @@ def test_tally_and_estimate_are_those_of_a_public_coin() -> None:
     """The same coins, sent along or known beforehand, make the same tally, bit for bit."""
     for coined in (Hadamard(1.0, k=8), SubsetSelection(1.0, k=8)):
         randomizer, n = WithCoin.of(coined), 5000
-        reports = randomizer.respond(np.arange(n) % 8, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), NO_COIN)
+        reports = randomizer.respond(
+            np.arange(n) % 8, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), NO_COIN
+        )
         coins, told = randomizer.parts(reports)
         tally = randomizer.tally(reports, NO_COIN)
         assert (tally.counts == coined.tally(told, coins).counts).all()
@@ -94,7 +126,9 @@ def test_tally_and_estimate_are_those_of_a_public_coin() -> None:
 
 
 def test_the_accountant_knows_it() -> None:
-    assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(Hadamard(1.0, k=8), 1000, 1e-6)
+    assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(
+        Hadamard(1.0, k=8), 1000, 1e-6
+    )
 
 
 class Telling(WithCoin):  # a wrong twin: the lowest bit of its coin is the value's
@@ -102,12 +136,15 @@ class Telling(WithCoin):  # a wrong twin: the lowest bit of its coin is the valu
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         words = words.copy()
-        words[:, 0] = (words[:, 0] & ~words.dtype.type(1)) | (values.astype(words.dtype) & words.dtype.type(1))
+        words[:, 0] = (words[:, 0] & ~words.dtype.type(1)) | (
+            values.astype(words.dtype) & words.dtype.type(1)
+        )
         return super().respond(values, words, cells)
 
 
 def test_a_coin_that_tells_the_value_is_found() -> None:
-    """By the suite and by the audit; and no class derived from this one has evidence, so that the gate lets none pass."""
+    """By the suite and by the audit; and no class derived from this one has evidence, so that the
+    gate lets none pass."""
     telling = Telling(1.0, inner="hadamard", setting=("k=8",))
     assert not check_own_coin(telling, 7).holds
     assert without_coin(telling) is telling
@@ -117,7 +154,11 @@ def test_a_coin_that_tells_the_value_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("coined", "why"),
-    [(GRR(1.0, k=4), "no public coin"), (LOLOHA(1.0, k=4), "cannot be sent along"), (ProjUnit(1.0, d=4), "cannot be sent|no public coin")],
+    [
+        (GRR(1.0, k=4), "no public coin"),
+        (LOLOHA(1.0, k=4), "cannot be sent along"),
+        (ProjUnit(1.0, d=4), "cannot be sent|no public coin"),
+    ],
     ids=lambda each: getattr(each, "name", None),
 )
 def test_what_has_no_coin_to_send(coined: Randomizer, why: str) -> None:
@@ -136,7 +177,9 @@ def test_parameters_of_any_kind_are_told() -> None:
 
 def test_an_impossible_coin_is_refused() -> None:
     randomizer = WithCoin(1.0)
-    reports = randomizer.respond(np.zeros(3, dtype=np.int64), randomizer.draw(KeyedNoise(1), Draw(1), 0, 3), NO_COIN)
+    reports = randomizer.respond(
+        np.zeros(3, dtype=np.int64), randomizer.draw(KeyedNoise(1), Draw(1), 0, 3), NO_COIN
+    )
     parts = reports.copy()
     parts["coin"][1] = 8  # type: ignore[call-overload]
     assert randomizer.possible(parts).tolist() == [True, False, True]
@@ -148,7 +191,8 @@ TAIL = 1e-6  # the probability that a statistical test of this file fails by cha
 @pytest.mark.parametrize("d", short([1, 2, 5, 8, 12], lambda d: d < 12))
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, math.log(3), 4.0, 20.0])
 def test_its_ratio_is_the_one_of_its_thresholds(d: int, epsilon: float) -> None:
-    """Over all examples and names, in fractions, the worst ratio is T / F, at most E and within 1e-6 of it in the exponent."""
+    """Over all examples and names, in fractions, the worst ratio is T / F, at most E and within
+    1e-6 of it in the exponent."""
     randomizer = Deny(epsilon, d=d)
     assert exact_ratio(randomizer) == Fraction(randomizer.whole - randomizer.flip, randomizer.flip)
     assert randomizer.flip == flip_weight(randomizer.nano, randomizer.word_bits - d)
@@ -157,13 +201,18 @@ def test_its_ratio_is_the_one_of_its_thresholds(d: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_channel_is_the_one_that_is_claimed(d: int) -> None:
-    """Every name that the example rules out has weight 2 T, every other one 2 F, and all have the same where x = 0, counted bit by bit."""
+    """Every name that the example rules out has weight 2 T, every other one 2 F, and all have the
+    same where x = 0, counted bit by bit."""
     randomizer = Deny(1.0, d=d, word_bits=12)
     for value in range(2 << d):
         x, y = value >> 1, 1 - 2 * (value & 1)
         for w in range(1 << d):
             ruled_out = y * (-1) ** (w & x).bit_count() == -1
-            wanted = randomizer.whole if x == 0 else 2 * (randomizer.whole - randomizer.flip if ruled_out else randomizer.flip)
+            wanted = (
+                randomizer.whole
+                if x == 0
+                else 2 * (randomizer.whole - randomizer.flip if ruled_out else randomizer.flip)
+            )
             assert randomizer.channel()[value, w] == wanted
 
 
@@ -172,18 +221,31 @@ def test_it_conforms(randomizer: Deny) -> None:
     conform(randomizer)
 
 
-SOME = [Suspects(1.0, d=3, masks=mask_set(np.array(members), 3)) for members in ([0, 2, 3, 5, 7], [1, 6], [0, 1, 2, 3])]
+SOME = [
+    Suspects(1.0, d=3, masks=mask_set(np.array(members), 3))
+    for members in ([0, 2, 3, 5, 7], [1, 6], [0, 1, 2, 3])
+]
 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("randomizer", [*SOME, Suspects(0.3, d=4)], ids=repr)
 def test_suspects_among_any_survivors_conform(randomizer: Suspects) -> None:
-    """So do the laws that the server computes: of a name under each r, of one that is hidden itself, and under random labels."""
+    """So do the laws that the server computes: of a name under each r, of one that is hidden
+    itself, and under random labels."""
     conform(randomizer)
     channel = randomizer.channel() / float(randomizer.total)
-    laws = np.array([ParityPopulation(randomizer.d, r, 1, 0).law(ParityExample(randomizer.d)) @ channel for r in range(1 << randomizer.d)])
-    assert np.array([randomizer.law(r) for r in range(1 << randomizer.d)]) == pytest.approx(laws, abs=1e-6)
-    assert randomizer.hidden == pytest.approx(laws[randomizer.listed, np.arange(randomizer.alphabet)], abs=1e-6)
+    laws = np.array(
+        [
+            ParityPopulation(randomizer.d, r, 1, 0).law(ParityExample(randomizer.d)) @ channel
+            for r in range(1 << randomizer.d)
+        ]
+    )
+    assert np.array([randomizer.law(r) for r in range(1 << randomizer.d)]) == pytest.approx(
+        laws, abs=1e-6
+    )
+    assert randomizer.hidden == pytest.approx(
+        laws[randomizer.listed, np.arange(randomizer.alphabet)], abs=1e-6
+    )
     assert randomizer.blind == pytest.approx(channel.mean(axis=0), abs=1e-6)
 
 
@@ -191,24 +253,30 @@ def test_suspects_among_any_survivors_conform(randomizer: Suspects) -> None:
 @pytest.mark.long(keep="97")
 @pytest.mark.parametrize("stride", [1, 97])
 def test_every_survivor_set_is_private(stride: int) -> None:
-    """At d = 4, over every set of two parities or more, all examples and names: the worst ratio of whole weights is at most e^epsilon, and no row is short."""
+    """At d = 4, over every set of two parities or more, all examples and names: the worst ratio of
+    whole weights is at most e^epsilon, and no row is short."""
     for number in range(3, 1 << 16, stride):
         if number.bit_count() > 1:
             randomizer = Suspects(1.0, d=4, masks=number.to_bytes(2, "little").hex())
             channel = randomizer.channel()
             low, high = channel.min(axis=0), channel.max(axis=0)
             place = int(np.argmax(high / low))
-            assert Fraction(int(high[place]), int(low[place])) <= exp_epsilon(randomizer.nano), number
+            assert Fraction(int(high[place]), int(low[place])) <= exp_epsilon(randomizer.nano), (
+                number
+            )
             assert channel.sum(axis=1).tolist() == 32 * [randomizer.total]
 
 
 @pytest.mark.parametrize("r", [0, 3, 7])
 def test_its_law_over_examples(r: int) -> None:
-    """The closed law of a name equals the sum over all examples of the channel; the hidden parity is named least."""
+    """The closed law of a name equals the sum over all examples of the channel; the hidden parity
+    is named least."""
     randomizer, population = Deny(1.0, d=3), ParityPopulation(3, r, 1, 0)
     summed = population.law(ParityExample(3)) @ (randomizer.channel() / float(randomizer.total))
     assert randomizer.law(r) == pytest.approx(summed, abs=1e-15)
-    assert population.tally_law(ParityExample(3), randomizer) == pytest.approx(summed[None, :], abs=1e-15)
+    assert population.tally_law(ParityExample(3), randomizer) == pytest.approx(
+        summed[None, :], abs=1e-15
+    )
     assert int(np.argmin(randomizer.law(r))) == r
 
 
@@ -216,11 +284,14 @@ def test_one_report_tells_what_its_formula_says() -> None:
     for d in (1, 2, 3, 5):
         randomizer = Deny(1.0, d=d)
         columns = randomizer.channel().T / float(randomizer.total)
-        assert parity_information(d, columns).sum() == pytest.approx(deny_information(d, 1.0), rel=1e-6)
+        assert parity_information(d, columns).sum() == pytest.approx(
+            deny_information(d, 1.0), rel=1e-6
+        )
 
 
 def test_user_level_and_aggregate_tallies_have_the_exact_law() -> None:
-    """Tallies of 60,000 simulated clients and drawn ones pass a chi-square test at 1e-6 against the enumerated law; the law of another r fails it."""
+    """Tallies of 60,000 simulated clients and drawn ones pass a chi-square test at 1e-6 against the
+    enumerated law; the law of another r fails it."""
     n, randomizer, population = 60_000, Deny(1.0, d=3), ParityPopulation(3, 3, 60_000, 5)
     limit = chi2.isf(TAIL, 7)
     oracles: list[PopulationOracle | AggregateOracle] = [
@@ -240,50 +311,72 @@ def test_user_level_and_aggregate_tallies_have_the_exact_law() -> None:
 KINDS: list[type[Compressed]] = [SeededRejection, GenProt]
 
 
-def of_length(kind: type[Compressed], bits: int, epsilon: float, inner: str, *setting: str, streams: int = 64) -> Compressed:
+def of_length(
+    kind: type[Compressed], bits: int, epsilon: float, inner: str, *setting: str, streams: int = 64
+) -> Compressed:
     """One whose reports have so many bits."""
     if kind is SeededRejection:
-        return SeededRejection(epsilon, inner=inner, setting=setting, streams=streams, seed_bits=bits)
+        return SeededRejection(
+            epsilon, inner=inner, setting=setting, streams=streams, seed_bits=bits
+        )
     return GenProt(epsilon, inner=inner, setting=setting, streams=streams, samples=1 << bits)
 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("inner", "setting", "bits"), [("grr", ("k=2",), 1), ("hadamard-response", ("k=3",), 3), ("discrete-laplace", ("steps=5",), 3), ("binary-rr", (), 2)]
+    ("inner", "setting", "bits"),
+    [
+        ("grr", ("k=2",), 1),
+        ("hadamard-response", ("k=3",), 3),
+        ("discrete-laplace", ("steps=5",), 3),
+        ("binary-rr", (), 2),
+    ],
 )
-def test_any_channel_conforms(kind: type[Compressed], inner: str, setting: tuple[str, ...], bits: int) -> None:
+def test_any_channel_conforms(
+    kind: type[Compressed], inner: str, setting: tuple[str, ...], bits: int
+) -> None:
     conform(of_length(kind, bits, 1.0, inner, *setting, streams=16))
 
 
 @pytest.mark.parametrize("samples", [2, 3, 5, 8])
 def test_the_choice_is_that_of_all_patterns_of_marks(samples: int) -> None:
-    """Over all 2^T patterns of marks, in fractions, each sample is named as often as `chosen` says."""
+    """Over all 2^T patterns of marks, in fractions, each sample is named as often as `chosen`
+    says."""
     marked = [Fraction(1 + (7 * place) % 11, 13) for place in range(samples)]
     law = [Fraction(0)] * samples
     for pattern in itertools.product((0, 1), repeat=samples):
-        chance = math.prod((p if mark else 1 - p for p, mark in zip(marked, pattern, strict=True)), start=Fraction(1))
+        chance = math.prod(
+            (p if mark else 1 - p for p, mark in zip(marked, pattern, strict=True)),
+            start=Fraction(1),
+        )
         named = [place for place, mark in enumerate(pattern) if mark] or list(range(samples))
         for place in named:
             law[place] += chance / len(named)
-    np.testing.assert_allclose(chosen(np.array([float(p) for p in marked])), [float(share) for share in law], rtol=1e-12)
+    np.testing.assert_allclose(
+        chosen(np.array([float(p) for p in marked])), [float(share) for share in law], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("samples", [2, 3, 8, 20])
 def test_the_proven_ratio_holds_and_is_reached(samples: int) -> None:
-    """No chances of marks within the limits make a sample likelier by more than `worst_ratio`, which two of their corners reach."""
+    """No chances of marks within the limits make a sample likelier by more than `worst_ratio`,
+    which two of their corners reach."""
     low, high = 0.3, 0.7
     marked = np.random.default_rng(samples).choice([low, high, 0.5, 0.61], (400, samples))
     law = chosen(marked)
     assert law.max() / law.min() <= worst_ratio(samples, low, high) * (1 + 1e-12)
     corners = chosen(np.array([[high] + [low] * (samples - 1), [low] + [high] * (samples - 1)]))
-    assert corners[0, 0] / corners[1, 0] == pytest.approx(worst_ratio(samples, low, high), rel=1e-12)
+    assert corners[0, 0] / corners[1, 0] == pytest.approx(
+        worst_ratio(samples, low, high), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("samples", [2, 8, 64])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
 def test_the_limit_is_the_largest_that_is_proven(samples: int, epsilon: float) -> None:
-    """At L the proven ratio is at most e^epsilon, and a little beyond it more; for many samples L is e^(epsilon / 4)."""
+    """At L the proven ratio is at most e^epsilon, and a little beyond it more; for many samples L
+    is e^(epsilon / 4)."""
 
     def ratio(limit: float) -> float:
         return worst_ratio(samples, min(0.5, 1 / limit) / limit, min(0.5, 1 / limit) * limit)
@@ -295,19 +388,26 @@ def test_the_limit_is_the_largest_that_is_proven(samples: int, epsilon: float) -
 
 
 def test_seeds_are_chosen_as_by_rejection() -> None:
-    """Trying seeds in turn, as often as the least lucky value needs, and then taking any gives the held law, before the common part."""
+    """Trying seeds in turn, as often as the least lucky value needs, and then taking any gives the
+    held law, before the common part."""
     ratios = np.array([[[3, 1, 1, 2], [1, 1, 2, 1]]])
     parts = SeededRejection(1.0).parts(ratios)[0]
     assert (parts.sum(axis=1) == parts[0].sum()).all()
     for row, likelier in zip(parts, ratios[0], strict=True):
-        budget = Fraction(int(ratios.sum(axis=2).max()), 4)  # c: a seed is accepted with a chance of its ratio's share of it, in the whole
-        law = [(Fraction(int(each)) + (budget - Fraction(int(likelier.sum()), 4))) / (4 * budget) for each in likelier]
+        budget = Fraction(
+            int(ratios.sum(axis=2).max()), 4
+        )  # c: a seed is accepted with a chance of its ratio's share of it, in the whole
+        law = [
+            (Fraction(int(each)) + (budget - Fraction(int(likelier.sum()), 4))) / (4 * budget)
+            for each in likelier
+        ]
         assert [Fraction(int(part), int(row.sum())) for part in row] == law
 
 
 @pytest.mark.parametrize("bits", [6, 9, 12, 64])
 def test_the_common_part_is_the_least(bits: int) -> None:
-    """Weights keep the ratio, as fractions, and at full width reach it within 1e-9; where words are too narrow there are none."""
+    """Weights keep the ratio, as fractions, and at full width reach it within 1e-9; where words are
+    too narrow there are none."""
     parts = np.random.default_rng(3).integers(0, 1000, (5, 7))
     parts[:, 0] += 10_000 - parts.sum(axis=1)
     growth = exp_epsilon(800_000_000)
@@ -325,7 +425,8 @@ def test_the_common_part_is_the_least(bits: int) -> None:
 @pytest.mark.parametrize("delta", [0.01, 1e-6])
 @pytest.mark.parametrize("bits", [2, 3, 5])
 def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
-    """The discrete Gaussian, which a client refuses, is pure once it is transformed, with the loss that is declared."""
+    """The discrete Gaussian, which a client refuses, is pure once it is transformed, with the loss
+    that is declared."""
     setting = f"delta={delta}", "steps=3"
     channel = inner_channel("discrete-gaussian", setting, 1.0)
     assert isinstance(channel.loss, Approximate)
@@ -342,11 +443,15 @@ def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
 
 
 def test_fewer_bits_cost_variance() -> None:
-    """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each bit of the seed, and ten bits have it within 12 %."""
+    """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each
+    bit of the seed, and ten bits have it within 12 %."""
     plain = GRR(1.0, k=16)
     p, q = plain.truth / plain.total, plain.other / plain.total
     whole = (p * (1 - p) + 15 * q * (1 - q)) / 16 / (p - q) ** 2
-    kept = [whole / of_length(SeededRejection, bits, 1.0, "grr", "k=16", streams=16).variances.mean() for bits in (2, 3, 4, 6, 8, 10)]
+    kept = [
+        whole / of_length(SeededRejection, bits, 1.0, "grr", "k=16", streams=16).variances.mean()
+        for bits in (2, 3, 4, 6, 8, 10)
+    ]
     assert kept == sorted(kept), kept
     assert kept[0] < 0.5, kept
     assert 0.88 < kept[-1] <= 1.0, kept

@@ -1,4 +1,5 @@
-"""Members that come and go, in virtual time: who is called, how long a lost one is waited for, how fast many are asked."""
+"""Members that come and go, in virtual time: who is called, how long a lost one is waited for, how
+fast many are asked."""
 
 import math
 from collections.abc import Iterator
@@ -16,7 +17,15 @@ from local_dp.server.pace import ASK_AGAIN, LATEST, LEAST_DEADLINE, MOST, WINDOW
 from local_dp.server.quorum import GRACE, Terms
 from local_dp.server.rolls import Rolls, for_everybody, gaps, pause
 from local_dp.wire import CLIENT, MAX_MISSING, Gone, Hello, Roll, decode, encode, topic
-from tests.support.inputs.builders import RUN, SEED, arrive, reply_of, role, survey_query, yes_records
+from tests.support.inputs.builders import (
+    RUN,
+    SEED,
+    arrive,
+    reply_of,
+    role,
+    survey_query,
+    yes_records,
+)
 from tests.support.runs.light import play_light
 from tests.support.runs.virtual_time import run_virtually
 
@@ -33,7 +42,8 @@ def _calls(run: str, seconds: float) -> Iterator[tuple[float, list[Roll]]]:
 
 
 def test_a_roll_names_the_missing_and_is_called_seldom() -> None:
-    """In a minute there are at most five calls; each names the missing clients, and only the 4th nobody. Two runs on a broker call at different times."""
+    """In a minute there are at most five calls; each names the missing clients, and only the 4th
+    nobody. Two runs on a broker call at different times."""
     for run in map(str, range(100)):
         calls = list(_calls(run, 60.0))
         assert 4 <= len(calls) <= 6
@@ -48,7 +58,8 @@ def test_a_roll_names_the_missing_and_is_called_seldom() -> None:
 
 
 def test_many_gaps_are_several_rolls() -> None:
-    """No message has more spans than one may have, and none is left out; where nobody is missing nobody is called."""
+    """No message has more spans than one may have, and none is left out; where nobody is missing
+    nobody is called."""
     spans = gaps([(2 * at, 2 * at + 1) for at in range(5000)], 0, 10_000)
     assert spans == [(2 * at + 1, 2 * at + 2) for at in range(5000)]
     sends = Rolls(RUN).due(spans, 10.0)
@@ -59,30 +70,54 @@ def test_many_gaps_are_several_rolls() -> None:
 
 
 def test_a_roll_without_names_is_that_of_older_members() -> None:
-    """Its bytes have no further field, so that members of older versions read it; and a member answers only a roll for it."""
+    """Its bytes have no further field, so that members of older versions read it; and a member
+    answers only a roll for it."""
     assert encode(Roll(run="r")) == b"\x82\xa3run\xa1r\xa4kind\xa4roll"
     roll = Roll(run="r", missing=((3, 5), (9, 10)))
     assert decode(encode(roll), CLIENT) == roll
-    assert [roll.calls(start, start + 1) for start in (2, 3, 4, 5, 9, 10)] == [False, True, True, False, True, False]
+    assert [roll.calls(start, start + 1) for start in (2, 3, 4, 5, 9, 10)] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
     assert roll.calls(0, 100)
     assert Roll(run="r").calls(0, 1)
 
 
 def test_a_member_is_silent_at_a_roll_for_others() -> None:
-    """A member says hello once when it joins, and again only where a roll is for everybody or for it."""
+    """A member says hello once when it joins, and again only where a roll is for everybody or for
+    it."""
     broker = MemoryBroker()
     bus, server = broker.join(filters(RUN, HOSTS)), broker.join([topic(RUN, "hello", "+", "+")])
     bus.idle = 5.0
-    for roll in (Roll(run=RUN, missing=((0, 4), (6, 9))), Roll(run=RUN, missing=((4, 5),)), Roll(run=RUN)):
+    for roll in (
+        Roll(run=RUN, missing=((0, 4), (6, 9))),
+        Roll(run=RUN, missing=((4, 5),)),
+        Roll(run=RUN),
+    ):
         broker.route(Delivery(topic(RUN, "req", "all"), encode(roll)))
-    assert not run_virtually(serve(role(yes_records(2), 4), bus, RUN, HOSTS)), "it hears no end, and leaves after its idle limit"
+    assert not run_virtually(serve(role(yes_records(2), 4), bus, RUN, HOSTS)), (
+        "it hears no end, and leaves after its idle limit"
+    )
     assert server.queue.qsize() == 1 + 3
 
 
-@pytest.mark.parametrize(("members", "trip", "loss"), [(1000, 0.1, 0.0), *(pytest.param(10_000, trip, 0.05, marks=pytest.mark.long) for trip in (0.1, 2.0))])
-def test_one_missing_member_of_many_costs_the_others_nothing(members: int, trip: float, loss: float) -> None:
-    """All but one are here, near or far, also where a twentieth of the messages is lost: of no member the server hears a fourth hello, and the run goes on
-    within two round trips after the patience ends."""
+@pytest.mark.parametrize(
+    ("members", "trip", "loss"),
+    [
+        (1000, 0.1, 0.0),
+        *(pytest.param(10_000, trip, 0.05, marks=pytest.mark.long) for trip in (0.1, 2.0)),
+    ],
+)
+def test_one_missing_member_of_many_costs_the_others_nothing(
+    members: int, trip: float, loss: float
+) -> None:
+    """All but one are here, near or far, also where a twentieth of the messages is lost: of no
+    member the server hears a fourth hello, and the run goes on within two round trips after the
+    patience ends."""
     played = play_light(members, absent=[members // 2], trip=trip, loss=loss)
     assert (played.answered, played.waited) == (members - 1, 60.0)
     assert max((played.heard if loss else played.hellos).values()) <= 3
@@ -93,14 +128,16 @@ def test_one_missing_member_of_many_costs_the_others_nothing(members: int, trip:
 
 @pytest.mark.parametrize("loss", [0.0, pytest.param(0.05, marks=pytest.mark.long)])
 def test_three_thousand_members_far_away_answer(loss: float) -> None:
-    """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window widens with the first reply; or by the deadline, with loss."""
+    """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window
+    widens with the first reply; or by the deadline, with loss."""
     played = play_light(3000, trip=2.0, loss=loss)
     assert played.answered == 3000
     assert loss or played.took <= 2 * 2.0 + 1e-9
 
 
 def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
-    """Near members are asked 750 at a time; far ones as many as a server reads in a round trip. The least round trip counts: a busy server widens nothing."""
+    """Near members are asked 750 at a time; far ones as many as a server reads in a round trip. The
+    least round trip counts: a busy server widens nothing."""
     pace = Pace()
     assert (pace.window, pace.again, pace.deadline(10)) == (WINDOW, ASK_AGAIN, LEAST_DEADLINE)
     for seconds, window in ((60.0, MOST), (2.0, 15_000), (0.2, 1500), (0.3, 1500), (0.01, WINDOW)):
@@ -112,7 +149,9 @@ def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
     assert far.deadline(3000) > 6 * (4.0 + 2.0), "six tries, where messages are lost"
     near, of_all = Pace(), 100_000
     near.heard(0.2)
-    assert near.deadline(of_all) > 3 * of_all * 0.2 / near.window, "three times what the round trips take"
+    assert near.deadline(of_all) > 3 * of_all * 0.2 / near.window, (
+        "three times what the round trips take"
+    )
     slow = Pace()
     slow.heard(20.0)
     assert slow.again == LATEST
@@ -120,7 +159,8 @@ def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
 
 
 def test_a_given_deadline_holds() -> None:
-    """A deadline that is given is the round's, and one that is not becomes longer when the first reply shows a long way."""
+    """A deadline that is given is the round's, and one that is not becomes longer when the first
+    reply shows a long way."""
     for terms, ends in ((Terms(), 67.5), (Terms(deadline=10.0), 10.0)):
         coordinator = Coordinator(RUN, 2, SEED, 1.0, terms)
         coordinator.open((survey_query(2),), 0.0)
@@ -132,7 +172,8 @@ def test_a_given_deadline_holds() -> None:
 
 @pytest.mark.parametrize(("grace", "until"), [(GRACE, 6.0), (60.0, 64.0), (math.inf, 150.0)])
 def test_a_lost_member_is_waited_for(grace: float, until: float) -> None:
-    """A member whose connection falls 4 seconds after the beginning is waited for as long as the grace, by default of a server to the end of the round."""
+    """A member whose connection falls 4 seconds after the beginning is waited for as long as the
+    grace, by default of a server to the end of the round."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.5, grace))
     arrive(coordinator, "host", 0, 20, 0.0)
     coordinator.open((survey_query(20),), 0.0)
@@ -145,7 +186,8 @@ def test_a_lost_member_is_waited_for(grace: float, until: float) -> None:
 
 
 def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
-    """A host is cut off for 60 seconds in a round of 150: with a server's default grace its reports count, with two seconds the round is lost."""
+    """A host is cut off for 60 seconds in a round of 150: with a server's default grace its reports
+    count, with two seconds the round is lost."""
     for grace, counts in ((math.inf, True), (GRACE, False)):
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.9, grace))
         arrive(coordinator, "host", 0, 20, 0.0)
@@ -157,7 +199,9 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
                 _go(coordinator, "host", now)
             if now == 70.0 - 0.5:
                 arrive(coordinator, "host", 0, 20, now)
-                coordinator.receive(topic(RUN, "rep", HOSTS, "host"), reply_of(1, "host", 0, bytes(20)), now)
+                coordinator.receive(
+                    topic(RUN, "rep", HOSTS, "host"), reply_of(1, "host", 0, bytes(20)), now
+                )
             now, settled = now + 0.5, coordinator.phase.is_settled(now)
         assert coordinator.counts.answered == 20 * counts
         if counts:
@@ -168,7 +212,8 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
 
 
 def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
-    """With the longest grace, the rounds after the one in which a member went do not wait for it, and one that it left just now does."""
+    """With the longest grace, the rounds after the one in which a member went do not wait for it,
+    and one that it left just now does."""
     for gone, settled in ((90.0, True), (99.0, False)):
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.5, math.inf))
         arrive(coordinator, "host", 0, 20, 0.0)
@@ -179,7 +224,8 @@ def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
 
 
 def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes that were verified are not verified again under their topic; any other bytes are, under any topic, and a forged hello is refused."""
+    """The bytes that were verified are not verified again under their topic; any other bytes are,
+    under any topic, and a forged hello is refused."""
     verified: list[bytes] = []
 
     def counted(signed: bytes, key: bytes) -> bytes:
@@ -187,13 +233,25 @@ def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> N
         return bytes(crypto_sign_open(signed, key))
 
     monkeypatch.setattr("local_dp.sealing.crypto_sign_open", counted)
-    server, own, where, other = new_key(), new_key(), topic(RUN, "hello", "g0", "a"), topic(RUN, "hello", "g0", "b")
-    opens, member = Party.server(RUN, server, lambda topic: public(own)), Party.member(RUN, public(server), own)
+    server, own, where, other = (
+        new_key(),
+        new_key(),
+        topic(RUN, "hello", "g0", "a"),
+        topic(RUN, "hello", "g0", "b"),
+    )
+    opens, member = (
+        Party.server(RUN, server, lambda topic: public(own)),
+        Party.member(RUN, public(server), own),
+    )
     hello = member.seal(where, encode(Hello(run=RUN, member="a", start=0, stop=1, private=True)))
     for _ in range(10):
         assert opens.open(where, hello) == hello[SIGNATURE:]
     assert len(verified) == 1
-    for topic_of, forged in ((where, hello[:SIGNATURE] + hello[SIGNATURE:-1] + b"\xc2"), (where, bytes(SIGNATURE) + hello[SIGNATURE:]), (other, hello)):
+    for topic_of, forged in (
+        (where, hello[:SIGNATURE] + hello[SIGNATURE:-1] + b"\xc2"),
+        (where, bytes(SIGNATURE) + hello[SIGNATURE:]),
+        (other, hello),
+    ):
         with pytest.raises(ForgedError):
             opens.open(topic_of, forged)
     assert opens.open(where, hello) == hello[SIGNATURE:]

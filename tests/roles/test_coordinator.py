@@ -1,4 +1,5 @@
-"""The coordinator under a virtual clock: it counts right, paces, asks again and ends in time; and its work is in proportion to the clients."""
+"""The coordinator under a virtual clock: it counts right, paces, asks again and ends in time; and
+its work is in proportion to the clients."""
 
 import socket
 import subprocess
@@ -22,27 +23,50 @@ from tests.support.inputs.builders import PATIENT, RUN, SEED, arrive, reply_of, 
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
-    """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is open still."""
+    """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is
+    open still."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
     where = topic(RUN, "rep", "hosts", "host")
     arrive(coordinator, "host", 0, 20)
     coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
     coordinator.due(0.0)
     for start, stop in answers:
-        coordinator.receive(where, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5)
+        coordinator.receive(
+            where, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5
+        )
     if refusing:
-        refusal = Refusal(run=RUN, round=1, member="host", start=refusing.start, stop=refusing.stop, code="budget", text="spent")
+        refusal = Refusal(
+            run=RUN,
+            round=1,
+            member="host",
+            start=refusing.start,
+            stop=refusing.stop,
+            code="budget",
+            text="spent",
+        )
         coordinator.receive(where, refusal, 0.5)
     assert coordinator.rejected == 0
     return coordinator
 
 
 def test_every_cohort_needs_its_quorum() -> None:
-    """A cohort without a reply is never an estimate, however many others answered: the error names the cohort and its counts."""
+    """A cohort without a reply is never an estimate, however many others answered: the error names
+    the cohort and its counts."""
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
-    with pytest.raises(QuorumError, match=r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 cohorts"):
+    with pytest.raises(
+        QuorumError,
+        match=(
+            r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 "
+            r"cohorts"
+        ),
+    ):
         coordinator.close(10.0)
-    assert (coordinator.counts.answered, coordinator.counts.missing, coordinator.rounds, coordinator.seconds) == (10, 10, [], [])
+    assert (
+        coordinator.counts.answered,
+        coordinator.counts.missing,
+        coordinator.rounds,
+        coordinator.seconds,
+    ) == (10, 10, [], [])
     with pytest.raises(QuorumError, match="from the clients 10 to 19"):
         _closed(Terms(10.0, 0.01), (0, 10)).close(10.0)  # even the lowest quorum asks for one reply
     tallies = _closed(Terms(10.0, 0.5), (0, 10), (12, 17)).close(10.0)
@@ -50,29 +74,65 @@ def test_every_cohort_needs_its_quorum() -> None:
 
 
 def test_a_cohort_that_refused_says_so() -> None:
-    """Where refusals leave a cohort under its quorum, the error is theirs: their code, how many of which clients, and the reason."""
+    """Where refusals leave a cohort under its quorum, the error is theirs: their code, how many of
+    which clients, and the reason."""
     coordinator = _closed(Terms(10.0, 0.9), (10, 20), refusing=range(4))
-    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts fell short: spent") as refused:
+    with pytest.raises(
+        RefusedError,
+        match=(
+            "4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts fell "
+            "short: spent"
+        ),
+    ) as refused:
         coordinator.close(10.0)
     assert refused.value.code == "budget"
-    assert (coordinator.counts.answered, coordinator.counts.refused, coordinator.counts.missing) == (10, 4, 6)
-    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 2 of 2"):
-        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(10.0)  # the cohort before it fell short in silence
+    assert (
+        coordinator.counts.answered,
+        coordinator.counts.refused,
+        coordinator.counts.missing,
+    ) == (10, 4, 6)
+    with pytest.raises(
+        RefusedError,
+        match="4 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 2 of 2",
+    ):
+        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(
+            10.0
+        )  # the cohort before it fell short in silence
     with pytest.raises(QuorumError, match="3 of 10 replies to ask 0 from the clients 0 to 9"):
-        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)  # who answered and refused has answered
+        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(
+            10.0
+        )  # who answered and refused has answered
 
 
 def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
-    """Cohorts refuse for reasons of their own: the error has the code and the text of the one it names, of those who refused instead of answering."""
+    """Cohorts refuse for reasons of their own: the error has the code and the text of the one it
+    names, of those who refused instead of answering."""
     coordinator = _closed(Terms(10.0, 0.5), (1, 10), (10, 11), refusing=range(1))
     for start, stop, code in ((10, 11, "evidence"), (11, 20, "not-allowed")):
-        refusal = Refusal(run=RUN, round=1, member="host", start=start, stop=stop, code=code, text=f"because of {code}")
+        refusal = Refusal(
+            run=RUN,
+            round=1,
+            member="host",
+            start=start,
+            stop=stop,
+            code=code,
+            text=f"because of {code}",
+        )
         coordinator.receive(topic(RUN, "rep", "hosts", "host"), refusal, 0.6)
-    with pytest.raises(RefusedError, match=r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: because of not-allowed"):
+    with pytest.raises(
+        RefusedError,
+        match=(
+            r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: because "
+            r"of not-allowed"
+        ),
+    ):
         coordinator.close(10.0)
 
 
-@pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
+@pytest.mark.parametrize(
+    ("deadline", "quorum"),
+    [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))],
+)
 def test_terms_on_which_no_round_can_end(deadline: float, quorum: float) -> None:
     with pytest.raises(InputError, match="give"):
         Terms(deadline, quorum)
@@ -91,16 +151,23 @@ def test_a_question_for_nobody_is_refused() -> None:
 
 
 def test_a_thousand_members_wake_it_seldom() -> None:
-    """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only those that make room for a group, and the last."""
+    """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only
+    those that make room for a group, and the last."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
         arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
     coordinator.open((survey_query(1000),), 0.0)
     requests = [send.message for send in coordinator.due(0.0)]
-    assert [getattr(request, "missing", None) for request in requests] == [(), (), ()], "750 replies may be outstanding"
+    assert [getattr(request, "missing", None) for request in requests] == [(), (), ()], (
+        "750 replies may be outstanding"
+    )
     stirred = 0
     for index in range(1000):
-        coordinator.receive(topic(RUN, "rep", f"g{index // 250}", f"m{index}"), reply_of(1, f"m{index}", index, b"\x01"), 0.1)
+        coordinator.receive(
+            topic(RUN, "rep", f"g{index // 250}", f"m{index}"),
+            reply_of(1, f"m{index}", index, b"\x01"),
+            0.1,
+        )
         if coordinator.wake(0.1) <= 0.1:
             stirred += 1
             coordinator.due(0.1)
@@ -110,7 +177,8 @@ def test_a_thousand_members_wake_it_seldom() -> None:
 
 
 def test_a_member_that_joins_late_is_asked_alone() -> None:
-    """A missing member is called while the round is open, and asked as soon as it says hello, without its group."""
+    """A missing member is called while the round is open, and asked as soon as it says hello,
+    without its group."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
     arrive(coordinator, "first", 0, 10)
     coordinator.open((survey_query(20),), 0.0)
@@ -127,14 +195,18 @@ def test_a_member_that_joins_late_is_asked_alone() -> None:
 
 
 def test_the_wait_for_members() -> None:
-    """The roll is called for the missing after a pause without a newcomer; the wait ends when all are present, or in time, and is lost only if nobody came."""
+    """The roll is called for the missing after a pause without a newcomer; the wait ends when all
+    are present, or in time, and is lost only if nobody came."""
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
     coordinator.gather(10.0, 0.0)
     called, later = pause(RUN, 0), pause(RUN, 1)
     assert [coordinator.due(moment) for moment in (0.0, called - 0.1)] == [[], []]
     assert [send.message for send in coordinator.due(called)] == [Roll(run=RUN, missing=((0, 2),))]
     arrive(coordinator, "first", 0, 1, called + 0.1)
-    assert (coordinator.due(called + later), coordinator.wake(called + later)) == ([], min(10.0, called + 0.1 + later))
+    assert (coordinator.due(called + later), coordinator.wake(called + later)) == (
+        [],
+        min(10.0, called + 0.1 + later),
+    )
     assert [coordinator.phase.is_settled(moment) for moment in (9.9, 10.0)] == [False, True]
     arrive(coordinator, "second", 1, 2, 2.0)
     assert coordinator.phase.is_settled(2.0)
@@ -146,12 +218,19 @@ def test_the_wait_for_members() -> None:
     arrive(empty, "far", 0, 30)
     empty.gather(3.0, 0.0)
     empty.forged = 4
-    with pytest.raises(QuorumError, match=r"rejected: 4 without a signature .*, 1 \(the last one: member far claims the clients 0\.\.30, which are not free\)"):
+    with pytest.raises(
+        QuorumError,
+        match=(
+            r"rejected: 4 without a signature .*, 1 \(the last one: member far claims the clients "
+            r"0\.\.30, which are not free\)"
+        ),
+    ):
         empty.gathered()
 
 
 def test_only_news_postpones_asking_again() -> None:
-    """While new reports come nobody is asked again; a repeated one does not keep the coordinator from asking."""
+    """While new reports come nobody is asked again; a repeated one does not keep the coordinator
+    from asking."""
     coordinator = _closed(Terms(10.0, 0.5), (0, 5))
     assert coordinator.wake(0.5) == 0.5 + ASK_AGAIN
     coordinator.receive(topic(RUN, "rep", "hosts", "host"), reply_of(1, "host", 0, bytes(5)), 1.0)
@@ -163,16 +242,25 @@ def test_only_news_postpones_asking_again() -> None:
 
 
 def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
-    """While a round is open its progress counts what came, what was refused, what gone members owe and what was spent; and it gives the tally."""
+    """While a round is open its progress counts what came, what was refused, what gone members owe
+    and what was spent; and it gives the tally."""
     coordinator = Coordinator(RUN, 30, SEED, 1.0, Terms(10.0, 0.3))
     for start, name in ((0, "a"), (10, "b"), (20, "c")):
         arrive(coordinator, name, start, start + 10)
     coordinator.open((survey_query(30),), 0.0)
     coordinator.due(0.0)
-    coordinator.receive(topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1)
-    coordinator.receive(topic(RUN, "rep", "hosts", "b"), reply_of(1, "b", 10, bytes([1, 0, 0])), 0.1)
+    coordinator.receive(
+        topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1
+    )
+    coordinator.receive(
+        topic(RUN, "rep", "hosts", "b"), reply_of(1, "b", 10, bytes([1, 0, 0])), 0.1
+    )
     coordinator.receive(topic(RUN, "gone", "hosts", "b"), Gone(run=RUN, member="b"), 0.2)
-    coordinator.receive(topic(RUN, "rep", "hosts", "c"), Refusal(run=RUN, round=1, member="c", start=20, stop=30, code="budget", text="spent"), 0.2)
+    coordinator.receive(
+        topic(RUN, "rep", "hosts", "c"),
+        Refusal(run=RUN, round=1, member="c", start=20, stop=30, code="budget", text="spent"),
+        0.2,
+    )
     now = coordinator.progress(0.3)
     assert isinstance(now, RoundProgress)
     assert now.interim is not None
@@ -186,7 +274,8 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
 
 
 def test_silent_groups_hold_up_the_others_for_a_while() -> None:
-    """The fourth group of 250 is asked when nobody of the first three has answered for STALE seconds."""
+    """The fourth group of 250 is asked when nobody of the first three has answered for STALE
+    seconds."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
         arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
@@ -200,7 +289,8 @@ REPLIES, EACH = 64, 100
 
 
 def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host of 6,400 clients that answers in 64 messages: each client's place is looked at once for its report, and not once for every message."""
+    """A host of 6,400 clients that answers in 64 messages: each client's place is looked at once
+    for its report, and not once for every message."""
     looked: list[int] = []
     waiting = Part.waiting
 
@@ -217,10 +307,14 @@ def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyP
     coordinator.due(0.0)
     looked.clear()
     for place in range(REPLIES):
-        reply = Reply(run=RUN, round=1, member="h", ask=0, start=place * EACH, width=1, reports=bytes(EACH))
+        reply = Reply(
+            run=RUN, round=1, member="h", ask=0, start=place * EACH, width=1, reports=bytes(EACH)
+        )
         coordinator.receive(topic(RUN, "rep", "hosts", "h"), reply, 1.0)
     assert (coordinator.rejected, coordinator.counts.answered) == (0, clients)
-    assert sum(looked) <= 2 * clients, "with a look at the host's whole window for each message it is 64 times as many"
+    assert sum(looked) <= 2 * clients, (
+        "with a look at the host's whole window for each message it is 64 times as many"
+    )
 
 
 def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
@@ -231,7 +325,9 @@ def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
         launcher.listen(64)
         launcher.setblocking(False)
         words = python("local_dp.clients.helper", "40", path, "90")
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False)
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False
+        )
         assert done.returncode == 0
         with pytest.raises(BlockingIOError):
             launcher.accept()

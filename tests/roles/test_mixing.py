@@ -1,4 +1,5 @@
-"""Clients, a shuffler and a server: the server's result is as without it, and nothing that reaches the server names a client."""
+"""Clients, a shuffler and a server: the server's result is as without it, and nothing that reaches
+the server names a client."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -29,7 +30,16 @@ from local_dp.server.shuffler import NAME, Mixer, Passed
 from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
-from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
+from tests.support.inputs.builders import (
+    RUN,
+    SEED,
+    in_population,
+    request,
+    role,
+    small,
+    survey_query,
+    yes_records,
+)
 from tests.support.long import short
 from tests.support.runs.virtual_time import run_virtually
 
@@ -52,9 +62,16 @@ class Tapped(MemoryBus):
 
 
 class World:
-    """A run behind a shuffler: so many clients, of which some are mute or allow other randomizers, and what the server heard."""
+    """A run behind a shuffler: so many clients, of which some are mute or allow other randomizers,
+    and what the server heard."""
 
-    def __init__(self, population: Population, crowd: int = 20, quorum: float = 1.0, fate: Fate = lambda delivery: 1) -> None:
+    def __init__(
+        self,
+        population: Population,
+        crowd: int = 20,
+        quorum: float = 1.0,
+        fate: Fate = lambda delivery: 1,
+    ) -> None:
         self.population = population
         self.broker = MemoryBroker(fate)
         self.server = Tapped(self.broker, server_filters(behind(RUN)))
@@ -71,9 +88,20 @@ class World:
 
     async def _play(self, ask: Any) -> Any:
         oracle = RemoteOracle(self.server, self.coordinator)
-        front = RemoteOracle(self.broker.join(server_filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
-        mixer = Mixer(front, self.broker.join(relay.filters(RUN, NAME)), Shuffler.of(SEED, self.crowd), self.passing)
-        ends = [asyncio.create_task(mixer.serve(10.0)), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
+        front = RemoteOracle(
+            self.broker.join(server_filters(RUN)),
+            Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)),
+        )
+        mixer = Mixer(
+            front,
+            self.broker.join(relay.filters(RUN, NAME)),
+            Shuffler.of(SEED, self.crowd),
+            self.passing,
+        )
+        ends = [
+            asyncio.create_task(mixer.serve(10.0)),
+            *(asyncio.create_task(self._client(index)) for index in range(self.population.size)),
+        ]
         self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))
         try:
             await oracle.ready(20.0)
@@ -81,13 +109,20 @@ class World:
         finally:
             await oracle.end()
             await asyncio.wait(ends, timeout=60.0)
-            assert all(task.done() for task in ends), "the end of the run does not reach everybody through the shuffler"
+            assert all(task.done() for task in ends), (
+                "the end of the run does not reach everybody through the shuffler"
+            )
             hearing.cancel()
 
     async def _client(self, index: int) -> None:
         member, group = f"client-{index}", client_group(index)
         bus = self.broker.join(member_filters(RUN, group))
-        one = role(self.population.batch(index, index + 1), index, member=member, allowed=self.allowed.get(index))
+        one = role(
+            self.population.batch(index, index + 1),
+            index,
+            member=member,
+            allowed=self.allowed.get(index),
+        )
         if index in self.mute:
             one.handle = lambda request: ()  # type: ignore[method-assign]
         await serve(one, bus, RUN, group)
@@ -111,25 +146,36 @@ def asked(protocol: LocalProtocol[Any], population: Population) -> Any:
 
 @pytest.mark.parametrize("lost", short([False, True], lambda lost: lost))
 @pytest.mark.parametrize(
-    "name", short(["survey", "mean", "quantiles", "compare", "learn-conjunctions", "frequency"], lambda name: name in ("survey", "quantiles", "frequency"))
+    "name",
+    short(
+        ["survey", "mean", "quantiles", "compare", "learn-conjunctions", "frequency"],
+        lambda name: name in ("survey", "quantiles", "frequency"),
+    ),
 )
 def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
-    """Estimate and interval bit for bit, of one round and of several, with coins that clients draw, also where messages are lost and repeated."""
+    """Estimate and interval bit for bit, of one round and of several, with coins that clients draw,
+    also where messages are lost and repeated."""
     protocol = small(name)
     population = protocol.synthetic(PEOPLE, SEED)
     world = World(population, crowd=2, fate=lossy(1) if lost else lambda delivery: 1)
     result = world.play(asked(protocol, population))
     expected, _ = in_population(with_coins(protocol.algorithm(1.0, PEOPLE)), population)
-    assert (protocol.describe(result), world.coordinator.counts.conflicting) == (protocol.describe(expected), 0)
+    assert (protocol.describe(result), world.coordinator.counts.conflicting) == (
+        protocol.describe(expected),
+        0,
+    )
 
 
 def survey(world: World, *queries: LocalQuery) -> tuple[Tally, ...]:
-    tallies: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
+    tallies: tuple[Tally, ...] = world.play(
+        lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),))
+    )
     return tallies
 
 
 def test_the_server_sees_no_client() -> None:
-    """Whatever reaches it is the shuffler's, under one topic, of places in order, and holds no client's name; the clients' topics are another run's."""
+    """Whatever reaches it is the shuffler's, under one topic, of places in order, and holds no
+    client's name; the clients' topics are another run's."""
     world = World(Rows(yes_records(PEOPLE)))
     survey(world)
     assert world.server.seen
@@ -140,39 +186,75 @@ def test_the_server_sees_no_client() -> None:
         assert not any(part in delivery.payload for part in (b"client", b"host"))
         if isinstance(message, Hello):
             assert (message.member, message.start, message.stop) == ("shuffler", 0, PEOPLE)
-    replies = [message for message in (decode(delivery.payload) for delivery in world.server.seen) if isinstance(message, Reply)]
-    assert [(reply.member, reply.start, len(reply.reports)) for reply in replies] == [("shuffler", 0, PEOPLE)]
-    (alone,) = (answer.reports for answer in role(world.population.batch(0, PEOPLE)).handle(request(survey_query(PEOPLE))) if isinstance(answer, Reply))
+    replies = [
+        message
+        for message in (decode(delivery.payload) for delivery in world.server.seen)
+        if isinstance(message, Reply)
+    ]
+    assert [(reply.member, reply.start, len(reply.reports)) for reply in replies] == [
+        ("shuffler", 0, PEOPLE)
+    ]
+    (alone,) = (
+        answer.reports
+        for answer in role(world.population.batch(0, PEOPLE)).handle(request(survey_query(PEOPLE)))
+        if isinstance(answer, Reply)
+    )
     assert sorted(replies[0].reports) == sorted(alone)
     assert replies[0].reports != alone
 
 
 @pytest.mark.parametrize("answering", [1, 19])
 def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
-    """The server learns how many reports are held back and how many did not come, and the round ends with one clear line."""
+    """The server learns how many reports are held back and how many did not come, and the round
+    ends with one clear line."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.1)
     world.mute = set(range(answering, PEOPLE))
-    with pytest.raises(QuorumError, match=f"the shuffler holds back the reports of {answering} of {PEOPLE} clients, fewer than its minimum crowd"):
+    with pytest.raises(
+        QuorumError,
+        match=(
+            f"the shuffler holds back the reports of {answering} of {PEOPLE} clients, fewer than "
+            "its "
+            "minimum crowd"
+        ),
+    ):
         survey(world)
     messages = [decode(delivery.payload) for delivery in world.server.seen]
     assert not any(isinstance(message, Reply) for message in messages)
-    absent = {(message.why, message.start, message.stop) for message in messages if isinstance(message, Absent)}
+    absent = {
+        (message.why, message.start, message.stop)
+        for message in messages
+        if isinstance(message, Absent)
+    }
     assert absent == {("crowd", 0, answering), ("missing", answering, PEOPLE)}
     counts = world.coordinator.counts
     assert (counts.answered, counts.held_back, counts.missing) == (0, answering, PEOPLE - answering)
 
 
 def test_who_is_missing_or_refuses_is_counted_and_not_named() -> None:
-    """Seven are mute and five refuse, scattered: the server hears of twelve places at the end, their number and the cause."""
+    """Seven are mute and five refuse, scattered: the server hears of twelve places at the end,
+    their number and the cause."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
     world.mute = {0, 3, 9, 20, 33, 41, 59}
     world.allowed = dict.fromkeys((1, 2, 30, 31, 58), frozenset({"grr"}))
     (tally,) = survey(world)
     counts = world.coordinator.counts
-    assert (counts.asked, counts.answered, counts.refused, counts.missing, counts.held_back) == (PEOPLE, 48, 5, 7, 0)
+    assert (counts.asked, counts.answered, counts.refused, counts.missing, counts.held_back) == (
+        PEOPLE,
+        48,
+        5,
+        7,
+        0,
+    )
     assert tally.n == 48
-    absent = [message for message in (decode(each.payload) for each in world.server.seen) if isinstance(message, Absent)]
-    assert {(each.why, each.start, each.stop, each.code) for each in absent} == {("refused", 48, 53, "not-allowed"), ("missing", 53, 60, "unheard")}
+    absent = [
+        message
+        for message in (decode(each.payload) for each in world.server.seen)
+        if isinstance(message, Absent)
+    ]
+    assert {(each.why, each.start, each.stop, each.code) for each in absent} == {
+        ("refused", 48, 53, "not-allowed"),
+        ("missing", 53, 60, "unheard"),
+    }
 
 
 def test_a_refusal_of_all_reaches_the_server() -> None:
@@ -182,26 +264,36 @@ def test_a_refusal_of_all_reaches_the_server() -> None:
     with pytest.raises(RefusedError, match="60 of 60 clients refused") as refused:
         survey(world)
     assert refused.value.code == "not-allowed"
-    assert str(refused.value).endswith("not-allowed: a randomizer of binary-rr is not on this client's list; ask by another, or --allow it there")
+    assert str(refused.value).endswith(
+        "not-allowed: a randomizer of binary-rr is not on this client's list; ask by another, "
+        "or "
+        "--allow it there"
+    )
 
 
 def test_each_cohort_is_a_batch() -> None:
     world = World(Rows(yes_records(PEOPLE)), crowd=25)
-    with pytest.raises(QuorumError, match="holds back the reports of 20 of 20 clients to ask 1 from the clients 40 to 59"):
+    with pytest.raises(
+        QuorumError,
+        match="holds back the reports of 20 of 20 clients to ask 1 from the clients 40 to 59",
+    ):
         survey(world, survey_query(40), survey_query(60, 40))
     assert world.coordinator.counts.answered == 40
 
 
 def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
     world = World(Rows(yes_records(PEOPLE)))
-    with pytest.raises(RefusedError, match="hadamard uses a public coin for each client") as refused:
+    with pytest.raises(
+        RefusedError, match="hadamard uses a public coin for each client"
+    ) as refused:
         survey(world, LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, PEOPLE)))
     assert refused.value.code == "not-shuffled"
 
 
 @pytest.mark.parametrize("will", [False, True])
 def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
-    """While it waits for mute clients the broker says that it is gone, or it does so itself when interrupted: two seconds later the round is over."""
+    """While it waits for mute clients the broker says that it is gone, or it does so itself when
+    interrupted: two seconds later the round is over."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
     world.mute = set(range(PEOPLE))
 
@@ -216,7 +308,9 @@ def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
                 world.broker.route(Delivery(*relay.will(RUN, NAME, NAME, UNSIGNED)))
 
         loop.call_later(5.0, die)
-        with pytest.raises(QuorumError, match=r"closed with 0 of 60 replies, .*: 60 left \(shuffler\); start"):
+        with pytest.raises(
+            QuorumError, match=r"closed with 0 of 60 replies, .*: 60 left \(shuffler\); start"
+        ):
             await oracle.answer((survey_query(PEOPLE),))
         return loop.time() - began
 
@@ -225,17 +319,24 @@ def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
 
 
 def test_a_shuffler_at_work_answers_no_roll() -> None:
-    """The server closes its round before the shuffler does: that is a matter of its deadline, and not of a reply that is lost."""
+    """The server closes its round before the shuffler does: that is a matter of its deadline, and
+    not of a reply that is lost."""
     world = World(Rows(yes_records(PEOPLE)))
     world.coordinator.terms = Terms(16.0, 1.0)
     world.mute = {0}
-    with pytest.raises(QuorumError, match=r": 60 present but silent \(shuffler\); give it a longer --deadline$"):
+    with pytest.raises(
+        QuorumError, match=r": 60 present but silent \(shuffler\); give it a longer --deadline$"
+    ):
         survey(world)
 
 
 def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
-    """Started again for a run whose reports were passed on, when five more have answered: the server does not get the batch that would reveal the five."""
-    passed, worlds = Passed(tmp_path / f"{RUN}.passed"), [World(Rows(yes_records(PEOPLE)), quorum=0.5) for _ in range(2)]
+    """Started again for a run whose reports were passed on, when five more have answered: the
+    server does not get the batch that would reveal the five."""
+    passed, worlds = (
+        Passed(tmp_path / f"{RUN}.passed"),
+        [World(Rows(yes_records(PEOPLE)), quorum=0.5) for _ in range(2)],
+    )
     worlds[0].mute = {0, 3, 9, 20, 33}
     for world in worlds:
         world.passing = passed.note
@@ -246,7 +347,9 @@ def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     assert worlds[1].mixing is not None
     with pytest.raises(InputError, match="a second batch would reveal"):
         worlds[1].mixing.result()
-    assert not any(isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.seen)
+    assert not any(
+        isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.seen
+    )
     with pytest.raises(InputError, match=f"reports of run '{RUN}' were passed on before"):
         passed.check()
 

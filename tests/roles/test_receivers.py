@@ -1,4 +1,5 @@
-"""A run with receivers: the server's results are those of one process, whatever dies; a server that missed its quorum goes on; it costs hardly more."""
+"""A run with receivers: the server's results are those of one process, whatever dies; a server that
+missed its quorum goes on; it costs hardly more."""
 
 import asyncio
 import json
@@ -45,9 +46,12 @@ GROUPS = [client_group(start) for start in range(0, CLIENTS, GROUP_SIZE)]
 
 
 class Town:
-    """In memory: a member for each group, two receivers, of which the first dies at its `point`-th step and is started again, and their server."""
+    """In memory: a member for each group, two receivers, of which the first dies at its `point`-th
+    step and is started again, and their server."""
 
-    def __init__(self, folder: Path, point: int = 0, protocol: LocalProtocol[Any] | None = None) -> None:
+    def __init__(
+        self, folder: Path, point: int = 0, protocol: LocalProtocol[Any] | None = None
+    ) -> None:
         self.folder, self.broker, self.point, self.deaths = folder, MemoryBroker(), point, 0
         self.to_all: list[str] = []  # what a receiver says to the members of others too
         self.broker.fate = self._noted
@@ -69,14 +73,25 @@ class Town:
         """It plays until the run is over, by as many processes as it takes."""
         share = Share(start, stop, tuple(client_group(at) for at in range(start, stop, GROUP_SIZE)))
         while True:
-            front, back = self.broker.join(server_filters(RUN, share.groups)), self.broker.join(relay.filters(RUN, GROUP))
+            front, back = (
+                self.broker.join(server_filters(RUN, share.groups)),
+                self.broker.join(relay.filters(RUN, GROUP)),
+            )
             journal = ShareJournal.of(self.folder / name, RUN)
             coordinator = Coordinator(RUN, stop, SEED, 1.0, Shared(20.0), share=share)
             mortal = name == "receiver-0" and self.deaths == 0 and self.point
-            held: Any = (Mortal(front), Mortal(journal), Mortal(back)) if mortal else (front, journal, back)
+            held: Any = (
+                (Mortal(front), Mortal(journal), Mortal(back)) if mortal else (front, journal, back)
+            )
             if mortal:
                 Mortal.left = self.point
-            receiver = Receiver(RemoteOracle(held[0], coordinator, journal=held[1]), held[2], name, held[1], again=name == "receiver-0" and self.deaths > 0)
+            receiver = Receiver(
+                RemoteOracle(held[0], coordinator, journal=held[1]),
+                held[2],
+                name,
+                held[1],
+                again=name == "receiver-0" and self.deaths > 0,
+            )
             try:
                 await receiver.serve(5.0)
                 return receiver
@@ -89,12 +104,22 @@ class Town:
 
     async def server(self, quorum: float = 1.0) -> Coordinator:
         folder = self.folder / "server"
-        journal = Journal.open(folder, RUN) if path_of(folder, RUN).exists() else Journal.begin(folder, RUN, {})
-        bus, coordinator = self.broker.join(server_filters(behind(RUN))), Coordinator(behind(RUN), CLIENTS, SEED, 1.0, Terms(80.0, quorum, 80.0))
+        journal = (
+            Journal.open(folder, RUN)
+            if path_of(folder, RUN).exists()
+            else Journal.begin(folder, RUN, {})
+        )
+        bus, coordinator = (
+            self.broker.join(server_filters(behind(RUN))),
+            Coordinator(behind(RUN), CLIENTS, SEED, 1.0, Terms(80.0, quorum, 80.0)),
+        )
         oracle = RemoteOracle(bus, coordinator, journal=journal)
         spans = shares(CLIENTS, 2)
         try:
-            async with beside(oracle.serve(1.0), *(self.receiver(f"receiver-{at}", *span) for at, span in enumerate(spans))) as (_, *receivers):
+            async with beside(
+                oracle.serve(1.0),
+                *(self.receiver(f"receiver-{at}", *span) for at, span in enumerate(spans)),
+            ) as (_, *receivers):
                 await oracle.ready(20.0)
                 await run_async(self.protocol.algorithm(1.0, CLIENTS), oracle)
                 await oracle.end(1.0)
@@ -107,7 +132,9 @@ class Town:
     def check(self, coordinator: Coordinator) -> None:
         """Each report is counted once, in one share, and each member agrees."""
         assert self.to_all == []
-        assert [each.digest for each in coordinator.rounds] == in_population(self.protocol.algorithm(1.0, CLIENTS), self.population)[1]
+        assert [each.digest for each in coordinator.rounds] == in_population(
+            self.protocol.algorithm(1.0, CLIENTS), self.population
+        )[1]
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS, 0)
         for record in self.records:
             assert record["reconciliation"]["rounds"]
@@ -121,9 +148,14 @@ async def _play(town: Town) -> None:
     assert town.point or asyncio.get_running_loop().time() < 20.0, "no round lasts to its deadline"
 
 
-@pytest.mark.parametrize("points", [(0, 5, 23, 44), pytest.param(range(1, 70), marks=pytest.mark.long)], ids=["some", "each"])
+@pytest.mark.parametrize(
+    "points",
+    [(0, 5, 23, 44), pytest.param(range(1, 70), marks=pytest.mark.long)],
+    ids=["some", "each"],
+)
 def test_a_receiver_that_dies_loses_nothing(points: Any, tmp_path: Path) -> None:
-    """Killed before or after any step of its journal and of its buses: the digests are those of the population tier, and each report is counted once."""
+    """Killed before or after any step of its journal and of its buses: the digests are those of the
+    population tier, and each report is counted once."""
     deaths = 0
     for point in points:
         town = Town(tmp_path / str(point), point)
@@ -133,7 +165,8 @@ def test_a_receiver_that_dies_loses_nothing(points: Any, tmp_path: Path) -> None
 
 
 def test_a_missed_quorum_is_resumed_with_receivers(tmp_path: Path) -> None:
-    """The last group is absent, and the run ends below its quorum; then it comes, a new server and new receivers go on, and the digests are the uncut run's."""
+    """The last group is absent, and the run ends below its quorum; then it comes, a new server and
+    new receivers go on, and the digests are the uncut run's."""
     town = Town(tmp_path)
 
     async def play() -> None:
@@ -147,7 +180,8 @@ def test_a_missed_quorum_is_resumed_with_receivers(tmp_path: Path) -> None:
 
 
 def test_the_server_judges_all_shares_together(tmp_path: Path) -> None:
-    """The second share has five answers of eight, all together five of six: that is a quorum of 0.8."""
+    """The second share has five answers of eight, all together five of six: that is a quorum of
+    0.8."""
     town = Town(tmp_path, protocol=Survey())
 
     async def play() -> Coordinator:
@@ -173,24 +207,55 @@ MANY, RECEIVERS = 10_000, (1, 2, 4)
 
 
 @contextmanager
-def _served(url: str, folder: Path, members: Crowd, receivers: int, *protocol: str) -> Iterator["subprocess.Popen[str]"]:
+def _served(
+    url: str, folder: Path, members: Crowd, receivers: int, *protocol: str
+) -> Iterator["subprocess.Popen[str]"]:
     """A server whose receivers have called the roll."""
-    words = (*protocol, "--broker", url, "--run", members.run, "--clients", str(MANY), "--seed", "3", "--receivers", str(receivers))
+    words = (
+        *protocol,
+        "--broker",
+        url,
+        "--run",
+        members.run,
+        "--clients",
+        str(MANY),
+        "--seed",
+        "3",
+        "--receivers",
+        str(receivers),
+    )
     terms = ("--deadline", "120", "--quorum", "1", "--journal", str(folder), "--json")
-    with subprocess.Popen(command("server", *words, *terms), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as server:
+    with subprocess.Popen(
+        command("server", *words, *terms),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as server:
         try:
             assert members.called.wait(60.0)
             yield server
         finally:
-            for process in (*psutil.Process(server.pid).children(), server) if server.poll() is None else ():
+            for process in (
+                (*psutil.Process(server.pid).children(), server) if server.poll() is None else ()
+            ):
                 process.kill()
 
 
 def _as_in_memory(output: str, *protocol: str, least: int = MANY) -> None:
-    """Each of the members counted once in all rounds; of so many at least the account is there, charged once, and in agreement."""
-    data, alone = json.loads(output), outcome_of(*protocol, "--tier", "population", "--clients", str(MANY), "--seed", "3")
-    assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in alone["rounds"]]
-    assert (data["clients"]["answered"], data["clients"]["conflicting"]) == (alone["clients"]["answered"], 0)
+    """Each of the members counted once in all rounds; of so many at least the account is there,
+    charged once, and in agreement."""
+    data, alone = (
+        json.loads(output),
+        outcome_of(*protocol, "--tier", "population", "--clients", str(MANY), "--seed", "3"),
+    )
+    assert [each["digest"] for each in data["rounds"]] == [
+        each["digest"] for each in alone["rounds"]
+    ]
+    assert (data["clients"]["answered"], data["clients"]["conflicting"]) == (
+        alone["clients"]["answered"],
+        0,
+    )
     accounts = data["reconciliation"]
     assert least <= accounts["members"] - accounts["silent"] <= MANY
     assert [each for each in accounts["rounds"] if not each["agree"]] == []
@@ -213,7 +278,8 @@ def _spent(server: "subprocess.Popen[str]") -> float:
 @pytest.mark.slow
 @needs_mosquitto
 def test_receivers_cost_hardly_more_than_one(tmp_path: Path) -> None:
-    """Of two and four receivers, with the coordinator, a member takes at most 1.3 times the processor time that it takes of one."""
+    """Of two and four receivers, with the coordinator, a member takes at most 1.3 times the
+    processor time that it takes of one."""
     seconds = {}
     with mosquitto(tmp_path) as broker:
         for receivers in RECEIVERS:
@@ -225,7 +291,9 @@ def test_receivers_cost_hardly_more_than_one(tmp_path: Path) -> None:
                 seconds[receivers] = _spent(server)
                 assert server.stdout is not None
                 _as_in_memory(server.stdout.read(), "survey")
-    print({receivers: f"{1e6 * spent / MANY:.0f} us a member" for receivers, spent in seconds.items()})
+    print(
+        {receivers: f"{1e6 * spent / MANY:.0f} us a member" for receivers, spent in seconds.items()}
+    )
     assert max(seconds.values()) <= 1.3 * seconds[1]
 
 
@@ -235,7 +303,13 @@ LEARNING = ("local-sgd", "--d", "2", "--gamma", "0.9", "--alpha", "0.9", "--roun
 def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bool:
     """Whether there was one to kill."""
     with suppress(psutil.Error, IndexError):
-        generator.choice([child for child in psutil.Process(server.pid).children() if "local_dp.server.receiver" in child.cmdline()]).kill()
+        generator.choice(
+            [
+                child
+                for child in psutil.Process(server.pid).children()
+                if "local_dp.server.receiver" in child.cmdline()
+            ]
+        ).kill()
         return True
     return False
 
@@ -243,9 +317,11 @@ def _killed_one(server: "subprocess.Popen[str]", generator: random.Random) -> bo
 @pytest.mark.slow
 @needs_mosquitto
 def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
-    """SIGKILL at random moments, by two and by four receivers in turn: the digests are the population tier's, and every report is counted and charged once.
+    """SIGKILL at random moments, by two and by four receivers in turn: the digests are the
+    population tier's, and every report is counted and charged once.
 
-    A receiver that dies as the run ends takes the accounts of its members along, so those of one share may be missing.
+    A receiver that dies as the run ends takes the accounts of its members along, so those of one
+    share may be missing.
     """
     generator, kills, runs = random.Random(34), 0, 0
     protocol: LocalProtocol[Any] = LocalSGD(d=2, gamma=0.9, alpha=0.9, rounds=8)
@@ -272,32 +348,88 @@ def test_fifty_kills_of_receivers_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_receivers_join_the_shipped_broker(tmp_path: Path) -> None:
-    """TLS, access rules, signatures: each receiver has a certificate of its own, and one client of each share is counted. Without certificates it is a line."""
+    """TLS, access rules, signatures: each receiver has a certificate of its own, and one client of
+    each share is counted. Without certificates it is a line."""
     folder, port, roster = tmp_path / "broker", free_port(), str(tmp_path / "roster")
     ids = (3, GROUP_SIZE + 7)
     for name in ("server", *(f"client-{at}" for at in ids)):
         assert local_dp("keys", "create", str(tmp_path / f"{name}.key")).returncode == 0
     for at in ids:
-        assert local_dp("keys", "enrol", roster, str(tmp_path / f"client-{at}.key.pub"), "--index", str(at)).returncode == 0
-    config = deployed(folder, port, [f"client-{at}" for at in ids], ("server", "receiver-0", "receiver-1"))
+        assert (
+            local_dp(
+                "keys", "enrol", roster, str(tmp_path / f"client-{at}.key.pub"), "--index", str(at)
+            ).returncode
+            == 0
+        )
+    config = deployed(
+        folder, port, [f"client-{at}" for at in ids], ("server", "receiver-0", "receiver-1")
+    )
 
     def joined(role: str, name: str, *words: str) -> list[str]:
         url = f"mqtts://localhost:{port}?ca={folder / 'ca.crt'}&cert={folder / name}.pem"
-        return command(role, "survey", "--seed", "3", "--broker", url, "--run", "tls", "--key", str(tmp_path / f"{name}.key"), *words)
+        return command(
+            role,
+            "survey",
+            "--seed",
+            "3",
+            "--broker",
+            url,
+            "--run",
+            "tls",
+            "--key",
+            str(tmp_path / f"{name}.key"),
+            *words,
+        )
 
-    asking = ("--clients", str(2 * GROUP_SIZE), "--joining", "3", "--quorum", "0.004", "--roster", roster, "--journal", str(tmp_path), "--json")
+    asking = (
+        "--clients",
+        str(2 * GROUP_SIZE),
+        "--joining",
+        "3",
+        "--quorum",
+        "0.004",
+        "--roster",
+        roster,
+        "--journal",
+        str(tmp_path),
+        "--json",
+    )
     with configured(config, port):
         clients = [
-            subprocess.Popen(joined("client", f"client-{at}", "--index", str(at), "--server-key", str(tmp_path / "server.key.pub")), env=environment())
+            subprocess.Popen(
+                joined(
+                    "client",
+                    f"client-{at}",
+                    "--index",
+                    str(at),
+                    "--server-key",
+                    str(tmp_path / "server.key.pub"),
+                ),
+                env=environment(),
+            )
             for at in ids
         ]
         words = joined("server", "server", *asking, "--receivers")
-        done = subprocess.run([*words, "2"], capture_output=True, text=True, env=environment(), timeout=60, check=False)
+        done = subprocess.run(
+            [*words, "2"],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         assert [client.wait(20) for client in clients] == [0, 0]
         (folder / "receiver-1.pem").unlink()
         again = ["other" if word == "tls" else word for word in words]
-        refused = subprocess.run([*again, "2"], capture_output=True, text=True, env=environment(), timeout=60, check=False)
+        refused = subprocess.run(
+            [*again, "2"],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
     data = json.loads(done.stdout)
     assert (data["clients"]["answered"], data["reconciliation"]["members"]) == (2, 2)
     assert refused.returncode == 2

@@ -31,7 +31,8 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
 
 
 def test_a_refused_round_draws_no_word() -> None:
-    """A client whose budget does not allow a round has not sampled for it; one that fails while it samples says so, and goes on."""
+    """A client whose budget does not allow a round has not sampled for it; one that fails while it
+    samples says so, and goes on."""
 
     class Exploding:
         def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
@@ -39,15 +40,22 @@ def test_a_refused_round_draws_no_word() -> None:
 
     member = ClientRole("host-0", 0, yes_records(5), Exploding(), MemoryStore(0.5))
     assert _refusal(member.handle(request(survey_query(5)))) == "budget"
-    assert _refusal(member.handle(request(survey_query(5, randomizer=BinaryRR(0.5)), number=2))) == "failed"
+    assert (
+        _refusal(member.handle(request(survey_query(5, randomizer=BinaryRR(0.5)), number=2)))
+        == "failed"
+    )
     assert member.store.ledger.max_spent == 0
 
 
 def test_a_round_is_charged_whole_or_not_at_all() -> None:
-    """When one cohort of a round is over budget, the clients of the other cohorts are not charged for a reply they do not give."""
+    """When one cohort of a round is over budget, the clients of the other cohorts are not charged
+    for a reply they do not give."""
     member = role(yes_records(6), budget=1.0)
     member.handle(request(survey_query(6, start=3)))
-    assert _refusal(member.handle(request(survey_query(3), survey_query(6, start=3), number=2))) == "budget"
+    assert (
+        _refusal(member.handle(request(survey_query(3), survey_query(6, start=3), number=2)))
+        == "budget"
+    )
     assert member.handle(request(survey_query(3), number=3))[0].kind == "reply"
 
 
@@ -77,27 +85,44 @@ def test_a_client_runs_only_what_its_own_list_allows() -> None:
 
 
 def test_a_client_may_be_asked_several_things_at_once() -> None:
-    """Overlapping asks of one request are all answered, each with noise of its own, and their costs add up for each client."""
+    """Overlapping asks of one request are all answered, each with noise of its own, and their costs
+    add up for each client."""
     member = role(yes_records(5), budget=2.0)
     answers = member.handle(request(survey_query(3), survey_query(5, start=2), survey_query(2)))
-    assert [(answer.kind, answer.ask, answer.start, len(answer.reports)) for answer in answers if isinstance(answer, Reply)] == [
+    assert [(answer.kind, answer.ask, answer.start, len(answer.reports)) for answer in answers
+    if isinstance(answer, Reply)] == [
         ("reply", 0, 0, 3), ("reply", 1, 2, 3), ("reply", 2, 0, 2),
     ]  # fmt: skip
     assert member.store.ledger.max_spent == 2.0
-    assert _refusal(role(yes_records(5), budget=1.9).handle(request(survey_query(3), survey_query(5, start=2)))) == "budget"
+    assert (
+        _refusal(
+            role(yes_records(5), budget=1.9).handle(
+                request(survey_query(3), survey_query(5, start=2))
+            )
+        )
+        == "budget"
+    )
 
 
 def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
-    """The same question asked twice in one round is answered with independent noise: of 4,000 clients about half of the flips coincide with chance only."""
+    """The same question asked twice in one round is answered with independent noise: of 4,000
+    clients about half of the flips coincide with chance only."""
     member = role(yes_records(4000, share=0.0), budget=2.0)
     answers = member.handle(request(survey_query(4000), survey_query(4000)))
-    first, second = (np.frombuffer(answer.reports, dtype=np.uint8) for answer in answers if isinstance(answer, Reply))
+    first, second = (
+        np.frombuffer(answer.reports, dtype=np.uint8)
+        for answer in answers
+        if isinstance(answer, Reply)
+    )
     flip = 1 / (1 + math.e)
-    assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(flip**2 / 4000)  # failure probability below 1e-6; the same noise gives flip
+    assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(
+        flip**2 / 4000
+    )  # failure probability below 1e-6; the same noise gives flip
 
 
 def test_a_memoised_answer_is_given_once() -> None:
-    """Under one label a client repeats its report in later rounds, also with the system's entropy, and pays once; another question under it is refused."""
+    """Under one label a client repeats its report in later rounds, also with the system's entropy,
+    and pays once; another question under it is refused."""
     for noise in (KeyedNoise(SEED), SystemNoise()):
         member = ClientRole("host-0", 0, yes_records(300), noise, MemoryStore(1.0))
         weekly = replace(survey_query(300), memo="weekly")
@@ -111,34 +136,54 @@ def test_a_memoised_answer_is_given_once() -> None:
 
 
 def test_a_memoised_answer_under_other_coins_is_refused() -> None:
-    """The same label under another key of public coins would tell more of the record: two rows of one Hadamard report share their flip."""
+    """The same label under another key of public coins would tell more of the record: two rows of
+    one Hadamard report share their flip."""
     member = role(Records({"x": np.arange(8)}), budget=2.0)
     query = LocalQuery(Category("x", tuple("01234567")), Hadamard(1.0, k=8), Cohort(0, 8), "weekly")
     assert member.handle(request(query))[0].kind == "reply"
     other = request(query, number=2)
-    other = other.model_copy(update={"asks": (other.asks[0].model_copy(update={"coins": b"another key here"}),)})
+    other = other.model_copy(
+        update={"asks": (other.asks[0].model_copy(update={"coins": b"another key here"}),)}
+    )
     assert _refusal(member.handle(other)) == "equivocation"
 
 
 def test_one_byte_of_a_report_is_a_conflict() -> None:
     """A repeated report of two bytes that differs in one of them conflicts."""
-    round = Round(RUN, 1, (LocalQuery(Category("x", tuple("0123456789")), OUE(1.0, k=10), Cohort(0, 2)),), SEED)
-    reply = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=2, reports=b"\x00\x00\x01\x01")
+    round = Round(
+        RUN,
+        1,
+        (LocalQuery(Category("x", tuple("0123456789")), OUE(1.0, k=10), Cohort(0, 2)),),
+        SEED,
+    )
+    reply = Reply(
+        run=RUN, round=1, member="m", ask=0, start=0, width=2, reports=b"\x00\x00\x01\x01"
+    )
     round.accept(reply)
     round.accept(reply.model_copy(update={"reports": b"\x00\x01\x01\x01"}))
     assert (round.counts.answered, round.counts.conflicting) == (2, 1)
 
 
 BAD_REPLIES: dict[str, dict[str, Any]] = {
-    "another ask": {"ask": 1}, "empty": {"reports": b""}, "beyond the cohort": {"start": 3, "reports": b"\x00\x00"}, "not asked": {"start": 9},
-    "the wrong width": {"width": 2, "reports": b"\x00\x00"}, "half a report": {"width": 2}, "outside the alphabet": {"reports": b"\x02"},
+    "another ask": {"ask": 1}, "empty": {"reports": b""},
+    "beyond the cohort": {"start": 3, "reports": b"\x00\x00"}, "not asked": {"start": 9},
+    "the wrong width": {"width": 2, "reports": b"\x00\x00"}, "half a report": {"width": 2},
+    "outside the alphabet": {"reports": b"\x02"},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_REPLIES)
 def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
     round = Round(RUN, 1, (survey_query(4),), SEED)
-    data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "ask": 0, "start": 0, "width": 1, "reports": b"\x00"}
+    data: dict[str, Any] = {
+        "run": RUN,
+        "round": 1,
+        "member": "m",
+        "ask": 0,
+        "start": 0,
+        "width": 1,
+        "reports": b"\x00",
+    }
     with pytest.raises(WireError):
         round.accept(Reply.model_validate(data | BAD_REPLIES[name]))
     assert (round.counts.answered, round.outstanding) == (0, 4)
@@ -147,7 +192,9 @@ def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
 def test_refusals_are_counted_unless_answered() -> None:
     round = Round(RUN, 1, (survey_query(4),), SEED)
     round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00"))
-    round.refuse(Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent"))
+    round.refuse(
+        Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent")
+    )
     assert round.outstanding == 1
     round.close()
     assert (round.counts.answered, round.counts.refused, round.counts.missing) == (1, 2, 1)

@@ -1,4 +1,5 @@
-"""A round that falls short, sans I/O: its one line has each cause with its number and first members, and advises what fits."""
+"""A round that falls short, sans I/O: its one line has each cause with its number and first
+members, and advises what fits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,17 +19,23 @@ DEADLINE, HALF = 10.0, 5.0
 class Short:
     """A round of three clients, of which the first one answers."""
 
-    coordinator: Coordinator = field(default_factory=lambda: Coordinator(RUN, 3, SEED, 1.0, Terms(DEADLINE)))
+    coordinator: Coordinator = field(
+        default_factory=lambda: Coordinator(RUN, 3, SEED, 1.0, Terms(DEADLINE))
+    )
 
     def begin(self, *members: int) -> None:
         for member in members:
             arrive(self.coordinator, f"m{member}", member, member + 1)
         self.coordinator.open((survey_query(3),), 0.0)
         self.coordinator.due(0.0)
-        self.coordinator.receive(topic(RUN, "rep", "hosts", "m0"), reply_of(1, "m0", 0, b"\x01"), 0.5)
+        self.coordinator.receive(
+            topic(RUN, "rep", "hosts", "m0"), reply_of(1, "m0", 0, b"\x01"), 0.5
+        )
 
     def go(self, member: int, now: float = 1.0) -> None:
-        self.coordinator.receive(topic(RUN, "gone", "hosts", f"m{member}"), Gone(run=RUN, member=f"m{member}"), now)
+        self.coordinator.receive(
+            topic(RUN, "gone", "hosts", f"m{member}"), Gone(run=RUN, member=f"m{member}"), now
+        )
 
     def back(self, member: int, now: float = 2.0) -> None:
         arrive(self.coordinator, f"m{member}", member, member + 1, now)
@@ -111,7 +118,8 @@ SIZE = "max_packet_size and message_size_limit"
     ],
 )
 def test_a_line_for_each_cause(play: Callable[[Short], None], says: str, advises: str) -> None:
-    """Members that are absent, gone, killed, cut, slow or unheard, and a broker that is away: the deadline stands in the line of slow ones alone."""
+    """Members that are absent, gone, killed, cut, slow or unheard, and a broker that is away: the
+    deadline stands in the line of slow ones alone."""
     short = Short()
     play(short)
     line = short.line()
@@ -126,7 +134,10 @@ def test_the_roll_of_those_that_owe_is_called_once() -> None:
     short = Short()
     short.begin(0, 1, 2)
     rolls = [
-        (now, send.message) for now in (HALF - 0.1, HALF, HALF + 1.0, DEADLINE - 0.1) for send in short.coordinator.due(now) if isinstance(send.message, Roll)
+        (now, send.message)
+        for now in (HALF - 0.1, HALF, HALF + 1.0, DEADLINE - 0.1)
+        for send in short.coordinator.due(now)
+        if isinstance(send.message, Roll)
     ]
     assert rolls == [(HALF, Roll(run=RUN, missing=((1, 3),)))]
 
@@ -136,7 +147,13 @@ def test_many_members_are_counted_and_three_are_named() -> None:
     for member in range(2000):
         arrive(coordinator, f"m{member}", member, member + 1)
     coordinator.open((survey_query(2000),), 0.0)
-    with pytest.raises(QuorumError, match=r": 2,000 present but silent \(m0, m1, m2 and 1,997 more\); give it a longer --deadline$"):
+    with pytest.raises(
+        QuorumError,
+        match=(
+            r": 2,000 present but silent \(m0, m1, m2 and 1,997 "
+            r"more\); give it a longer --deadline$"
+        ),
+    ):
         coordinator.close(DEADLINE)
 
 
@@ -153,16 +170,20 @@ def _refused(code: str, text: str) -> str:
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_a_refusal_without_words_has_ours(text: str) -> None:
-    """The text of its code with the names of the round, or the code alone; the others that gave no answer follow."""
+    """The text of its code with the names of the round, or the code alone; the others that gave no
+    answer follow."""
     for code in TEXTS:
         start = _refused(code, text).removeprefix(f"1 of 3 clients refused round 1: {code}: ")
         assert start.startswith(TEXTS[code].split("{")[0])
         assert start.endswith("; and 1 present but silent (m2); give it a longer --deadline")
-    assert _refused("new-code", text).startswith("1 of 3 clients refused round 1: code new-code; and 1 present")
+    assert _refused("new-code", text).startswith(
+        "1 of 3 clients refused round 1: code new-code; and 1 present"
+    )
 
 
 def test_a_client_does_not_write_the_line() -> None:
-    """A refusal of 1,000 hostile characters is escaped and cut, and what we know stands behind it."""
+    """A refusal of 1,000 hostile characters is escaped and cut, and what we know stands behind
+    it."""
     line = _refused("budget", "\x1b[2J\u202e\n" * 166)
     assert line.isprintable()
     assert len(line) <= 2100
@@ -170,24 +191,47 @@ def test_a_client_does_not_write_the_line() -> None:
 
 
 def test_a_relay_passes_on_the_causes() -> None:
-    """Of the clients behind it the server has the number for each cause, of a cause that it does not know too, and of a message that came twice once."""
+    """Of the clients behind it the server has the number for each cause, of a cause that it does
+    not know too, and of a message that came twice once."""
     coordinator = Coordinator(RUN, 10, SEED, 1.0, Terms(DEADLINE))
     arrive(coordinator, "shuffler", 0, 10)
     coordinator.open((survey_query(10),), 0.0)
     coordinator.due(0.0)
-    for start, stop, code in [(0, 4, "gone"), (4, 7, "absent"), (7, 9, "silent"), (9, 10, "of-the-future"), (0, 4, "gone")]:
-        absent = Absent(run=RUN, round=1, member="shuffler", ask=0, start=start, stop=stop, why="missing", code=code)
+    for start, stop, code in [
+        (0, 4, "gone"),
+        (4, 7, "absent"),
+        (7, 9, "silent"),
+        (9, 10, "of-the-future"),
+        (0, 4, "gone"),
+    ]:
+        absent = Absent(
+            run=RUN,
+            round=1,
+            member="shuffler",
+            ask=0,
+            start=start,
+            stop=stop,
+            why="missing",
+            code=code,
+        )
         coordinator.receive(topic(RUN, "rep", "hosts", "shuffler"), absent, 1.0)
-    with pytest.raises(QuorumError, match=": 3 never joined, 4 left, 2 present but silent, 1 missing behind a relay; "):
+    with pytest.raises(
+        QuorumError,
+        match=": 3 never joined, 4 left, 2 present but silent, 1 missing behind a relay; ",
+    ):
         coordinator.close(2.0)
 
 
 def test_rejected_messages_are_counted() -> None:
-    """A member whose replies do not fit is no matter of the deadline alone: the line has their number and the last fault."""
+    """A member whose replies do not fit is no matter of the deadline alone: the line has their
+    number and the last fault."""
     short = Short()
     short.begin(0, 1, 2)
     short.coordinator.receive(topic(RUN, "rep", "hosts", "m1"), reply_of(1, "m1", 1, b"\x05"), 1.0)
-    assert "messages rejected: 1 (the last one: a report that no client of binary-rr could have made); correct" in short.line()
+    assert (
+        "messages rejected: 1 (the last one: a report that no client of binary-rr could have "
+        "made); correct"
+    ) in short.line()
 
 
 def test_nobody_joined_for_a_reason() -> None:
@@ -195,11 +239,20 @@ def test_nobody_joined_for_a_reason() -> None:
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
     coordinator.gather(3.0, 0.0)
     coordinator.trouble = "cannot reach the broker; start it"
-    with pytest.raises(QuorumError, match=r"none of the 2 clients joined run 'test-run' in 3 seconds; cannot reach the broker; start it$"):
+    with pytest.raises(
+        QuorumError,
+        match=(
+            r"none of the 2 clients joined run 'test-run' in 3 seconds; cannot reach the broker; "
+            r"start it$"
+        ),
+    ):
         coordinator.gathered()
     coordinator.gather(3.0, 0.0)
     coordinator.trouble, coordinator.ended = "", lambda name: "exit code 1"
-    with pytest.raises(QuorumError, match=r"1 of their processes ended \(clients 0 to 1: exit code 1\); start them again$"):
+    with pytest.raises(
+        QuorumError,
+        match=r"1 of their processes ended \(clients 0 to 1: exit code 1\); start them again$",
+    ):
         coordinator.gathered()
     coordinator.gather(3.0, 0.0)
     coordinator.ended = lambda name: ""

@@ -43,35 +43,57 @@ TOY = "tests.support.inputs.toy_experiment"
 
 
 def _dask(workers: int) -> Any:
-    """A cluster of this machine, of so many workers with one thread each. Dask is imported here: no other test waits for it."""
+    """A cluster of this machine, of so many workers with one thread each. Dask is imported here: no
+    other test waits for it."""
     from distributed import LocalCluster
 
-    near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
+    near = {
+        "host": LOOPBACK,
+        "dashboard_address": f"{LOOPBACK}:0",
+        "worker_dashboard_address": f"{LOOPBACK}:0",
+    }
     return LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **near)
 
 
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[Any]:
-    """Two workers with one thread each, which can import the tests' experiments, as their processes here can."""
+    """Two workers with one thread each, which can import the tests' experiments, as their processes
+    here can."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
         with _dask(2) as started:
             yield started
 
 
-def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
-    data = ask(protocol, None, RunOptions(clients=clients, seed=3, cluster=address, **how)).to_dict()
-    return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
+def _run(
+    protocol: LocalProtocol[Any], clients: int, address: str = "", **how: Any
+) -> dict[str, Any]:
+    data = ask(
+        protocol, None, RunOptions(clients=clients, seed=3, cluster=address, **how)
+    ).to_dict()
+    return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {
+        "digests": [each["digest"] for each in data["rounds"]]
+    }
 
 
-@pytest.mark.parametrize("protocol", [pytest.param(Survey(), marks=pytest.mark.long), Frequency(k=40)], ids=lambda each: each.name)
-def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: LocalProtocol[Any]) -> None:
-    """Result, digests and counts are those of the tier alone, for many chunks and for less than one."""
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param(Survey(), marks=pytest.mark.long), Frequency(k=40)],
+    ids=lambda each: each.name,
+)
+def test_a_cluster_gives_the_bits_of_one_process(
+    two_workers: Any, protocol: LocalProtocol[Any]
+) -> None:
+    """Result, digests and counts are those of the tier alone, for many chunks and for less than
+    one."""
     for clients in (3 * CHUNK + 5, 900):
         assert _run(protocol, clients, two_workers.scheduler_address) == _run(protocol, clients)
 
 
-@pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 512), (3815, 2, 512), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
+@pytest.mark.parametrize(
+    ("chunks", "workers", "most"),
+    [(1, 2, 512), (3815, 2, 512), (3815, 1, 64), (40, 100, 64), (0, 2, 4)],
+)
 def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None:
     parts = cluster.dealt(range(chunks), workers, most)
     sizes = [len(part) for part in parts]
@@ -82,23 +104,36 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
 
 
 @pytest.mark.long
-def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_killed_changes_nothing(
+    two_workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster, "_MOST", 1)
     killed: list[int] = []
 
     def kill(progress: object) -> None:
-        if isinstance(progress, RoundProgress) and 0 < progress.answered < progress.asked and not killed:
+        if (
+            isinstance(progress, RoundProgress)
+            and 0 < progress.answered < progress.asked
+            and not killed
+        ):
             killed.append(two_workers.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    assert _run(Survey(), CLIENTS, two_workers.scheduler_address, progress=kill) == _run(Survey(), CLIENTS)
+    assert _run(Survey(), CLIENTS, two_workers.scheduler_address, progress=kill) == _run(
+        Survey(), CLIENTS
+    )
     assert killed
 
 
 @pytest.mark.long
-def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)  # what is drawn is compared in test_runner
+def test_a_worker_that_is_killed_changes_no_experiment(
+    two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the two dies by SIGKILL when the first point is in: the results are the bytes that
+    processes here give."""
+    monkeypatch.setattr(
+        "local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None
+    )  # what is drawn is compared in test_runner
     killed: list[int] = []
 
     def kill(name: str, done: int, total: int) -> None:
@@ -106,10 +141,21 @@ def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_pat
             killed.append(two_workers.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    findings = run_experiments([TOY], "full", 3, tmp_path / "cluster", kill, cluster=two_workers.scheduler_address)
-    assert (len(killed), findings) == (1, run_experiments([TOY], "full", 3, tmp_path / "here", workers=2))
+    findings = run_experiments(
+        [TOY], "full", 3, tmp_path / "cluster", kill, cluster=two_workers.scheduler_address
+    )
+    assert (len(killed), findings) == (
+        1,
+        run_experiments([TOY], "full", 3, tmp_path / "here", workers=2),
+    )
     assert findings["toy"].verdict == "shown"
-    there, here = ({path.name: sorted(path.read_bytes().splitlines()) for path in (tmp_path / name).rglob("*.*")} for name in ("cluster", "here"))
+    there, here = (
+        {
+            path.name: sorted(path.read_bytes().splitlines())
+            for path in (tmp_path / name).rglob("*.*")
+        }
+        for name in ("cluster", "here")
+    )
     assert there == here
 
 
@@ -119,11 +165,17 @@ def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_pat
         ({"numpy": "1.0"}, "has numpy .*, and the run has numpy 1.0; install the same"),
         ({"python": "3.9"}, "has Python .*, and the run has Python 3.9"),
         ({"sources": (("local_dp", "0"),)}, "has other code of local_dp than the run"),
-        ({"sources": (*Installation.here().sources, ("no_such_package", "1"))}, "does not have the package no_such_package"),
+        (
+            {"sources": (*Installation.here().sources, ("no_such_package", "1"))},
+            "does not have the package no_such_package",
+        ),
     ],
 )
-def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str) -> None:
-    """By name, and before a chunk counts, by run and by sweep: where it is looked at first, and in a task of a worker that joined later."""
+def test_a_worker_of_another_installation_is_refused(
+    two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str
+) -> None:
+    """By name, and before a chunk counts, by run and by sweep: where it is looked at first, and in
+    a task of a worker that joined later."""
     other, counted = replace(Installation.here(), **change), list[Any]()
     for looks in ("here", "checked"):
         with monkeypatch.context() as patch:
@@ -135,11 +187,20 @@ def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypat
             with pytest.raises(InputError, match=refused):
                 _run(Survey(), 1000, two_workers.scheduler_address, progress=counted.append)
             with pytest.raises(InputError, match=refused):
-                swept(comparison(Survey(), Grid(clients=(100,), runs=20)), None, lambda *_: pytest.fail("measured"), cluster=two_workers.scheduler_address)
+                swept(
+                    comparison(Survey(), Grid(clients=(100,), runs=20)),
+                    None,
+                    lambda *_: pytest.fail("measured"),
+                    cluster=two_workers.scheduler_address,
+                )
     assert not [each for each in counted if isinstance(each, RoundProgress) and each.answered]
 
 
-@pytest.mark.parametrize("how", [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}],
+    ids=str,
+)
 def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="simulates the population tier"):
         ask(Survey(), None, RunOptions(clients=1000, cluster="tcp://127.0.0.1:1", **how))
@@ -149,12 +210,18 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")
-    for address, said in (("nothing://at all", "give a scheduler's address"), ("foo", "give a scheduler's address"), ("tls://127.0.0.1:1", "no TLS settings")):
+    for address, said in (
+        ("nothing://at all", "give a scheduler's address"),
+        ("foo", "give a scheduler's address"),
+        ("tls://127.0.0.1:1", "no TLS settings"),
+    ):
         with pytest.raises(InputError, match=said):
             _run(Survey(), 1000, address)
     from distributed import Client
 
-    assert not [client for client in Client._instances if client.status != "closed"], "nobody waits for a half-made client at the end"
+    assert not [client for client in Client._instances if client.status != "closed"], (
+        "nobody waits for a half-made client at the end"
+    )
 
 
 @pytest.mark.long
@@ -169,17 +236,38 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_comparisons_and_sweeps_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
-    """The tables of `compare` are those of one process, and the Parquet file of a sweep has the bytes of that of two processes here."""
-    grid: dict[str, Any] = {"k": 4, "epsilon": (1, 2), "clients": 500, "only": ("grr", "hadamard"), "runs": 50}
-    assert ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict() == ldp.compare("frequency", **grid).to_dict()
-    points = {"epsilon": [1, 2], "clients": [300], "seed": [1, 2], "runs": 20, "only": "olh", "frequency": {"k": [4, 5]}, "parity": {}}
+    """The tables of `compare` are those of one process, and the Parquet file of a sweep has the
+    bytes of that of two processes here."""
+    grid: dict[str, Any] = {
+        "k": 4,
+        "epsilon": (1, 2),
+        "clients": 500,
+        "only": ("grr", "hadamard"),
+        "runs": 50,
+    }
+    assert (
+        ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict()
+        == ldp.compare("frequency", **grid).to_dict()
+    )
+    points = {
+        "epsilon": [1, 2],
+        "clients": [300],
+        "seed": [1, 2],
+        "runs": 20,
+        "only": "olh",
+        "frequency": {"k": [4, 5]},
+        "parity": {},
+    }
     for address in (two_workers.scheduler_address, ""):
         ldp.sweep(points, out=tmp_path / f"{bool(address)}.parquet", cluster=address, workers=2)
     assert (tmp_path / "True.parquet").read_bytes() == (tmp_path / "False.parquet").read_bytes()
 
 
-def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stored ask is used by the same run of the same code alone: another seed, and a plug-in that has changed since, ask anew."""
+def test_what_other_code_answered_is_asked_again(
+    two_workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stored ask is used by the same run of the same code alone: another seed, and a plug-in that
+    has changed since, ask anew."""
     asked: list[str] = []
     put, here = cluster.Rounds.put, Installation.here()
 
@@ -187,34 +275,52 @@ def test_what_other_code_answered_is_asked_again(two_workers: Any, monkeypatch: 
         asked.append(ask)
         put(rounds, ask, tally, digests)
 
-    monkeypatch.setattr(cluster.Rounds, "over", lambda rounds: None)  # as if the run had been lost at its end
+    monkeypatch.setattr(
+        cluster.Rounds, "over", lambda rounds: None
+    )  # as if the run had been lost at its end
     monkeypatch.setattr(cluster.Rounds, "put", noted)
     monkeypatch.setattr(cluster.Cluster, "checked", lambda *_: here)
     results = [_run(Survey(), 900, two_workers.scheduler_address) for _ in range(2)]
     assert (len(asked), results[0]) == (1, results[1])
     ask(Survey(), None, RunOptions(clients=900, seed=4, cluster=two_workers.scheduler_address))
     assert len(asked) == 2
-    monkeypatch.setattr(Installation, "here", lambda plug_ins=(): replace(here, sources=(*here.sources, ("coins", "changed"))))
+    monkeypatch.setattr(
+        Installation,
+        "here",
+        lambda plug_ins=(): replace(here, sources=(*here.sources, ("coins", "changed"))),
+    )
     assert (_run(Survey(), 900, two_workers.scheduler_address), len(asked)) == (results[0], 3)
 
 
 @pytest.mark.long
-def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packages of the classes of the work, at any depth; a package of one file or of several, by its text."""
+def test_what_a_plug_in_is_made_of_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packages of the classes of the work, at any depth; a package of one file or of several,
+    by its text."""
     (tmp_path / "coins").mkdir()
-    for name, text in (("coins/__init__.py", ""), ("coins/loaded.py", "class Loaded: pass"), ("flat.py", "class Flat: pass")):
+    for name, text in (
+        ("coins/__init__.py", ""),
+        ("coins/loaded.py", "class Loaded: pass"),
+        ("flat.py", "class Flat: pass"),
+    ):
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     work = Survey()
     assert cluster.plug_ins_of(work) == frozenset()
-    object.__setattr__(work, "coin", (1, [import_module("coins.loaded").Loaded(), import_module("flat").Flat()]))
+    object.__setattr__(
+        work, "coin", (1, [import_module("coins.loaded").Loaded(), import_module("flat").Flat()])
+    )
     assert cluster.plug_ins_of(work) == {"coins", "flat"}
     here = Installation.here(["coins", "flat"])
     source_digest.cache_clear()
     assert here.difference(Installation.here(["coins", "flat"])) == ""
     (tmp_path / "coins" / "loaded.py").write_text("class Loaded: pass  # and more")
     source_digest.cache_clear()
-    assert here.difference(Installation.here(["coins", "flat"])) == "has other code of coins than the run"
+    assert (
+        here.difference(Installation.here(["coins", "flat"]))
+        == "has other code of coins than the run"
+    )
 
 
 @contextmanager
@@ -224,8 +330,16 @@ def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
         free.bind((LOOPBACK, 0))
         address = f"tcp://{LOOPBACK}:{free.getsockname()[1]}"
     host, port = address.removeprefix("tcp://").split(":")
-    lines = (["distributed.cli.dask_scheduler", "--host", host, "--port", port], ["distributed.cli.dask_worker", address, "--nthreads", "1"])
-    started = [subprocess.Popen([sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL) for line in lines]
+    lines = (
+        ["distributed.cli.dask_scheduler", "--host", host, "--port", port],
+        ["distributed.cli.dask_worker", address, "--nthreads", "1"],
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL
+        )
+        for line in lines
+    ]
     try:
         yield address, started[0]
     finally:
@@ -236,20 +350,43 @@ def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
 
 @pytest.mark.slow
 def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
-    """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""
+    """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command
+    asks for no round again that ended, and has the same bits."""
     for moment in range(10):
-        typed = ("run", "learn-decision-lists", "--tier", "population", "--seed", str(moment), "--clients", "5e8", "--json")
+        typed = (
+            "run",
+            "learn-decision-lists",
+            "--tier",
+            "population",
+            "--seed",
+            str(moment),
+            "--clients",
+            "5e8",
+            "--json",
+        )
         with _separate() as (address, scheduler):
-            run = subprocess.Popen(command(*typed, "--cluster", address), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            run = subprocess.Popen(
+                command(*typed, "--cluster", address),
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            )
             assert run.stderr is not None
-            heard = [run.stderr.readline() for _ in range(moment % 3 + 1)]  # so many rounds are over
+            heard = [
+                run.stderr.readline() for _ in range(moment % 3 + 1)
+            ]  # so many rounds are over
             time.sleep(0.015 * moment)
             scheduler.kill()
             heard += run.stderr.read().splitlines()
-        assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (5, [LOST])
+        assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (
+            5,
+            [LOST],
+        )
         assert len([*rounds_folder().glob("*/*.npz")]) >= moment % 3 + 1
         again = json.loads(local_dp(*typed, "--cluster", two_workers.scheduler_address).stdout)
         alone = json.loads(local_dp(*typed).stdout)
-        assert [each["digest"] for each in again["rounds"]] == [each["digest"] for each in alone["rounds"]]
+        assert [each["digest"] for each in again["rounds"]] == [
+            each["digest"] for each in alone["rounds"]
+        ]
         assert again["result"] == alone["result"]
         assert not [*rounds_folder().glob("*")]

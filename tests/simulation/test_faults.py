@@ -1,4 +1,5 @@
-"""Runs with faults, on purpose or by real kills: the same reports are counted, once each, and the result shows the faults."""
+"""Runs with faults, on purpose or by real kills: the same reports are counted, once each, and the
+result shows the faults."""
 
 import json
 import signal
@@ -42,7 +43,8 @@ CLIENTS = 40
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", pytest.param("processes", marks=pytest.mark.long)])
 def test_a_bad_network_changes_no_report(tier: Any) -> None:
-    """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the digest of all reports are those of the faultless run."""
+    """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the
+    digest of all reports are those of the faultless run."""
     faults = Faults(drop=0.05, duplicate=0.3, delay=0.05)
     plain = run_tier(Survey(), CLIENTS, "population")
     faulty = run_tier(Survey(), CLIENTS, tier, faults=faults, hosts=4)
@@ -56,17 +58,43 @@ def test_a_bad_network_changes_no_report(tier: Any) -> None:
 
 @pytest.mark.long
 def test_killed_members_are_missing() -> None:
-    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, in its schema, shows the three."""
+    """Of 40 client processes three are killed while they answer: each of the others is counted, and
+    the outcome, in its schema, shows the three."""
     population = Survey().synthetic(CLIENTS, SEED)
-    settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
+    settings = Settings(
+        Survey(),
+        population,
+        1.0,
+        Randomness(SEED, False),
+        tier="processes",
+        faults=Faults(kill=3, lie=0.1),
+        terms=Terms(20.0, 0.5),
+    )
     outcome = execute(settings, lambda progress: None)
     data = as_data(settings, outcome)
-    jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text()))
+    jsonschema.validate(
+        json.loads(json.dumps(data)),
+        json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text()),
+    )
     assert (data["faults"]["killed"], data["faults"]["lied"]) == (3, 4)
     assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing
 
 
-WRONG = ["", "drop", "drop=", "drop=x", "drop=nan", "drop=.95", "drop=-1", "kill=1.5", "kill=-1", "lose=.1", "drop=.1,drop=.2", "lie=2", "delay=1e9"]
+WRONG = [
+    "",
+    "drop",
+    "drop=",
+    "drop=x",
+    "drop=nan",
+    "drop=.95",
+    "drop=-1",
+    "kill=1.5",
+    "kill=-1",
+    "lose=.1",
+    "drop=.1,drop=.2",
+    "lie=2",
+    "delay=1e9",
+]
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -79,15 +107,25 @@ def test_what_is_no_fault_is_one_line(text: str) -> None:
 
 def test_faults_are_of_real_messages() -> None:
     with pytest.raises(InputError, match="--fault"):
-        Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population", faults=Faults(drop=0.1))
+        Settings(
+            Survey(),
+            Survey().synthetic(9, 1),
+            1.0,
+            Randomness(1, False),
+            tier="population",
+            faults=Faults(drop=0.1),
+        )
 
 
 def test_the_fate_of_a_message_is_the_seeds() -> None:
-    """By sender, direction and number, whatever the run is called; other seeds give others; and as often as was asked, by Hoeffding at 1e-9 each."""
+    """By sender, direction and number, whatever the run is called; other seeds give others; and as
+    often as was asked, by Hoeffding at 1e-9 each."""
 
     def fates(seed: int, run: str) -> list[list[float]]:
         trouble = Trouble(Faults(drop=0.2, duplicate=0.25, delay=0.5), seed, 10)
-        return [trouble.fate("in", f"ldp/1/{run}/rep/g0/client-{place % 10}") for place in range(5_000)]
+        return [
+            trouble.fate("in", f"ldp/1/{run}/rep/g0/client-{place % 10}") for place in range(5_000)
+        ]
 
     seen = fates(1, "a")
     assert seen == fates(1, "b") != fates(2, "a")
@@ -98,7 +136,8 @@ def test_the_fate_of_a_message_is_the_seeds() -> None:
 
 
 def test_as_many_are_killed_as_were_named() -> None:
-    """Each of them once, none before all members have been heard, all before they have been heard twice."""
+    """Each of them once, none before all members have been heard, all before they have been heard
+    twice."""
     killed: list[int] = []
 
     def kill(member: int) -> bool:
@@ -116,7 +155,8 @@ def test_as_many_are_killed_as_were_named() -> None:
 
 @pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(1.0, k=2)])
 def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
-    """Six clients of ten send one report, which is possible and farthest from 0; the others send theirs, and all pay alike."""
+    """Six clients of ten send one report, which is possible and farthest from 0; the others send
+    theirs, and all pay alike."""
     question = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
     sent, stores = [], []
     for kind in (ClientRole, LyingRole):
@@ -162,14 +202,17 @@ def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outco
             disturb()
 
     protocol = Survey()
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), **options)
+    settings = Settings(
+        protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), **options
+    )
     outcome = execute(settings, once)
     assert done
     return outcome
 
 
 def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
-    """Everybody is answered or missing, only the killed can be missing, and the estimate uses those that came."""
+    """Everybody is answered or missing, only the killed can be missing, and the estimate uses those
+    that came."""
     counts = outcome.counts
     assert (counts.asked, counts.answered + counts.missing) == (clients, clients)
     assert counts.missing <= at_most_lost
@@ -179,23 +222,29 @@ def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> No
 
 @pytest.mark.long
 def test_a_host_killed_in_mid_round() -> None:
-    outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
+    outcome = run_with(
+        lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5)
+    )
     assert_counted_once(outcome, 4000, 1000)
 
 
 @pytest.mark.long
 @needs_mosquitto
 def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
-    """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and restarted in mid-round: 5,000 of 5,000."""
+    """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and
+    restarted in mid-round: 5,000 of 5,000."""
     with mosquitto(tmp_path) as broker:
-        outcome = run_with(broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(60.0, 1.0))
+        outcome = run_with(
+            broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(60.0, 1.0)
+        )
     assert_counted_once(outcome, 5000, 0)
     assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
 
 
 @pytest.mark.long
 def test_the_shuffler_killed_in_mid_round() -> None:
-    """The run ends with one line that says so; no client, no broker and no shuffler is left. Undisturbed, its estimate is that of no shuffler."""
+    """The run ends with one line that says so; no client, no broker and no shuffler is left.
+    Undisturbed, its estimate is that of no shuffler."""
     before, seen = psutil.Process().children(), list[psutil.Process]()
 
     def disturb() -> None:
@@ -209,8 +258,14 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     assert len(seen) == 42
     _, alive = psutil.wait_procs(seen, timeout=0.5)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []
-    mixed, plain = (run_tier(Survey(), 40, "processes", **behind) for behind in ({"behind": Behind(20)}, {}))
+    assert [
+        child
+        for child in psutil.Process().children()
+        if child not in before and child.status() != psutil.STATUS_ZOMBIE
+    ] == []
+    mixed, plain = (
+        run_tier(Survey(), 40, "processes", **behind) for behind in ({"behind": Behind(20)}, {})
+    )
     assert Survey().describe(mixed.result) == Survey().describe(plain.result)
     assert mixed.central is not None
     assert mixed.central.upper < mixed.central.local == 1.0

@@ -24,7 +24,11 @@ OPEN = "allow_anonymous true"
 
 
 def _members() -> list[psutil.Process]:
-    helpers = [child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline()]
+    helpers = [
+        child
+        for child in psutil.Process().children()
+        if "local_dp.clients.helper" in child.cmdline()
+    ]
     return [member for helper in helpers for member in helper.children()]
 
 
@@ -33,11 +37,23 @@ def _disturbed(disturb: Callable[[], object], **options: Any) -> str:
     struck = list[int]()
 
     def strike(progress: Progress) -> None:
-        if not isinstance(progress, RoundProgress) and progress.present == progress.clients and not struck:
+        if (
+            not isinstance(progress, RoundProgress)
+            and progress.present == progress.clients
+            and not struck
+        ):
             struck.append(1)
             disturb()
 
-    run = Settings(Survey(), Survey().synthetic(40, SEED), 1.0, Randomness(SEED, False), tier="hosts", terms=SHORT, **options)
+    run = Settings(
+        Survey(),
+        Survey().synthetic(40, SEED),
+        1.0,
+        Randomness(SEED, False),
+        tier="hosts",
+        terms=SHORT,
+        **options,
+    )
     with pytest.raises(QuorumError) as short:
         execute(run, strike)
     assert struck
@@ -50,14 +66,30 @@ def _disturbed(disturb: Callable[[], object], **options: Any) -> str:
 @pytest.mark.parametrize(
     ("limit", "clients", "says"),
     [
-        ("message_size_limit 2000", 8000, r"8,000 present, but no reply arrives \(host-0, host-1\)"),
+        (
+            "message_size_limit 2000",
+            8000,
+            r"8,000 present, but no reply arrives \(host-0, host-1\)",
+        ),
         ("max_packet_size 2000", 8000, r"8,000 cut off by the broker \(host-0, host-1\)"),
-        ("max_packet_size 300", 2, r"2 not asked, as the broker cuts the server off \(host-0, host-1\)"),
+        (
+            "max_packet_size 300",
+            2,
+            r"2 not asked, as the broker cuts the server off \(host-0, host-1\)",
+        ),
     ],
 )
-def test_a_broker_that_refuses_the_size(limit: str, clients: int, says: str, tmp_path: Path) -> None:
-    """It drops a reply of 4 KB, or cuts the connection of its sender, or that of the server for a request: the limits are named, and no deadline."""
-    with mosquitto(tmp_path, OPEN, limit) as broker, pytest.raises(QuorumError, match=f"{says}; read .* max_packet_size and message_size_limit") as short:
+def test_a_broker_that_refuses_the_size(
+    limit: str, clients: int, says: str, tmp_path: Path
+) -> None:
+    """It drops a reply of 4 KB, or cuts the connection of its sender, or that of the server for a
+    request: the limits are named, and no deadline."""
+    with (
+        mosquitto(tmp_path, OPEN, limit) as broker,
+        pytest.raises(
+            QuorumError, match=f"{says}; read .* max_packet_size and message_size_limit"
+        ) as short,
+    ):
         run_tier(Survey(), clients, "hosts", broker=broker.url, terms=SHORT)
     assert "--deadline" not in str(short.value)
 
@@ -65,12 +97,17 @@ def test_a_broker_that_refuses_the_size(limit: str, clients: int, says: str, tmp
 @needs_mosquitto
 @pytest.mark.long
 @pytest.mark.usefixtures("warm")
-def test_a_broker_that_takes_no_more_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server cannot get in where two strangers have the places: no word of starting the broker, which is there."""
+def test_a_broker_that_takes_no_more_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server cannot get in where two strangers have the places: no word of starting the broker,
+    which is there."""
     with mosquitto(tmp_path, OPEN, "max_connections 1") as broker:
         lines = [_greeted(broker) for _ in range(3)]  # which of them get in does not matter
         monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 0.5)
-        with pytest.raises(BusError, match=r"takes no connection .*; read its log, raise its max_connections"):
+        with pytest.raises(
+            BusError, match=r"takes no connection .*; read its log, raise its max_connections"
+        ):
             run_tier(Survey(), 2, "hosts", broker=broker.url, terms=SHORT)
         for line in lines:
             line.close()
@@ -79,7 +116,9 @@ def test_a_broker_that_takes_no_more_connections(tmp_path: Path, monkeypatch: py
 def _greeted(broker: Mosquitto) -> socket.socket:
     """A connection that has said MQTT's greeting."""
     line = socket.create_connection(("127.0.0.1", broker.port))
-    line.sendall(b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03" + str(line.getsockname()[1])[-3:].encode())
+    line.sendall(
+        b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03" + str(line.getsockname()[1])[-3:].encode()
+    )
     with suppress(ConnectionResetError):
         line.recv(4)
     return line
@@ -88,10 +127,14 @@ def _greeted(broker: Mosquitto) -> socket.socket:
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (15, "SIGTERM"), (19, "")])
 def test_members_that_are_killed_or_stopped(number: int, name: str) -> None:
-    """The signal is named, and the members are to be started; one that is stopped is silent, and that is a matter of the deadline."""
+    """The signal is named, and the members are to be started; one that is stopped is silent, and
+    that is a matter of the deadline."""
     line = _disturbed(lambda: [member.send_signal(number) for member in _members()])
     if name:
-        assert f"40 left (host-0: killed by {name}, host-1: killed by {name}); start them again" in line
+        assert (
+            f"40 left (host-0: killed by {name}, host-1: killed by {name}); start them again"
+            in line
+        )
     else:
         assert line.endswith("40 present but silent (host-0, host-1); give it a longer --deadline")
 

@@ -42,7 +42,8 @@ def broker() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in ONE_OF_A_KIND))
 def test_the_tiers_agree_bit_for_bit(name: str, broker: str) -> None:
-    """Every protocol gives identical reports and results from client processes, from one or three hosts, and from the population tier."""
+    """Every protocol gives identical reports and results from client processes, from one or three
+    hosts, and from the population tier."""
     protocol, clients = small(name), 20
     population = run_tier(protocol, clients, "population")
     expected = told(protocol, population)
@@ -51,33 +52,49 @@ def test_the_tiers_agree_bit_for_bit(name: str, broker: str) -> None:
     for tier, hosts in others:
         outcome = run_tier(protocol, clients, tier, broker=broker, hosts=hosts, terms=ALL)
         assert told(protocol, outcome) == expected, (tier, hosts)
-        assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (population.counts.asked, population.counts.asked, 0)
+        assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (
+            population.counts.asked,
+            population.counts.asked,
+            0,
+        )
 
 
 @needs_mosquitto
-@pytest.mark.parametrize("name", short(["survey", "frequency", "mean", "sq", "masked-parity"], lambda name: name == "masked-parity"))
+@pytest.mark.parametrize(
+    "name",
+    short(
+        ["survey", "frequency", "mean", "sq", "masked-parity"], lambda name: name == "masked-parity"
+    ),
+)
 def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
-    """On Mosquitto the reports and results are those of the population tier, from processes and from hosts."""
+    """On Mosquitto the reports and results are those of the population tier, from processes and
+    from hosts."""
     protocol = PROTOCOLS[name]()
     expected = told(protocol, run_tier(protocol, 40, "population"))
     with mosquitto(tmp_path) as broker:
         tiers: tuple[Tier, ...] = ("processes", "hosts")
         for tier in tiers:
-            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, terms=ALL)) == expected
+            assert (
+                told(protocol, run_tier(protocol, 40, tier, broker=broker.url, terms=ALL))
+                == expected
+            )
 
 
 def test_private_runs_differ_every_time() -> None:
     protocol = PROTOCOLS["survey"]()
     digests = set()
     for _ in range(2):
-        settings = Settings(protocol, protocol.synthetic(200, SEED), 1.0, Randomness(SEED, True), tier="hosts")
+        settings = Settings(
+            protocol, protocol.synthetic(200, SEED), 1.0, Randomness(SEED, True), tier="hosts"
+        )
         digests.add(execute(settings, lambda progress: None).rounds[0].digest)
     assert len(digests) == 2
 
 
 @dataclass(frozen=True)
 class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
-    """Asks every client one question twice and its category once, and the first half a fourth time under a label; each with a quarter of epsilon."""
+    """Asks every client one question twice and its category once, and the first half a fourth time
+    under a label; each with a quarter of epsilon."""
 
     name: ClassVar[str] = "three-asks"
     source: ClassVar[str] = "tests"
@@ -85,13 +102,21 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
     def clients(self, epsilon: float) -> int:
         return 60
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, tuple[Estimate, ...]]:
+    def algorithm(
+        self, epsilon: float, clients: int
+    ) -> Nonadaptive[LocalQuery, Tally, tuple[Estimate, ...]]:
         each, everybody = split_epsilon(epsilon, 4), Cohort(0, clients)
         question = LocalQuery(Question("yes == 1"), BinaryRR(each), everybody)
         category = LocalQuery(Category("yes", ("0", "1")), Hadamard(each, k=2), everybody)
         again = LocalQuery(Question("yes == 1"), BinaryRR(each), Cohort(0, clients // 2), "again")
         queries = (question, category, question, again)
-        return Nonadaptive(queries, lambda tallies: tuple(query.randomizer.estimate(tally) for query, tally in zip(queries, tallies, strict=True)))
+        return Nonadaptive(
+            queries,
+            lambda tallies: tuple(
+                query.randomizer.estimate(tally)
+                for query, tally in zip(queries, tallies, strict=True)
+            ),
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
         return bernoulli("yes", 0.3, clients, seed)
@@ -108,13 +133,25 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
 
 def _told(tier: Tier, clients: int = 20, **options: object) -> tuple[object, ...]:
     protocol = ThreeAsks()
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, terms=Terms(quorum=1.0), **options)  # type: ignore[arg-type]
+    settings = Settings(
+        protocol,
+        protocol.synthetic(clients, SEED),
+        1.0,
+        Randomness(SEED, False),
+        tier=tier,
+        terms=Terms(quorum=1.0),
+        **options,  # type: ignore[arg-type]
+    )
     outcome = execute(settings, lambda progress: None)
     total = 3 * clients + clients // 2
     assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (total, total, 0)
     assert outcome.interaction == "non-interactive"
     assert outcome.max_epsilon_spent == pytest.approx(1.0)
-    return protocol.describe(outcome.result), outcome.rounds[0].digest, outcome.rounds[0].bits_per_client
+    return (
+        protocol.describe(outcome.result),
+        outcome.rounds[0].digest,
+        outcome.rounds[0].bits_per_client,
+    )
 
 
 def test_the_tiers_agree_on_several_asks() -> None:
@@ -126,7 +163,8 @@ def test_the_tiers_agree_on_several_asks() -> None:
 
 
 def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
-    """A synthetic client asked twice would get a fresh record there, in one round as in two; memoised answers have no law; the rows of a table stay theirs."""
+    """A synthetic client asked twice would get a fresh record there, in one round as in two;
+    memoised answers have no law; the rows of a table stay theirs."""
     question = LocalQuery(Question("yes == 1"), BinaryRR(0.1), Cohort(0, 60))
     overlapping = LocalQuery(Question("yes == 1"), BinaryRR(0.1), Cohort(59, 70))
     population = bernoulli("yes", 0.3, 70, SEED)
@@ -139,7 +177,9 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
             oracle.answer(rounds[-1])
         assert (refused.value.code, oracle.ledger.max_spent) == ("asked-twice", spent)
     with pytest.raises(RefusedError) as refused:
-        AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, memo="again"),))
+        AggregateOracle(population, np.random.default_rng(1), 1.0).answer(
+            (replace(question, memo="again"),)
+        )
     assert refused.value.code == "no-law"
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
     assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]
@@ -147,18 +187,22 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
 
 
 def test_two_asks_of_one_client_see_one_record() -> None:
-    """The difference of the two estimates of one share has the variance of the noise alone: the record is the same, only the flips differ."""
+    """The difference of the two estimates of one share has the variance of the noise alone: the
+    record is the same, only the flips differ."""
     protocol, clients = ThreeAsks(), 2000
     algorithm = protocol.algorithm(8.0, clients)  # little noise: a fresh record would show at once
     differences = []
     for seed in range(60):
         oracle = population_oracle(protocol.synthetic(clients, seed), budget=8.0)
         tallies = oracle.answer(algorithm.queries)
-        first, second = (float(algorithm.queries[ask].randomizer.estimate(tallies[ask]).value) for ask in (0, 2))
+        first, second = (
+            float(algorithm.queries[ask].randomizer.estimate(tallies[ask]).value) for ask in (0, 2)
+        )
         differences.append(first - second)
     randomizer = BinaryRR(split_epsilon(8.0, 4))
     flip = randomizer.flip / randomizer.total
     noise = 2 * randomizer.gain**2 * flip * (1 - flip) / clients
     fresh = noise + 2 * 0.3 * 0.7 / clients
-    # 60 chi-square degrees of freedom stay below 2.1 times their number except with probability 1e-6; a fresh record would give 1 + 3.3 times as much
+    # 60 chi-square degrees of freedom stay below 2.1 times their number except with probability
+    # 1e-6; a fresh record would give 1 + 3.3 times as much
     assert float(np.mean(np.square(differences))) < 2.1 * noise < fresh

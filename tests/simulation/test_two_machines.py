@@ -1,4 +1,5 @@
-"""Broker, server and a host on one machine, another host on a second one, as far as their networks tell: the bits of one process."""
+"""Broker, server and a host on one machine, another host on a second one, as far as their networks
+tell: the bits of one process."""
 
 import json
 import socket
@@ -24,7 +25,9 @@ CLIENTS, NEAR = 1500, 1000  # of all, and of the first host
 
 @contextmanager
 def _running(words: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
         try:
             yield process
         finally:
@@ -38,27 +41,54 @@ class Town:
     machines: Machines
 
     def server(self, *words: str) -> list[str]:
-        return self._role(self.machines.first, "server", "--clients", str(CLIENTS), "--json", *words)
+        return self._role(
+            self.machines.first, "server", "--clients", str(CLIENTS), "--json", *words
+        )
 
     def near(self) -> list[str]:
         return self._role(self.machines.first, "host", "--start", "0", "--clients", str(NEAR))
 
     def far(self) -> list[str]:
-        return self._role(self.machines.second, "host", "--start", str(NEAR), "--clients", str(CLIENTS - NEAR))
+        return self._role(
+            self.machines.second, "host", "--start", str(NEAR), "--clients", str(CLIENTS - NEAR)
+        )
 
     def _role(self, where: str, role: str, *words: str) -> list[str]:
-        return self.machines.command(where, command(role, "survey", "--run", "two", "--broker", f"mqtt://{FIRST}:{PORT}", "--seed", "3", *words))
+        return self.machines.command(
+            where,
+            command(
+                role,
+                "survey",
+                "--run",
+                "two",
+                "--broker",
+                f"mqtt://{FIRST}:{PORT}",
+                "--seed",
+                "3",
+                *words,
+            ),
+        )
 
     def reaches(self) -> bool:
         probe = f"import socket; socket.create_connection(({FIRST!r}, {PORT}), 1).close()"
-        return subprocess.run(self.machines.command(self.machines.second, [sys.executable, "-c", probe]), capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run(
+                self.machines.command(self.machines.second, [sys.executable, "-c", probe]),
+                capture_output=True,
+                check=False,
+            ).returncode
+            == 0
+        )
 
 
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
     config = tmp_path / "mosquitto.conf"
     config.write_text(f"listener {PORT} {FIRST}\npersistence false\nallow_anonymous true\n")
-    with two_machines() as machines, _running(machines.command(machines.first, [str(MOSQUITTO), "-c", str(config)])):
+    with (
+        two_machines() as machines,
+        _running(machines.command(machines.first, [str(MOSQUITTO), "-c", str(config)])),
+    ):
         town = Town(machines)
         for _ in range(50):
             if town.reaches():
@@ -71,13 +101,29 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 def _as_one_process(output: str) -> None:
     data = json.loads(output)
-    alone = json.loads(local_dp("run", "survey", "--tier", "population", "--clients", str(CLIENTS), "--seed", "3", "--json").stdout)
+    alone = json.loads(
+        local_dp(
+            "run",
+            "survey",
+            "--tier",
+            "population",
+            "--clients",
+            str(CLIENTS),
+            "--seed",
+            "3",
+            "--json",
+        ).stdout
+    )
     assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-    assert (data["result"]["estimate"], data["clients"]["answered"]) == (alone["result"]["estimate"], CLIENTS)
+    assert (data["result"]["estimate"], data["clients"]["answered"]) == (
+        alone["result"]["estimate"],
+        CLIENTS,
+    )
 
 
 def test_hosts_on_two_machines_are_one_run(town: Town) -> None:
-    """Estimate and digest are those of the population tier on one machine. Neither address is of this machine itself."""
+    """Estimate and digest are those of the population tier on one machine. Neither address is of
+    this machine itself."""
     for address in (FIRST, SECOND):
         with socket.socket() as probe, pytest.raises(OSError, match="assign"):
             probe.bind((address, 0))
@@ -89,7 +135,8 @@ def test_hosts_on_two_machines_are_one_run(town: Town) -> None:
 
 
 def test_a_machine_that_is_cut_off_for_a_minute_is_counted(town: Town) -> None:
-    """The cable is cut before the round, and joined 60 seconds later: the broker has reported the host as gone, and the round of 150 seconds counts it."""
+    """The cable is cut before the round, and joined 60 seconds later: the broker has reported the
+    host as gone, and the round of 150 seconds counts it."""
     with _running(town.far()) as far:
         assert far.stderr is not None
         assert any("ready for run" in line for line in iter(far.stderr.readline, ""))

@@ -1,4 +1,5 @@
-"""A budget in a file holds under concurrent processes and kills, and a log on a disk that loses power."""
+"""A budget in a file holds under concurrent processes and kills, and a log on a disk that loses
+power."""
 
 import os
 import random
@@ -30,7 +31,8 @@ while True:
 
 
 def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
-    """Kept between openings; what is refused is not kept; the whole budget may be spent, exactly."""
+    """Kept between openings; what is refused is not kept; the whole budget may be spent,
+    exactly."""
     budget_file = KeptBudget.create(tmp_path / "budget", approximate(1.0, 1e-6))
     assert budget_file.standing().left == approximate(1.0, 1e-6)
     assert budget_file.charge(Pure(NANO // 4), "replace", "a mean").spent == Pure(NANO // 4)
@@ -40,11 +42,16 @@ def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="exceeds the budget"):
             again.charge(too_much, "replace", "too much")
     assert again.charge(Pure(NANO // 4), "replace", "the rest").left == Pure(0)
-    assert [charged.what for charged in budget_file.standing().charges] == ["a mean", "a histogram", "the rest"]
+    assert [charged.what for charged in budget_file.standing().charges] == [
+        "a mean",
+        "a histogram",
+        "the rest",
+    ]
 
 
 def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
-    """A budget is of records or of edges, by what it first paid for; a pure one pays for nothing with a delta."""
+    """A budget is of records or of edges, by what it first paid for; a pure one pays for nothing
+    with a delta."""
     budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget of epsilon 1"):
         budget_file.charge(approximate(0.1, 1e-9), "replace", "a histogram")
@@ -56,7 +63,8 @@ def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
-    """None at all, text, another database, and one that exists already: each a line, and nothing is changed."""
+    """None at all, text, another database, and one that exists already: each a line, and nothing is
+    changed."""
     for content in (b"", b"a,b\n1,2\n" * 100):
         (tmp_path / "table").write_bytes(content)
         with pytest.raises(InputError, match="is no budget"):
@@ -65,7 +73,10 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE budget (x)")
     other.close()
-    for use in (KeptBudget(tmp_path / "other").standing, lambda: KeptBudget(tmp_path / "other").charge(Pure(1), "replace", "a mean")):
+    for use in (
+        KeptBudget(tmp_path / "other").standing,
+        lambda: KeptBudget(tmp_path / "other").charge(Pure(1), "replace", "a mean"),
+    ):
         with pytest.raises(InputError, match="is no budget"):
             use()
     with pytest.raises(InputError, match="there is no budget"):
@@ -76,11 +87,16 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
         KeptBudget.create(tmp_path / "none" / "budget", Pure(1))
 
 
-def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_charge_locks_the_file_before_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, check = tmp_path / "budget", Standing.check
 
     def checking(standing: Standing, loss: Loss, neighbours: Neighbours) -> None:
-        with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as other, pytest.raises(sqlite3.OperationalError, match="locked"):
+        with (
+            closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
             other.execute("BEGIN IMMEDIATE")
         check(standing, loss, neighbours)
 
@@ -92,7 +108,10 @@ def test_many_at_once_share_one_budget(tmp_path: Path) -> None:
     path = tmp_path / "budget"
     KeptBudget.create(path, Pure(50))
     words = [sys.executable, "-c", PAYS, str(path)]
-    payers = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    payers = [
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
     outputs = [each.communicate(timeout=60) for each in payers]
     assert sum(out.count("paid") for out, _ in outputs) == 50
     assert all("exceeds the budget" in error for _, error in outputs)
@@ -105,7 +124,8 @@ STATES = 12  # of the disk, at each moment before something is synced
 
 
 class Disk:
-    """What of a log's two files is surely there, and what else may be if the power fails now; `entries` were acknowledged."""
+    """What of a log's two files is surely there, and what else may be if the power fails now;
+    `entries` were acknowledged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.chance = folder, random.Random(1)
@@ -123,26 +143,35 @@ class Disk:
         self.sure[place] = _content(descriptor)
 
     def fail(self) -> None:
-        """What is acknowledged is read from what is left of the two files, and at most one entry more."""
+        """What is acknowledged is read from what is left of the two files, and at most one entry
+        more."""
         self.looked += 1
         left = self.folder / f"{self.looked}.log"
-        for path, sure, descriptor in zip((left.with_name(f"{left.name}-wal"), left), self.sure, self.log._files, strict=True):
+        for path, sure, descriptor in zip(
+            (left.with_name(f"{left.name}-wal"), left), self.sure, self.log._files, strict=True
+        ):
             path.write_bytes(self._some(sure, _content(descriptor)))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(log, "_durable", lambda descriptor: None)
             patch.setattr(log, "sync", lambda path: None)
             again = Log(left, KIND)
-            assert again.entries() in ([_entry(number) for number in range(count)] for count in (self.entries, self.entries + 1))
+            assert again.entries() in (
+                [_entry(number) for number in range(count)]
+                for count in (self.entries, self.entries + 1)
+            )
             again.close()
 
     def _some(self, sure: bytes, now: bytes) -> bytes:
-        """A block is as it was or as it is now; what lies behind the end is as long as what is there of it."""
+        """A block is as it was or as it is now; what lies behind the end is as long as what is
+        there of it."""
         blocks = []
         for at in range(0, max(len(sure), len(now)), BLOCK):
             blocks.append(self.chance.choice((sure, now))[at : at + BLOCK])
         while blocks and not blocks[-1]:
             blocks.pop()
-        return b"".join(each.ljust(BLOCK, b"\0") for each in blocks[:-1]) + (blocks[-1] if blocks else b"")
+        return b"".join(each.ljust(BLOCK, b"\0") for each in blocks[:-1]) + (
+            blocks[-1] if blocks else b""
+        )
 
 
 def _content(descriptor: int) -> bytes:
@@ -153,8 +182,11 @@ def _entry(number: int) -> Entry:
     return Entry("run", number, "part", bytes([number % 256]) * (300 * number % 7000))
 
 
-def test_no_failure_of_power_loses_what_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve entries of several sizes, on a disk that fails before each sync in any of the ways it may: all that was acknowledged is there, in a whole log."""
+def test_no_failure_of_power_loses_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve entries of several sizes, on a disk that fails before each sync in any of the ways it
+    may: all that was acknowledged is there, in a whole log."""
     disk = Disk(tmp_path)
     monkeypatch.setattr(log, "_durable", disk.sync)
     for number in range(1, 13):

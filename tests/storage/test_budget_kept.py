@@ -1,4 +1,5 @@
-"""A curator's budget is refused where its file was damaged, deleted, put back or copied, and never has more than was left."""
+"""A curator's budget is refused where its file was damaged, deleted, put back or copied, and never
+has more than was left."""
 
 import os
 import random
@@ -33,7 +34,8 @@ def spent(folder: Path) -> tuple[Path, Path]:
 
 
 def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Bits flipped one at a time in both files, all or so many, and how many were refused; the others change nothing of what was spent.
+    """Bits flipped one at a time in both files, all or so many, and how many were refused; the
+    others change nothing of what was spent.
 
     Each bit of the mark and of a charge is refused.
     """
@@ -48,9 +50,17 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
     for file in (path, made):
         data = file.read_bytes()
         live = [data.find(each) for each in charges] if file == path else []
-        held = [bit for at, each in zip(live, charges, strict=False) for bit in range(8 * at, 8 * (at + len(each)))] or list(range(8 * len(data)))
+        held = [
+            bit
+            for at, each in zip(live, charges, strict=False)
+            for bit in range(8 * at, 8 * (at + len(each)))
+        ] or list(range(8 * len(data)))
         held_bits = set(held)
-        sample = range(8 * len(data)) if flips is None else [*generator.sample(range(8 * len(data)), flips), *generator.sample(held, flips)]
+        sample = (
+            range(8 * len(data))
+            if flips is None
+            else [*generator.sample(range(8 * len(data)), flips), *generator.sample(held, flips)]
+        )
         for bit in sample:
             place, mask = divmod(bit, 8)
             file.write_bytes(data[:place] + bytes([data[place] ^ 1 << mask]) + data[place + 1 :])
@@ -61,7 +71,9 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
                 refused += 1
             else:
                 assert bit not in held_bits
-        for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm", "-journal")):
+        for left in (
+            path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm", "-journal")
+        ):
             left.unlink(missing_ok=True)
         file.write_bytes(data)
     assert KeptBudget(path).standing() == standing
@@ -69,10 +81,19 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
 
 
 @pytest.mark.parametrize("flips", [60, pytest.param(None, marks=pytest.mark.slow)])
-def test_no_flipped_bit_gives_more_budget(flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_flipped_bit_gives_more_budget(
+    flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One bit of the file or of its mark: one line that refuses it, or the same account."""
     done, refused = _flipped(tmp_path, flips, monkeypatch)
-    figure("class 17", f"{done:,} bits of a budget and its mark flipped one at a time: {refused:,} refused, the account of the others unchanged")
+    figure(
+        "class 17",
+        (
+            f"{done:,} bits of a budget and its mark flipped one at a time: {refused:,} refused, "
+            "the "
+            "account of the others unchanged"
+        ),
+    )
 
 
 def _gone(path: Path, made: Path) -> None:
@@ -92,23 +113,40 @@ def _emptied(path: Path, made: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hurt", "words"), [(_gone, "is gone"), (_without_mark, "its mark 'a.budget.made' was removed"), (_copied, "is a copy"), (_emptied, "is damaged")]
+    ("hurt", "words"),
+    [
+        (_gone, "is gone"),
+        (_without_mark, "its mark 'a.budget.made' was removed"),
+        (_copied, "is a copy"),
+        (_emptied, "is damaged"),
+    ],
 )
-def test_a_budget_that_was_hurt_is_refused(hurt: Callable[[Path, Path], None], words: str, tmp_path: Path) -> None:
+def test_a_budget_that_was_hurt_is_refused(
+    hurt: Callable[[Path, Path], None], words: str, tmp_path: Path
+) -> None:
     """By every use of it, with one line and exit code 2; nor is it begun again in its place."""
     path, made = spent(tmp_path)
     hurt(path, made)
-    for use in (KeptBudget(path).standing, lambda: KeptBudget(path).charge(Pure(1), "replace", "a mean")):
+    for use in (
+        KeptBudget(path).standing,
+        lambda: KeptBudget(path).charge(Pure(1), "replace", "a mean"),
+    ):
         with pytest.raises(InputError, match=words):
             use()
     with pytest.raises(InputError, match="never begun again"):
         KeptBudget.create(path, Pure(10**9))
     typed = local_dp("budget", str(path))
-    assert (typed.returncode, typed.stdout, typed.stderr.count("\n"), "Traceback" in typed.stderr) == (2, "", 1, False)
+    assert (
+        typed.returncode,
+        typed.stdout,
+        typed.stderr.count("\n"),
+        "Traceback" in typed.stderr,
+    ) == (2, "", 1, False)
 
 
 def test_an_older_file_is_refused(tmp_path: Path) -> None:
-    """Every earlier state of the file, written over it; and a copy under another name, with its mark or without it."""
+    """Every earlier state of the file, written over it; and a copy under another name, with its
+    mark or without it."""
     path, made = tmp_path / "a.budget", tmp_path / "a.budget.made"
     kept, states = KeptBudget.create(path, Pure(10**9)), list[bytes]()
     for _ in range(5):
@@ -129,8 +167,11 @@ def test_an_older_file_is_refused(tmp_path: Path) -> None:
     figure("class 17", f"{len(states)} older files, copies and a deleted file refused")
 
 
-def test_a_kill_between_the_charge_and_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The charge stays, the next use moves the mark, and from then on the file before the charge is refused."""
+def test_a_kill_between_the_charge_and_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The charge stays, the next use moves the mark, and from then on the file before the charge is
+    refused."""
     path, _ = spent(tmp_path)
     before = path.read_bytes()
     with monkeypatch.context() as patch:
@@ -144,7 +185,8 @@ def test_a_kill_between_the_charge_and_its_mark(tmp_path: Path, monkeypatch: pyt
 
 
 def _killed(step: int, ask: Callable[[], str]) -> bool:
-    """Whether a question gets its release, killed before or after the `step`-th time that it waits for the disk."""
+    """Whether a question gets its release, killed before or after the `step`-th time that it waits
+    for the disk."""
     left = [step]
 
     def count() -> None:
@@ -170,7 +212,8 @@ def _killed(step: int, ask: Callable[[], str]) -> bool:
 
 
 def test_a_killed_command_released_nothing_unpaid(tmp_path: Path) -> None:
-    """`curate` killed at each durable step: a printed release is in the budget, and the next one is charged on top of it.
+    """`curate` killed at each durable step: a printed release is in the budget, and the next one is
+    charged on top of it.
 
     The table is no file: threads of its reader would not outlive the fork.
     """
@@ -195,10 +238,17 @@ def test_a_budget_of_an_older_version(tmp_path: Path) -> None:
     """Its file had no digest: it is not opened, and the line says how to go on."""
     path = tmp_path / "old.budget"
     with closing(sqlite3.connect(path)) as old:
-        old.execute("CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER NOT NULL)")
+        old.execute(
+            "CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER "
+            "NOT "
+            "NULL)"
+        )
         old.execute(f"PRAGMA application_id = {budget_file._UNGUARDED}")
         old.commit()
-    with pytest.raises(InputError, match=r"of an older version.*make a new one of at most that: local-dp budget NEWFILE"):
+    with pytest.raises(
+        InputError,
+        match=r"of an older version.*make a new one of at most that: local-dp budget NEWFILE",
+    ):
         KeptBudget(path).standing()
 
 

@@ -1,6 +1,8 @@
-"""The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which lists them.
+"""The acceptance run: what was promised, test by test, each with its figure; and the table of
+docs/security.md, which lists them.
 
-The tests of a number are those that its row names; each tells `figure(N, ...)` or prints "test N: ...".
+The tests of a number are those that its row names; each tells `figure(N, ...)` or prints "test N:
+...".
 """
 
 import argparse
@@ -20,7 +22,8 @@ PATIENCE = 5400.0  # seconds for one number
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: the promises and the claim of a number, the tests that ran, and their figures."""
+    """A line of the table: the promises and the claim of a number, the tests that ran, and their
+    figures."""
 
     number: str
     promises: str
@@ -34,36 +37,74 @@ class Row:
 
 def named_in(where: str) -> list[str]:
     """The node ids of the tests that a row names."""
-    return [f"tests/{file}::{name}" for file, names in re.findall(r"`(\S+): ([^`]*)`", where) for name in names.split(", ")]
+    return [
+        f"tests/{file}::{name}"
+        for file, names in re.findall(r"`(\S+): ([^`]*)`", where)
+        for name in names.split(", ")
+    ]
 
 
 def run(row: Row) -> tuple[Row | None, str]:
-    """Runs the tests that a row names: the row with their figures if they passed, and what is to be told."""
+    """Runs the tests that a row names: the row with their figures if they passed, and what is to be
+    told."""
     number, started = row.number, time.monotonic()
-    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *named_in(row.tests)]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-s",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "slow or not slow",
+        *named_in(row.tests),
+    ]
     try:
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
     except subprocess.TimeoutExpired:
         return None, f"{number}: FAILED: not over in {PATIENCE:.0f} s"
     told = (TOLD.match(line.lstrip(".sxX")) for line in done.stdout.splitlines())
-    longest = {re.sub(r"[\d.,]+", "", found[3]): found[3] for found in told if found and (found[2] or found[1]) == number}  # of two forms of a test the last
+    longest = {
+        re.sub(r"[\d.,]+", "", found[3]): found[3]
+        for found in told
+        if found and (found[2] or found[1]) == number
+    }  # of two forms of a test the last
     figures = "; ".join(longest.values())
     took = f"{time.monotonic() - started:.0f} s"
     if done.returncode != 0 or not figures:
         said = done.stdout.strip().splitlines()
-        return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
+        return (
+            None,
+            (
+                f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: "
+                f"{said[-1] if said else done.stderr.strip()[-200:]}"
+            ),
+        )
     return replace(row, figure=brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
 
 
 def brief(figures: str) -> str:
     """The first figures, as many as a row of the page takes."""
     parts = figures.split("; ")
-    return "; ".join(part for place, part in enumerate(parts) if place == 0 or len("; ".join(parts[: place + 1])) <= BRIEF)
+    return "; ".join(
+        part
+        for place, part in enumerate(parts)
+        if place == 0 or len("; ".join(parts[: place + 1])) <= BRIEF
+    )
 
 
 def rows(page: Path = PAGE) -> dict[str, Row]:
     """The rows that a page holds."""
-    found = re.findall(r"^\| ((?:class )?\d+) \| (P[^|]*) \| ([^|]*) \| ([^|]*) \| (.*) \|$", page.read_text(), re.MULTILINE)
+    found = re.findall(
+        r"^\| ((?:class )?\d+) \| (P[^|]*) \| ([^|]*) \| ([^|]*) \| (.*) \|$",
+        page.read_text(),
+        re.MULTILINE,
+    )
     return {row[0]: Row(*row) for row in found}
 
 
@@ -74,12 +115,23 @@ def write(new: Row, page: Path = PAGE) -> None:
 
 def main() -> int:
     """Runs the numbers asked for, or all; 0 if each passed with a figure."""
-    parser = argparse.ArgumentParser(prog="scripts/acceptance", description="Runs the acceptance tests in their long forms, each telling its figure.")
-    parser.add_argument("number", nargs="*", help="a test, as 12, or a class of weakness, as class4; without any, all")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/security.md")
+    parser = argparse.ArgumentParser(
+        prog="scripts/acceptance",
+        description="Runs the acceptance tests in their long forms, each telling its figure.",
+    )
+    parser.add_argument(
+        "number",
+        nargs="*",
+        help="a test, as 12, or a class of weakness, as class4; without any, all",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="put the figures into docs/security.md"
+    )
     arguments = parser.parse_args()
     there, whole = rows(), True
-    asked = [re.sub(r"^class(?=\d)", "class ", number) for number in arguments.number] or list(there)
+    asked = [re.sub(r"^class(?=\d)", "class ", number) for number in arguments.number] or list(
+        there
+    )
     unknown = [number for number in asked if number not in there]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(there)}")

@@ -1,4 +1,5 @@
-"""What work costs, the same on every machine and however busy it is: steps of Python, and the most memory that Python and numpy hold meanwhile."""
+"""What work costs, the same on every machine and however busy it is: steps of Python, and the most
+memory that Python and numpy hold meanwhile."""
 
 import gc
 import sys

@@ -1,6 +1,8 @@
-"""What must never change by accident, written down in golden.json: noise, reports and messages. `python -m tests.support.golden` prints fresh values.
+"""What must never change by accident, written down in golden.json: noise, reports and messages.
+`python -m tests.support.golden` prints fresh values.
 
-A change on purpose is two steps: `python -m tests.support.golden > tests/support/golden.json`, and a line in the changelog.
+A change on purpose is two steps: `python -m tests.support.golden > tests/support/golden.json`, and
+a line in the changelog.
 """
 
 import json
@@ -17,14 +19,44 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.queries.query import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
-from local_dp.wire import Absent, Account, AnyMessage, End, Gone, Hello, Receipt, Refusal, Reply, Roll, encode
+from local_dp.wire import (
+    Absent,
+    Account,
+    AnyMessage,
+    End,
+    Gone,
+    Hello,
+    Receipt,
+    Refusal,
+    Reply,
+    Roll,
+    encode,
+)
 from tests.support.inputs.builders import request, survey_query
 
 FILE = Path(__file__).with_name("golden.json")
 CLIENTS = 24
-WORDS = [(0, 1, 0), (1, 1, 0), (1, 2, 0), (1, 1, 123456789), (2**64 - 1, 7, 3)]  # (seed, round, client)
+WORDS = [
+    (0, 1, 0),
+    (1, 1, 0),
+    (1, 2, 0),
+    (1, 1, 123456789),
+    (2**64 - 1, 7, 3),
+]  # (seed, round, client)
 PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some beside epsilon
-    **{name: {"k": 5} for name in ("grr", "hadamard", "signed-hadamard", "sue", "oue", "the", "memoised-grr", "memoised-rappor")},
+    **{
+        name: {"k": 5}
+        for name in (
+            "grr",
+            "hadamard",
+            "signed-hadamard",
+            "sue",
+            "oue",
+            "the",
+            "memoised-grr",
+            "memoised-rappor",
+        )
+    },
     **{name: {"k": 64} for name in ("olh", "blh", "pi-rappor", "pgr", "hadamard-response")},
     "prefix-signs": {"k": 13},
     "sign-rows": {"k": 6, "signs": ("2a", "15", "33", "07")},
@@ -43,7 +75,9 @@ MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
     Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
     Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
-    Absent(run="r", round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"),
+    Absent(
+        run="r", round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"
+    ),
     Receipt(run="r", round=2, accepted=((0, 5, 1 << 63),)),
     Account(run="r", member="host-0", rounds=((1, 5, 7), (2, 5, 1 << 63))),
     Hello(run="r", member="host-0", start=0, stop=5, private=False),
@@ -66,13 +100,20 @@ class Held(Query):
         return self.values_of
 
     def __call__(self, records: Records) -> Ints:
-        return self.values_of.some(CLIENTS)[records["value"]] if isinstance(self.values_of, Vectors) else records["value"]
+        return (
+            self.values_of.some(CLIENTS)[records["value"]]
+            if isinstance(self.values_of, Vectors)
+            else records["value"]
+        )
 
 
 def words() -> dict[str, list[str]]:
     """The 32-bit and the 64-bit word of some clients, by (seed, round, client)."""
     return {
-        f"{seed} {round} {client}": [KeyedNoise(seed).words(Draw(round), client, client + 1, bits).tobytes().hex() for bits in (32, 64)]
+        f"{seed} {round} {client}": [
+            KeyedNoise(seed).words(Draw(round), client, client + 1, bits).tobytes().hex()
+            for bits in (32, 64)
+        ]
         for seed, round, client in WORDS
     }
 
@@ -84,10 +125,16 @@ def coins() -> dict[str, str]:
 
 
 def reports(name: str) -> str:
-    """The report bytes of a built-in randomizer: seed 1, round 1, the first CLIENTS clients, who hold each value in turn; epsilon 1."""
+    """The report bytes of a built-in randomizer: seed 1, round 1, the first CLIENTS clients, who
+    hold each value in turn; epsilon 1."""
     randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **PARAMETERS.get(name, {})})
     domain = randomizer.domain
-    held = Records({"value": np.arange(CLIENTS) % domain.size + (0 if isinstance(domain, Vectors) else domain.low)})
+    held = Records(
+        {
+            "value": np.arange(CLIENTS) % domain.size
+            + (0 if isinstance(domain, Vectors) else domain.low)
+        }
+    )
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
     given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1), Spoken(), 0)
     return given.astype(randomizer.report_dtype.base).tobytes().hex()

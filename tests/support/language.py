@@ -1,4 +1,5 @@
-"""Plain English, as far as a program can check it: long sentences, and words that a reader has to translate.
+"""Plain English, as far as a program can check it: long sentences, and words that a reader has to
+translate.
 
 `python -m tests.support.language README.md docs local_dp` prints each place, its file and its line.
 """
@@ -12,20 +13,28 @@ from pathlib import Path
 
 MOST_WORDS = 25
 BANNED = re.compile(
-    r"\b(whoever|whomever|whichever|whosoever|of whom|to whom|from whom|those of which|that of which|all of which|none that is not|none of which|"
-    r"but for|save that|save for|in its stead|in their stead|told|tells|whereof|thereof|aloud|laid together|goes on with|"
-    r"what is not|who says|says nothing|is heard|are heard|nobody hears|no one hears|holds so long)\b",
+    r"\b(whoever|whomever|whichever|whosoever|of whom|to whom|from whom|those of which|that of "
+    r"which|all of which|none that is not|none of which|"
+    r"but for|save that|save for|in its stead|in their "
+    r"stead|told|tells|whereof|thereof|aloud|laid together|goes on with|"
+    r"what is not|who says|says nothing|is heard|are heard|nobody hears|no one hears|holds so "
+    r"long)\b",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_CODE, _LINK, _URL = re.compile(r"`[^`]*`"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), re.compile(r"https?://\S+")
+_CODE, _LINK, _URL = (
+    re.compile(r"`[^`]*`"),
+    re.compile(r"!?\[([^\]]*)\]\([^)]*\)"),
+    re.compile(r"https?://\S+"),
+)
 _WORD = re.compile(r"(?<![\w^_/*=|])[A-Za-z][a-z'-]+(?![\w^_/*=(|])|\ba\b(?= [a-z])|\bX\b")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Def|Thm|Prop|Lem|Cor|Sec|Fig|No|pp?|Dr|St)\.")
 _END = re.compile(r"(?<=[.!?:;])[\s)]+|\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\. ))|\s\|\s")
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Each sentence of prose, and the line on which it begins, from 1. Code, formulas and link targets count as one word."""
+    """Each sentence of prose, and the line on which it begins, from 1. Code, formulas and link
+    targets count as one word."""
     text = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = re.sub(r"\$\$.*?\$\$|\$[^$\n]*\$", "X", text, flags=re.DOTALL)
     text = _ABBREVIATION.sub(r"\1", _URL.sub("X", _LINK.sub(r"\1", _CODE.sub("X", text))))
@@ -57,13 +66,19 @@ def complaints(text: str, most: int | None = MOST_WORDS) -> Iterator[tuple[int, 
 def docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each docstring of a module, and the line on which it begins."""
     for node in nodes:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node):
             yield node.body[0].lineno, ast.get_docstring(node) or ""
 
 
 def comments(path: Path) -> Iterator[tuple[int, str]]:
     with tokenize.open(path) as file:
-        yield from ((token.start[0], token.string.lstrip("# ")) for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT)
+        yield from (
+            (token.start[0], token.string.lstrip("# "))
+            for token in tokenize.generate_tokens(file.readline)
+            if token.type == tokenize.COMMENT
+        )
 
 
 def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -74,7 +89,13 @@ def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield node.lineno, part.value
                 elif isinstance(part, ast.JoinedStr):
-                    yield node.lineno, "".join(str(each.value) if isinstance(each, ast.Constant) else "X" for each in part.values)
+                    yield (
+                        node.lineno,
+                        "".join(
+                            str(each.value) if isinstance(each, ast.Constant) else "X"
+                            for each in part.values
+                        ),
+                    )
 
 
 def in_file(path: Path) -> Iterator[tuple[int, str]]:

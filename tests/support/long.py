@@ -9,5 +9,11 @@ T = TypeVar("T")
 
 
 def short(values: Iterable[T], kept: Callable[[T], bool], *, several: bool = False) -> list[Any]:
-    """The parameters of a test: the normal suite runs those that are `kept`, the long runs the others. `several`: each value is that of several names."""
-    return [value if kept(value) else pytest.param(*(value if several else (value,)), marks=pytest.mark.long) for value in values]  # type: ignore[misc]
+    """The parameters of a test: the normal suite runs those that are `kept`, the long runs the
+    others. `several`: each value is that of several names."""
+    return [
+        value
+        if kept(value)
+        else pytest.param(*(value if several else (value,)), marks=pytest.mark.long)  # type: ignore[misc]
+        for value in values
+    ]

@@ -13,7 +13,8 @@ FIRST, SECOND = "10.231.7.1", "10.231.7.2"
 
 @dataclass(frozen=True)
 class Machines:
-    """The names of the two namespaces; nothing but the cable leads from one to the other, and nothing out."""
+    """The names of the two namespaces; nothing but the cable leads from one to the other, and
+    nothing out."""
 
     first: str
     second: str
@@ -37,7 +38,20 @@ def two_machines() -> Iterator[Machines]:
     try:
         for name, _, _ in ends:
             _do("netns", "add", name)
-        _do("link", "add", ends[0][1], "netns", ends[0][0], "type", "veth", "peer", "name", ends[1][1], "netns", ends[1][0])
+        _do(
+            "link",
+            "add",
+            ends[0][1],
+            "netns",
+            ends[0][0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            ends[1][1],
+            "netns",
+            ends[1][0],
+        )
         for name, cable, address in ends:
             _do("-n", name, "addr", "add", f"{address}/30", "dev", cable)
             for device in ("lo", cable):

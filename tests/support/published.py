@@ -1,7 +1,8 @@
 """The measured figures of README and docs, and the results of experiments that they come from.
 
-A page cites `local-dp experiment NAME --SCALE --seed S`; the table after it, or `PROSE`, has its figures. `scripts/publish DIR` runs the cited experiments,
-keeps their results in DIR, and writes docs/published.json.
+A page cites `local-dp experiment NAME --SCALE --seed S`; the table after it, or `PROSE`, has its
+figures. `scripts/publish DIR` runs the cited experiments, keeps their results in DIR, and writes
+docs/published.json.
 """
 
 import json
@@ -19,12 +20,33 @@ from tests.support.inputs.documents import ROOT
 
 PUBLISHED = ROOT / "docs" / "published.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-PROSE: dict[str, dict[str, tuple[str, ...]]] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
-    "README.md": {"masked-parity --full": ("16,515", "1,992,431", "74"), "pure-or-approximate --quick": ("954", "324")},
-    "docs/theory/masked-parity.md": {"masked-parity --full": ("16,515", "28,322", "3,247,436", "1,992,431", "74", "869", "3,724", "76,347", "378,397")},
-    "docs/curator.md": {"sanitizing --full": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")},
+PROSE: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
+    "README.md": {
+        "masked-parity --full": ("16,515", "1,992,431", "74"),
+        "pure-or-approximate --quick": ("954", "324"),
+    },
+    "docs/theory/masked-parity.md": {
+        "masked-parity --full": (
+            "16,515",
+            "28,322",
+            "3,247,436",
+            "1,992,431",
+            "74",
+            "869",
+            "3,724",
+            "76,347",
+            "378,397",
+        )
+    },
+    "docs/curator.md": {
+        "sanitizing --full": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")
+    },
 }
-_CITED = re.compile(r"`(?:\.venv/bin/)?(local-dp experiment ([\w.-]+ --(?:quick|full)) --seed \d+)`")
+_CITED = re.compile(
+    r"`(?:\.venv/bin/)?(local-dp experiment ([\w.-]+ --(?:quick|full)) --seed \d+)`"
+)
 _NUMBER = re.compile(r"(?<![\w.,^])-?(?:\d{1,3}(?:,\d{3})+|\d*\.\d+|\d+)(?![\w^]|[.,]\d)")
 _NEAR = 6  # lines between a citation and its table
 
@@ -40,7 +62,13 @@ class Cited:
 
 def cited() -> list[Cited]:
     """Every figure of README and docs that a named experiment measures."""
-    return list(dict.fromkeys(figure for page in PAGES for figure in _cited_on(page.relative_to(ROOT).as_posix(), page.read_text())))
+    return list(
+        dict.fromkeys(
+            figure
+            for page in PAGES
+            for figure in _cited_on(page.relative_to(ROOT).as_posix(), page.read_text())
+        )
+    )
 
 
 def _cited_on(page: str, text: str) -> Iterator[Cited]:
@@ -57,7 +85,8 @@ def _cited_on(page: str, text: str) -> Iterator[Cited]:
 
 
 def _table_after(text: str) -> str:
-    """The rows of the table that follows, without the heading and the first column; empty if there is none near."""
+    """The rows of the table that follows, without the heading and the first column; empty if there
+    is none near."""
     lines = text.split("\n## ", maxsplit=1)[0].splitlines()
     start = next((place for place, line in enumerate(lines[:_NEAR]) if line.startswith("|")), None)
     if start is None:
@@ -68,7 +97,8 @@ def _table_after(text: str) -> str:
 
 
 def is_shown(text: str, value: float) -> bool:
-    """Whether `text` is `value`, rounded to the digits of the text; a half may be rounded either way."""
+    """Whether `text` is `value`, rounded to the digits of the text; a half may be rounded either
+    way."""
     step = 10.0 ** -len(text.partition(".")[2])
     return abs(float(text.replace(",", "")) - value) <= step / 2 * (1 + 1e-9)
 
@@ -88,19 +118,37 @@ def _measured(command: str, folder: Path) -> tuple[float, ...]:
     where = folder / f"{scale.strip('-')}-{seed}"
     results = where / name / "results.json"
     if not results.exists():
-        subprocess.run([sys.executable, "-m", "local_dp", *command.split()[1:], "--out", str(where)], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(
+            [sys.executable, "-m", "local_dp", *command.split()[1:], "--out", str(where)],
+            cwd=ROOT,
+            check=True,
+            stdout=sys.stderr,
+        )
     return tuple(values(json.loads(results.read_text())))
 
 
 def publish(folder: Path) -> list[str]:
-    """Writes docs/published.json from the results in a folder. Gives a line for each figure that no result has; then nothing is written."""
+    """Writes docs/published.json from the results in a folder. Gives a line for each figure that no
+    result has; then nothing is written."""
     lost, figures = [], []
     for figure in cited():
-        source = next(((command, value) for command in figure.commands for value in _measured(command, folder) if is_shown(figure.text, value)), None)
+        source = next(
+            (
+                (command, value)
+                for command in figure.commands
+                for value in _measured(command, folder)
+                if is_shown(figure.text, value)
+            ),
+            None,
+        )
         if source is None:
-            lost.append(f"{figure.page}: {figure.text} is no figure of {' or '.join(figure.commands)}")
+            lost.append(
+                f"{figure.page}: {figure.text} is no figure of {' or '.join(figure.commands)}"
+            )
         else:
-            figures.append({"page": figure.page, "text": figure.text, "value": source[1], "command": source[0]})
+            figures.append(
+                {"page": figure.page, "text": figure.text, "value": source[1], "command": source[0]}
+            )
     if not lost:
         from local_dp.simulation.installation import installed_version
 

@@ -1,4 +1,5 @@
-"""The JavaScript client for tests: programs in Node, and modules in a browser, from files that a server of this process serves."""
+"""The JavaScript client for tests: programs in Node, and modules in a browser, from files that a
+server of this process serves."""
 
 import functools
 import http.server
@@ -21,12 +22,18 @@ TYPESCRIPT = "typescript@5.9.3"
 def _node() -> str | None:
     """The Node of this machine, unless it is too old."""
     found = shutil.which("node")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout if found else ""
+    said = (
+        subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+        if found
+        else ""
+    )
     return found if said.startswith("v") and int(said[1:].split(".")[0]) >= OLDEST else None
 
 
 NODE = _node()
-needs_node = pytest.mark.skipif(NODE is None, reason=f"there is no Node {OLDEST} or later on this machine: install nodejs")
+needs_node = pytest.mark.skipif(
+    NODE is None, reason=f"there is no Node {OLDEST} or later on this machine: install nodejs"
+)
 POLICY = "default-src 'none'; img-src data:; script-src 'self'; connect-src 'self' ws://127.0.0.1:*"
 FLAGS = ("--experimental-websocket", "--no-warnings")  # Node 20 has WebSocket, but not at once
 
@@ -35,27 +42,37 @@ def node(program: str, *arguments: str, given: object = None, timeout: float = 6
     """What a program of tests/web prints, as JSON; `given` is its standard input, as JSON."""
     assert NODE is not None
     words = [NODE, *FLAGS, str(ROOT / "tests" / "web" / program), *arguments]
-    made = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, timeout=timeout, check=False)
+    made = subprocess.run(
+        words, input=json.dumps(given), capture_output=True, text=True, timeout=timeout, check=False
+    )
     assert made.returncode == 0, made.stderr[-2000:]
     return json.loads(made.stdout)
 
 
 def types(folder: Path) -> str:
-    """What TypeScript says of the modules of a folder, by its tsconfig.json; it is fetched by npx, and without a registry the test is skipped."""
+    """What TypeScript says of the modules of a folder, by its tsconfig.json; it is fetched by npx,
+    and without a registry the test is skipped."""
     npx = shutil.which("npx")
     if npx is None:
         pytest.skip("there is no npx on this machine: apt-get install npm")
     tsc = [npx, "--yes", "--package", TYPESCRIPT, "tsc"]
-    if subprocess.run([*tsc, "--version"], capture_output=True, check=False, timeout=120).returncode:
+    if subprocess.run(
+        [*tsc, "--version"], capture_output=True, check=False, timeout=120
+    ).returncode:
         pytest.skip("npx cannot fetch TypeScript")
-    checked = subprocess.run([*tsc, "-p", str(folder)], capture_output=True, text=True, check=False, timeout=300)
+    checked = subprocess.run(
+        [*tsc, "-p", str(folder)], capture_output=True, text=True, check=False, timeout=300
+    )
     return checked.stdout + checked.stderr
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):
     """The files of the repository, under a strict policy; any other path is an empty page."""
 
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}  # noqa: RUF012  # as the base class has it
+    extensions_map = {  # noqa: RUF012 - as the base class has it
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".mjs": "text/javascript",
+    }
 
     def end_headers(self) -> None:
         self.send_header("Content-Security-Policy", POLICY)
@@ -77,7 +94,9 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def served() -> Iterator[str]:
     """The address of the repository's files on the loopback."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Files, directory=str(ROOT))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(_Files, directory=str(ROOT))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -1,4 +1,5 @@
-"""Text for a person: significant digits, signs for what is spelt out, no broken word; and the English of documents, help, errors and docstrings."""
+"""Text for a person: significant digits, signs for what is spelt out, no broken word; and the
+English of documents, help, errors and docstrings."""
 
 import math
 import os
@@ -12,11 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.cli.commands import APP
-from local_dp.text.layout import definitions, grain, held, in_python, in_shell, marked, number, paragraph, table, typeset, wrapped
+from local_dp.text.layout import (
+    definitions,
+    grain,
+    held,
+    in_python,
+    in_shell,
+    marked,
+    number,
+    paragraph,
+    table,
+    typeset,
+    wrapped,
+)
 from tests.support.inputs.documents import ROOT
 from tests.support.language import complaints, in_file
 
-WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"), min_size=1, max_size=30)
+WORDS = st.text(
+    st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"),
+    min_size=1,
+    max_size=30,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +59,11 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
         (0.5, math.inf, "0.5"),
     ],
 )
-def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: float | None, shown: str) -> None:
-    """To the point and four significant digits alone; beside a standard error, up to its second one; never zero for another number."""
+def test_numbers_have_as_many_digits_as_they_are_good_for(
+    value: float, error: float | None, shown: str
+) -> None:
+    """To the point and four significant digits alone; beside a standard error, up to its second
+    one; never zero for another number."""
     assert number(value, error) == shown
 
 
@@ -64,80 +84,137 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: f
 def test_an_estimate_has_the_digits_that_its_error_or_its_interval_shows(
     error: float | None, ends: tuple[float | None, float | None], value: float, shown: list[str]
 ) -> None:
-    """The width of the interval where no standard error is known, or one beyond it; whole numbers, and an interval of one number, in full."""
-    assert [number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None] == shown
+    """The width of the interval where no standard error is known, or one beyond it; whole numbers,
+    and an interval of one number, in full."""
+    assert [
+        number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None
+    ] == shown
 
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
 def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> None:
     assert abs(float(number(value).replace(",", "")) - value) <= 0.00051 * value
-    assert abs(float(number(value, error).replace(",", "")) - value) <= 0.051 * error + 1e-12 * value
+    assert (
+        abs(float(number(value, error).replace(",", "")) - value) <= 0.051 * error + 1e-12 * value
+    )
     assert float(number(error, error).replace(",", "")) > 0
 
 
-@given(st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=3, max_size=12), st.integers(20, 120))
+@given(
+    st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=3, max_size=12),
+    st.integers(20, 120),
+)
 def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
-    """Paragraphs, definitions and tables keep all their words; only a line of one word may be wider than the screen."""
+    """Paragraphs, definitions and tables keep all their words; only a line of one word may be wider
+    than the screen."""
     shape = 3 * (len(texts) // 3)
     rows = [texts[place : place + 3] for place in range(0, shape, 3)]
     headings = ["first", "second one", "third"]
     for shown, wanted in (
         (paragraph(" ".join(texts), width), texts),
-        (definitions([(text.split()[0], text) for text in texts], width), [word for text in texts for word in (text.split()[0], text)]),
+        (
+            definitions([(text.split()[0], text) for text in texts], width),
+            [word for text in texts for word in (text.split()[0], text)],
+        ),
         (table(headings, rows, width), None),
     ):
         there = sorted(word for word in shown.split() if not re.fullmatch("─+", word))
         if wanted is not None:
             assert there == sorted(" ".join(wanted).split())
         else:
-            assert set(there) == {word for text in (*texts[:shape], *headings) for word in text.split()}
+            assert set(there) == {
+                word for text in (*texts[:shape], *headings) for word in text.split()
+            }
         for line in shown.splitlines():
             assert len(line) <= width or len(line.split()) <= 1 or width < 80
 
 
 def test_what_is_held_together_is_not_parted() -> None:
-    assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == ["clients: 300 asked,", "300 answered"]
+    assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == [
+        "clients: 300 asked,",
+        "300 answered",
+    ]
 
 
 def test_a_table_too_wide_is_told_row_by_row() -> None:
-    """Columns give way, the widest first, and where words do not fit side by side each row is a list of its cells."""
+    """Columns give way, the widest first, and where words do not fit side by side each row is a
+    list of its cells."""
     rows = [("survey of the whole town", "0.25", "1,000")]
-    assert table(("what", "value", "clients"), rows, 24).splitlines()[1] == "─" * 8 + "  " + "─" * 5 + "  " + "─" * 7
-    assert table(("what", "value", "clients"), rows, 16) == definitions([("what", "survey of the whole town"), ("value", "0.25"), ("clients", "1,000")], 16)
+    assert (
+        table(("what", "value", "clients"), rows, 24).splitlines()[1]
+        == "─" * 8 + "  " + "─" * 5 + "  " + "─" * 7
+    )
+    assert table(("what", "value", "clients"), rows, 16) == definitions(
+        [("what", "survey of the whole town"), ("value", "0.25"), ("clients", "1,000")], 16
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("epsilon 0.5: -0.5006 +- 0.0234; epsilon = 1", "ε\xa0=\xa00.5: −0.5006 ± 0.0234; ε\xa0=\xa01"),
+        (
+            "epsilon 0.5: -0.5006 +- 0.0234; epsilon = 1",
+            "ε\xa0=\xa00.5: −0.5006 ± 0.0234; ε\xa0=\xa01",
+        ),
         ("at any epsilon, epsilon-locally private", "at any ε, ε-locally private"),
-        ("q / (4 tau^2) = 2^(-d/2), e^epsilon, tanh(eps/2)", "q / (4 τ^2) = 2^(−d/2), e^ε, tanh(ε/2)"),
+        (
+            "q / (4 tau^2) = 2^(-d/2), e^epsilon, tanh(eps/2)",
+            "q / (4 τ^2) = 2^(−d/2), e^ε, tanh(ε/2)",
+        ),
         ("(1 + tau')/(1 - tau') times 2^-1", "(1 + τ′)/(1 − τ′) times 2^−1"),
         ("n >= 8, p <= 0.5, 90% and 95 %", "n ≥ 8, p ≤ 0.5, 90\xa0% and 95\xa0%"),
-        ("from -1 to [-1, 1], 2 * d, 1.5e-05, 1e+20, 1/sqrt(n)", "from −1 to [−1, 1], 2 · d, 1.5 · 10^−5, 10^20, 1/√n"),
+        (
+            "from -1 to [-1, 1], 2 * d, 1.5e-05, 1e+20, 1/sqrt(n)",
+            "from −1 to [−1, 1], 2 · d, 1.5 · 10^−5, 10^20, 1/√n",
+        ),
         ("C / (2 sqrt n), z sqrt(v / n), log2(k) + pi^2", "C / (2 √n), z √(v / n), log₂(k) + π^2"),
         ("local-dp run --epsilon 1 --quick", "local-dp run --epsilon 1 --quick"),
-        ("epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1", "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1"),
-        ("n >= 8, such as 'age >= 30' or \"-1 <= x\", people's n >= 8", "n ≥ 8, such as 'age >= 30' or \"-1 <= x\", people's n ≥ 8"),
+        (
+            "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1",
+            "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1",
+        ),
+        (
+            "n >= 8, such as 'age >= 30' or \"-1 <= x\", people's n >= 8",
+            "n ≥ 8, such as 'age >= 30' or \"-1 <= x\", people's n ≥ 8",
+        ),
         ("", ""),
     ],
 )
 def test_notation(text: str, shown: str) -> None:
-    """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are not; typeset twice is typeset once."""
+    """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are
+    not; typeset twice is typeset once."""
     assert (typeset(text), typeset(shown)) == (shown, shown)
 
 
 def test_code_stays_as_it_is() -> None:
-    """What stands in backticks is a name, of which nothing is typeset, and is marked as such; a backtick alone is a character."""
-    assert list(marked("give `epsilon ^2`, epsilon 1")) == [("", "give "), ("code", "epsilon ^2"), ("", ", ε\xa0=\xa01")]
+    """What stands in backticks is a name, of which nothing is typeset, and is marked as such; a
+    backtick alone is a character."""
+    assert list(marked("give `epsilon ^2`, epsilon 1")) == [
+        ("", "give "),
+        ("code", "epsilon ^2"),
+        ("", ", ε\xa0=\xa01"),
+    ]
     assert list(marked("a ` b")) == [("", "a ` b")]
 
 
-COVERED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local_dp", "clients", "server", "experiments")  # docstrings and errors of code
+COVERED = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+    "local_dp",
+    "clients",
+    "server",
+    "experiments",
+)  # docstrings and errors of code
 GONE = (  # thirty sentences that nobody should have to translate
     "ask everybody a yes/no question that nobody answers truthfully for sure",
     "Messy data is decided aloud",
-    "keeps what all releases of a table may lose in a file, which holds whichever are started at once and whenever one is killed",
+    (
+        "keeps what all releases of a table may lose in a file, which holds whichever are started "
+        "at "
+        "once and whenever one is killed"
+    ),
     "every report accepted was charged, 0 charged and not accepted",
     "its answers will be coarser than promised",
     "are told; what is rare is not",
@@ -152,16 +229,31 @@ GONE = (  # thirty sentences that nobody should have to translate
     "exactly computed ones are farther from the real answer's law than is proven",
     "Answers as wrong as is proven harmless mislead",
     "its words are those that it is given",
-    "The chunks in parts of at most so many, of which there are several for each worker where there are chunks enough",
+    (
+        "The chunks in parts of at most so many, of which there are several for each worker where "
+        "there are chunks enough"
+    ),
     "Another bus, of which nothing is heard but what its speaker said",
     "What tells a reply's reports, of whom and to what, from others",
     "b, the chance that none is told as a sign; a, that a sign is told as one",
-    "says nothing at all, on its two streams either, whoever writes to them: for one that is told of errors over a line of its own",
+    (
+        "says nothing at all, on its two streams either, whoever writes to them: for one that is "
+        "told "
+        "of errors over a line of its own"
+    ),
     "those whole of which it finds UNTOLD",
     "What a hypothesis says, in one sentence; empty for numbers, which speak for themselves",
     "with a third report that cannot be told from others' third reports",
-    "clients that are slow for a reason are missing, and if the reason depends on their records the estimate is biased by that",
-    "One answer touches some 1,500 pages of memory, and where more than ten processes take turns all of them are cold.",
+    (
+        "clients that are slow for a reason are missing, and if the reason depends on their "
+        "records "
+        "the estimate is biased by that"
+    ),
+    (
+        "One answer touches some 1,500 pages of memory, and where more than ten processes take "
+        "turns "
+        "all of them are cold."
+    ),
     "open .. open",
     "Few children are not laid together for",
     "Names of messages are matched by Python's own engine",
@@ -171,28 +263,64 @@ GONE = (  # thirty sentences that nobody should have to translate
 def _files(*places: str, endings: tuple[str, ...] = (".md", ".py")) -> Iterator[Path]:
     for place in places:
         top = ROOT / place
-        yield from sorted(path for path in top.rglob("*") if path.suffix in endings) if top.is_dir() else [top]
+        yield from (
+            sorted(path for path in top.rglob("*") if path.suffix in endings)
+            if top.is_dir()
+            else [top]
+        )
 
 
 @pytest.mark.parametrize("place", COVERED)
 def test_texts_are_plain(place: str) -> None:
-    """No sentence of a document, a docstring or an error has more than 25 words, and none has a word that a reader must translate."""
-    assert [f"{path.relative_to(ROOT)}:{line}: {why}" for path in _files(place) for line, why in in_file(path)] == []
+    """No sentence of a document, a docstring or an error has more than 25 words, and none has a
+    word that a reader must translate."""
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {why}"
+        for path in _files(place)
+        for line, why in in_file(path)
+    ] == []
 
 
 def test_the_thirty_sentences_are_gone() -> None:
-    folders = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local_dp", "clients", "server", "experiments", "tests", "examples")
-    files = {path: " ".join(path.read_text().split()) for path in _files(*folders, endings=(".md", ".py", ".html", ".js", ".toml"))}
+    folders = (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs",
+        "local_dp",
+        "clients",
+        "server",
+        "experiments",
+        "tests",
+        "examples",
+    )
+    files = {
+        path: " ".join(path.read_text().split())
+        for path in _files(*folders, endings=(".md", ".py", ".html", ".js", ".toml"))
+    }
     files.pop(Path(__file__), None)
-    assert [(sentence, path.relative_to(ROOT)) for path, text in files.items() for sentence in GONE if sentence in text] == []
+    assert [
+        (sentence, path.relative_to(ROOT))
+        for path, text in files.items()
+        for sentence in GONE
+        if sentence in text
+    ] == []
 
 
 def _helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """Each command of the tree with its own texts: those of its options and, except for protocols, its own help."""
+    """Each command of the tree with its own texts: those of its options and, except for protocols,
+    its own help."""
     for parameter in command.get_params(context):
-        yield context.command_path, str(getattr(parameter, "help", "") or getattr(parameter, "meaning", ""))
+        yield (
+            context.command_path,
+            str(getattr(parameter, "help", "") or getattr(parameter, "meaning", "")),
+        )
     yield context.command_path, command.help or ""
-    if isinstance(command, click.Group) and context.command_path.count(" ") < 2 and not hasattr(command, "role"):
+    if (
+        isinstance(command, click.Group)
+        and context.command_path.count(" ") < 2
+        and not hasattr(command, "role")
+    ):
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             assert child is not None
@@ -209,12 +337,28 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plain", "shell", "python"),
     [
-        ("choose missing=exclude (shares)", "choose --missing exclude (shares)", 'choose missing="exclude" (shares)'),
+        (
+            "choose missing=exclude (shares)",
+            "choose --missing exclude (shares)",
+            'choose missing="exclude" (shares)',
+        ),
         ("as in labels='a;b'", "as in --labels 'a;b'", 'as in labels=["a", "b"]'),
-        ("let them be read: labels_from_data", "let them be read: --labels-from-data", "let them be read: labels_from_data=True"),
-        ("use --tier population and no --private", "use --tier population and no --private", 'use tier="population" and no private'),
+        (
+            "let them be read: labels_from_data",
+            "let them be read: --labels-from-data",
+            "let them be read: labels_from_data=True",
+        ),
+        (
+            "use --tier population and no --private",
+            "use --tier population and no --private",
+            'use tier="population" and no private',
+        ),
         ("leave out --records", "leave out --records", "leave out the table"),
-        ("make one: local-dp budget FILE --seed 1", "make one: local-dp budget FILE --seed 1", "make one: local-dp budget FILE --seed 1"),
+        (
+            "make one: local-dp budget FILE --seed 1",
+            "make one: local-dp budget FILE --seed 1",
+            "make one: local-dp budget FILE --seed 1",
+        ),
     ],
 )
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:

@@ -1,4 +1,5 @@
-"""One report a client, one-way protocols, and real-valued queries from Boolean ones: unbiased, exact, at one charge of epsilon."""
+"""One report a client, one-way protocols, and real-valued queries from Boolean ones: unbiased,
+exact, at one charge of epsilon."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +22,14 @@ from local_dp.learners.tabular import TABULAR
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, on_domain
+from local_dp.oracles.statistical.oracles import (
+    ExactOracle,
+    RealQuery,
+    Statistical,
+    StatisticalPlay,
+    StatisticalQuery,
+    on_domain,
+)
 from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.encoded import Bit, Encoding, packed
 from local_dp.queries.examples import SignedLabel
@@ -51,12 +59,25 @@ def blind(table: Records) -> Records:
 
 
 def test_own_bits_are_unbiased_for_every_query() -> None:
-    """Over all reports of three clients each answer averages exactly to the table's, also of public columns; wrong twin: reports at their word."""
-    algorithm, randomizer = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON), BinaryRR(epsilon=EPSILON)
-    tables = randomizer.weight(np.array([[0], [1]]), np.array([0, 1]), np.zeros(1, dtype=np.int64)).astype(np.float64) / randomizer.total
+    """Over all reports of three clients each answer averages exactly to the table's, also of public
+    columns; wrong twin: reports at their word."""
+    algorithm, randomizer = (
+        from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON),
+        BinaryRR(epsilon=EPSILON),
+    )
+    tables = (
+        randomizer.weight(
+            np.array([[0], [1]]), np.array([0, 1]), np.zeros(1, dtype=np.int64)
+        ).astype(np.float64)
+        / randomizer.total
+    )
     averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
     for reports in product((0, 1), repeat=3):
-        chance = float(np.prod([tables[report, bit] for report, bit in zip(reports, TABLE["sick"], strict=True)]))
+        chance = float(
+            np.prod(
+                [tables[report, bit] for report, bit in zip(reports, TABLE["sick"], strict=True)]
+            )
+        )
         tallies = tuple(Tally(np.eye(2, dtype=np.int64)[[report]]) for report in reports)
         averages += chance * np.array(algorithm.decode(tallies))
         believed = Records({**TABLE.columns, "sick": np.array(reports)})
@@ -67,7 +88,8 @@ def test_own_bits_are_unbiased_for_every_query() -> None:
 
 
 def test_own_bits_cost_one_epsilon_whatever_is_asked() -> None:
-    """Clients of budget epsilon pay for any number of queries, in one round; of a little less they refuse before they answer."""
+    """Clients of budget epsilon pay for any number of queries, in one round; of a little less they
+    refuse before they answer."""
     algorithm = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON)
     oracle = PopulationOracle(Rows(TABLE), KeyedNoise(1), 0, EPSILON)
     assert len(run(algorithm, oracle)) == len(QUERIES)
@@ -78,24 +100,36 @@ def test_own_bits_cost_one_epsilon_whatever_is_asked() -> None:
 
 @pytest.mark.parametrize("terms", [1, 3, 5, 7])
 def test_a_sign_correlates_with_every_term(terms: int) -> None:
-    """For all v and all signs z, exactly: the mean of z_j sign(<z, v>) is v_j C(t - 1, (t - 1) / 2) / 2^(t - 1); and for many terms about sqrt(2 / (pi t))."""
+    """For all v and all signs z, exactly: the mean of z_j sign(<z, v>) is v_j C(t - 1, (t - 1) / 2)
+    / 2^(t - 1); and for many terms about sqrt(2 / (pi t))."""
     signs = np.array(list(product((-1, 1), repeat=terms)))
     for v in signs:
         means = (signs * np.sign(signs @ v)[:, None]).mean(axis=0)
-        assert means == pytest.approx(v * math.comb(terms - 1, terms // 2) / 2 ** (terms - 1), abs=1e-15)
+        assert means == pytest.approx(
+            v * math.comb(terms - 1, terms // 2) / 2 ** (terms - 1), abs=1e-15
+        )
         assert means == pytest.approx(v * from_sq.sign_correlation(terms), abs=1e-12)
-    assert from_sq.sign_correlation(10_001) == pytest.approx(math.sqrt(2 / (math.pi * 10_001)), rel=1e-3)
+    assert from_sq.sign_correlation(10_001) == pytest.approx(
+        math.sqrt(2 / (math.pi * 10_001)), rel=1e-3
+    )
 
 
 def test_a_sign_is_told_of_yes_and_no_alone() -> None:
-    """It is the sign of the sum under the client's own signs, of an odd number of terms; other queries are refused, and so are no clients."""
+    """It is the sign of the sum under the client's own signs, of an odd number of terms; other
+    queries are refused, and so are no clients."""
     rows = np.array(list(product((False, True), repeat=4)))
     for t in (3, 4):
-        query = from_sq.SignOfAll(tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2)
-        sums = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t] + (0 if t % 2 else query.signs[t])
+        query = from_sq.SignOfAll(
+            tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2
+        )
+        sums = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t] + (
+            0 if t % 2 else query.signs[t]
+        )
         assert len(query.signs) % 2 == 1
         assert query.values(packed(rows)).tolist() == (sums > 0).tolist()
-        assert not np.array_equal(query.signs, from_sq.SignOfAll(query.queries, 1, 0).signs) or t == 3
+        assert (
+            not np.array_equal(query.signs, from_sq.SignOfAll(query.queries, 1, 0).signs) or t == 3
+        )
     with pytest.raises(InputError, match="yes/no"):
         from_sq.one_sign_each(PLAIN, 1.0, 3, 1)
     with pytest.raises(InputError, match="give 1 or more"):
@@ -103,12 +137,18 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
 
 
 def test_one_sign_each_is_unbiased() -> None:
-    """Three clients, two bits: over 300 draws the answers average to the table's; counted twice, they do not (normal test at 1e-6). It costs epsilon."""
+    """Three clients, two bits: over 300 draws the answers average to the table's; counted twice,
+    they do not (normal test at 1e-6). It costs epsilon."""
     held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
     plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
     oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
-    told: Floats = np.array([run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
+    told: Floats = np.array(
+        [
+            run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle)
+            for seed, oracle in enumerate(oracles)
+        ]
+    )
     truth = np.array(ExactOracle(Rows(held)).answer(asked))
     reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
     assert np.all(np.abs(np.mean(told, axis=0) - truth) < reach)
@@ -117,12 +157,19 @@ def test_one_sign_each_is_unbiased() -> None:
 
 
 BITS, EPSILON_ONE_WAY = 3, 0.5
-NEEDLE = Problem({(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}, lambda a, b: int(b >= a))  # Bob is next to Alice: other thresholds err on half
+NEEDLE = Problem(
+    {(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}, lambda a, b: int(b >= a)
+)  # Bob is next to Alice: other thresholds err on half
 
 
 def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
     """The exponential mechanism over thresholds, and n copies of (0, 0)."""
-    return PublicLearner(PureThresholds(epsilon), LabelledMultiset.of_pairs([(0, 0)] * n, BITS), n, lambda t, b: int(b >= t))
+    return PublicLearner(
+        PureThresholds(epsilon),
+        LabelledMultiset.of_pairs([(0, 0)] * n, BITS),
+        n,
+        lambda t, b: int(b >= t),
+    )
 
 
 def needle(bits: int, target: int, below: int, above: int) -> LabelledMultiset:
@@ -137,7 +184,8 @@ def told(bits: int) -> OneWay[int, int]:
 
 @pytest.mark.long
 def test_a_learner_makes_a_protocol() -> None:
-    """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
+    """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with
+    another n's list; 60 lists err no more."""
     n, problem = 8, NEEDLE
     law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
     for a in range(1, 1 << BITS):
@@ -148,43 +196,65 @@ def test_a_learner_makes_a_protocol() -> None:
     rare = min(law[a] / sum(law.values()) for a in range(1, 1 << BITS))
     assert (1 - rare) ** public(n - 7).tries(0.3, 0.05) > 0.05
     coins, tries = Draws(KeyedNoise(1)), 60
-    errors = [problem.error(one_way_from_learner(public(n), problem, tries, coins)) for _ in range(60)]
-    missed = float(sum((1 - law[a] / sum(law.values())) ** tries for a in range(1, 1 << BITS))) / 7 / 2
-    spread = math.sqrt(missed / 2 / 60 / 7)  # of a mean of errors that are 0 or 1/2 for each of seven a
+    errors = [
+        problem.error(one_way_from_learner(public(n), problem, tries, coins)) for _ in range(60)
+    ]
+    missed = (
+        float(sum((1 - law[a] / sum(law.values())) ** tries for a in range(1, 1 << BITS))) / 7 / 2
+    )
+    spread = math.sqrt(
+        missed / 2 / 60 / 7
+    )  # of a mean of errors that are 0 or 1/2 for each of seven a
     assert abs(float(sum(errors, Fraction(0))) / 60 - missed) < 5 * spread
     assert one_way_from_learner(public(n), problem, tries, coins).bits == 6
 
 
 def test_a_protocol_makes_a_learner() -> None:
-    """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and private on all pairs of examples; at twice epsilon it is not."""
+    """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and
+    private on all pairs of examples; at twice epsilon it is not."""
     mechanism = learner_from_one_way(told(2), EPSILON_ONE_WAY)
     examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
-    assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(LabelledMultiset.of_pairs(examples, 2))
+    assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(
+        LabelledMultiset.of_pairs(examples, 2)
+    )
 
     def build(rows: tuple[tuple[int, int], ...]) -> Sequence[tuple[int, int]]:
         return rows
 
     databases = SmallDatabases([(b, label) for b in range(4) for label in (0, 1)], 3, build)
     assert databases.worst_delta(mechanism) == 0
-    assert databases.worst_delta(learner_from_one_way(told(2), 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)) > 0.01
+    assert (
+        databases.worst_delta(
+            learner_from_one_way(told(2), 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)
+        )
+        > 0.01
+    )
 
 
 def test_there_and_back() -> None:
-    """A learner's protocol makes a learner that finds the threshold from 60 examples more often than not, since the list holds one that is right."""
+    """A learner's protocol makes a learner that finds the threshold from 60 examples more often
+    than not, since the list holds one that is right."""
     problem, coins = NEEDLE, Draws(KeyedNoise(4))
     protocol = one_way_from_learner(public(6), problem, 200, coins)
     assert problem.error(protocol) == 0
     mechanism = learner_from_one_way(protocol, 1.0)
     law = mechanism.law([(3, 0)] * 30 + [(4, 1)] * 30)
-    right = sum(weight for message, weight in law.items() if protocol.answer(message, 3) == 0 and protocol.answer(message, 4) == 1)
+    right = sum(
+        weight
+        for message, weight in law.items()
+        if protocol.answer(message, 3) == 0 and protocol.answer(message, 4) == 1
+    )
     assert right / sum(law.values()) > 0.99
 
 
 def test_bits_meet_their_bound_for_every_function() -> None:
-    """All 5^4 functions on |Z| = 4 and all 2^M ways to err by tau_m, in floating point: error within the tolerance, and equal to the bound for some."""
+    """All 5^4 functions on |Z| = 4 and all 2^M ways to err by tau_m, in floating point: error
+    within the tolerance, and equal to the bound for some."""
     tau = 0.4
     tolerances = from_sq.bit_tolerances(tau)
-    bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(tolerances)
+    bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(
+        tolerances
+    )
     law, worst = np.array([0.125, 0.25, 0.5, 0.125]), 0.0
     column = Category("c", ("0", "1", "2", "3"))
     for function in product(np.linspace(-1, 1, 5).tolist(), repeat=4):
@@ -195,23 +265,30 @@ def test_bits_meet_their_bound_for_every_function() -> None:
             assert exact[0] == query.expectation(law)
             continue
         for pattern in product((-1, 1), repeat=len(bits)):
-            answers = tuple(value + sign * bit.tolerance for value, sign, bit in zip(exact, pattern, bits, strict=True))
+            answers = tuple(
+                value + sign * bit.tolerance
+                for value, sign, bit in zip(exact, pattern, bits, strict=True)
+            )
             worst = max(worst, abs(from_sq.read_bits(answers) - query.expectation(law)))
     assert bound <= tau
     assert worst == pytest.approx(bound, abs=1e-12)
 
 
 def test_one_bit_too_few_is_outside() -> None:
-    """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than the tolerance that all digits keep."""
+    """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than
+    the tolerance that all digits keep."""
     tau = 0.25
     tolerances = from_sq.bit_tolerances(tau)
     assert len(tolerances) == 3
-    assert abs(from_sq.read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(tau)
+    assert abs(from_sq.read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(
+        tau
+    )
     assert abs(from_sq.read_bits(tuple(-1 + tau_m for tau_m in tolerances[:-1])) + 1) > 1.3 * tau
 
 
 def test_boolean_from_real_preserves_the_algorithm() -> None:
-    """Non-adaptive and adaptive algorithms get Boolean queries only, all legal, and end within tolerance against every pattern of a biased oracle."""
+    """Non-adaptive and adaptive algorithms get Boolean queries only, all legal, and end within
+    tolerance against every pattern of a biased oracle."""
     real = StatisticalQuery(Bounded("v", 0.0, 1.0), 0.05)
     truth = real.expectation(NUMBERS.law(real.query))
 
@@ -220,7 +297,9 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
         (second,) = yield (StatisticalQuery(Bounded("v", 0.0, 2.0), 0.1),)
         return first + 0 * second
 
-    flat = from_sq.boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
+    flat = from_sq.boolean_from_real(
+        Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0])
+    )
     assert len(flat.queries) == len(from_sq.bit_tolerances(0.05)) + 1
     assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
     steps = from_sq.boolean_from_real(Adaptive(play))
@@ -234,7 +313,9 @@ GENERATOR = np.random.default_rng(7)
 VALUES = GENERATOR.normal(size=(3, 400))
 LABEL = (VALUES[0] + 0.5 * VALUES[1] + 0.3 * GENERATOR.normal(size=400) > 0).astype(float)
 HOLES = GENERATOR.random(size=(4, 400)) < 0.1
-WITH_HOLES = Records(dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True)))
+WITH_HOLES = Records(
+    dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True))
+)
 
 
 def posed(name: str) -> tuple[Any, Encoding]:
@@ -245,18 +326,22 @@ def posed(name: str) -> tuple[Any, Encoding]:
     lows, highs = (-2.0, -2.0, 0.0)[:d], (2.0, 2.0, 1.0)[:d]
     learner = seen.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
     return learner, Encoding(
-        features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d), constant=seen.constant,
+        features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d),
+        constant=seen.constant,
         steps=16, label="" if seen.answer == "none" else "z", label_low=y[0], label_high=y[1],
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TABULAR)
 def test_expectations_over_complete_rows_are_exact(name: str) -> None:
-    """Every learner on an exact oracle over the table with holes gives what it gives on the encoded complete rows; undivided answers give some another."""
+    """Every learner on an exact oracle over the table with holes gives what it gives on the encoded
+    complete rows; undivided answers give some another."""
     learner, encoding = posed(name)
     kept = encoding.present(WITH_HOLES)
     assert 0.4 < kept.mean() < 0.9
-    complete = Finite(encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0)
+    complete = Finite(
+        encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0
+    )
     expected = run(learner.algorithm(), ExactOracle(complete))
     algorithm = from_sq.among_complete(learner.algorithm(), encoding)
     assert isinstance(algorithm, Adaptive if learner.model() == "SQ" else Nonadaptive)
@@ -265,7 +350,9 @@ def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     assert oracle.queries <= learner.queries + 1
     assert oracle.rounds <= learner.rounds
     if name in ("logistic-regression", "naive-bayes", "low-degree"):
-        assert numbers(run(from_sq.on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(numbers(expected), abs=1e-2)
+        assert numbers(
+            run(from_sq.on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))
+        ) != pytest.approx(numbers(expected), abs=1e-2)
 
 
 def numbers(hypothesis: Any) -> list[float]:

@@ -1,4 +1,5 @@
-"""Approximate channels and protocols made pure: exactly, in rationals, for random tables; history by history; the same at epsilon itself; and wrong twins."""
+"""Approximate channels and protocols made pure: exactly, in rationals, for random tables; history
+by history; the same at epsilon itself; and wrong twins."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +19,14 @@ from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.loss import Pure
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery
 from local_dp.populations.finite import Rows
-from local_dp.randomizers.compressed.purified import Purified, clipped, exact_delta, exact_rows, moved, purify
+from local_dp.randomizers.compressed.purified import (
+    Purified,
+    clipped,
+    exact_delta,
+    exact_rows,
+    moved,
+    purify,
+)
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_ratio
 from local_dp.randomizers.numbers.noise import DiscreteGaussian
 from local_dp.records import Records
@@ -31,20 +39,30 @@ Exact: TypeAlias = list[list[Fraction]]
 
 
 def random_rows(generator: np.random.Generator) -> Exact:
-    """A random table with a small delta at `GROWTH`, of whole parts: rows near one law, some of which have a report of their own."""
+    """A random table with a small delta at `GROWTH`, of whole parts: rows near one law, some of
+    which have a report of their own."""
     values, reports = generator.integers(2, 8), generator.integers(2, 8)
-    table = generator.integers(1000, 2200, reports) * np.exp(generator.uniform(-0.45, 0.45, (values, reports)))
-    table = np.hstack([table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]).astype(np.int64)
+    table = generator.integers(1000, 2200, reports) * np.exp(
+        generator.uniform(-0.45, 0.45, (values, reports))
+    )
+    table = np.hstack(
+        [table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]
+    ).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
 def ratio(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:
     """The largest ratio of two probabilities of one report."""
-    return max(max(column) / min(column) if min(column) else math.inf for column in zip(*rows, strict=True) if any(column))
+    return max(
+        max(column) / min(column) if min(column) else math.inf
+        for column in zip(*rows, strict=True)
+        if any(column)
+    )
 
 
 def test_clipped_rows_are_pure_and_near() -> None:
-    """Of 150 random tables: laws, with ratios of at most g^2, and no row further than delta from the old one; some are further than half of that."""
+    """Of 150 random tables: laws, with ratios of at most g^2, and no row further than delta from
+    the old one; some are further than half of that."""
     generator, furthest = np.random.default_rng(12), 0.0
     for _ in range(150):
         rows = random_rows(generator)
@@ -54,8 +72,13 @@ def test_clipped_rows_are_pure_and_near() -> None:
         assert moved(rows, pure) <= delta
         furthest = max(furthest, float(moved(rows, pure) / delta)) if delta else furthest
     assert furthest > 0.5
-    published = [[Fraction(1, 1000) * (place == value) for place in range(30)] + [Fraction(999, 1000)] for value in range(30)]
-    assert 0.9 < moved(published, clipped(published, GROWTH)) / exact_delta(published, GROWTH) <= 1  # so no less than delta would do
+    published = [
+        [Fraction(1, 1000) * (place == value) for place in range(30)] + [Fraction(999, 1000)]
+        for value in range(30)
+    ]
+    assert (
+        0.9 < moved(published, clipped(published, GROWTH)) / exact_delta(published, GROWTH) <= 1
+    )  # so no less than delta would do
 
 
 def transcripts(first: Exact, later: Sequence[Exact], inputs: tuple[int, ...]) -> list[Fraction]:
@@ -64,22 +87,30 @@ def transcripts(first: Exact, later: Sequence[Exact], inputs: tuple[int, ...]) -
 
 
 def test_history_by_history_a_protocol_becomes_pure() -> None:
-    """Two clients in turn, for every input of both: total variation of transcripts at most 2 delta, and g^2 between any two inputs of one client."""
+    """Two clients in turn, for every input of both: total variation of transcripts at most 2 delta,
+    and g^2 between any two inputs of one client."""
     generator = np.random.default_rng(5)
     for _ in range(12):
-        first, *later = [[[*row[:3], 1 - sum(row[:3], Fraction(0))] for row in random_rows(generator)[:2]] for _ in range(5)]
+        first, *later = [
+            [[*row[:3], 1 - sum(row[:3], Fraction(0))] for row in random_rows(generator)[:2]]
+            for _ in range(5)
+        ]
         delta = max(exact_delta(rows, GROWTH) for rows in (first, *later))
         pure, pure_later = clipped(first, GROWTH), [clipped(rows, GROWTH) for rows in later]
         inputs = list(product(range(2), repeat=2))
         laws = {each: transcripts(pure, pure_later, each) for each in inputs}
-        assert moved([transcripts(first, later, each) for each in inputs], list(laws.values())) <= 2 * delta
+        assert (
+            moved([transcripts(first, later, each) for each in inputs], list(laws.values()))
+            <= 2 * delta
+        )
         for other in range(2):
             assert ratio([laws[0, other], laws[1, other]]) <= GROWTH**2
             assert ratio([laws[other, 0], laws[other, 1]]) <= GROWTH**2
 
 
 def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
-    """Of discrete Gaussian noise: refused by a client, accepted purified; laws within delta, the rounding of words included; the variance about the same."""
+    """Of discrete Gaussian noise: refused by a client, accepted purified; laws within delta, the
+    rounding of words included; the variance about the same."""
     inner = DiscreteGaussian(1.0, steps=5, delta=1e-3)
     with pytest.raises(RefusedError):
         check_loss(inner)
@@ -89,17 +120,25 @@ def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
     assert exact_ratio(pure) <= Fraction(math.exp(2)) < exact_ratio(pure) * Fraction(1001, 1000)
     assert pure.moved <= delta_above(inner) <= 1e-3
     assert pure.variances.max() < 1.05 * inner.spread / 25
-    assert moved(exact_rows(Purified(1.0)), exact_rows(Purified(1.0)._channel)) < 1e-9  # a pure one stays as it is
+    assert (
+        moved(exact_rows(Purified(1.0)), exact_rows(Purified(1.0)._channel)) < 1e-9
+    )  # a pure one stays as it is
     with pytest.raises(InputError, match="too large"):
         purify(DiscreteGaussian(1.0, delta=1e-6))
 
 
 def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
-    """Both of one round and of two: every client is asked as before, what it reports is pure, and the answer is about the same."""
-    records, inner = Rows(Records({"value": np.arange(4000) % 6})), DiscreteGaussian(1.0, steps=5, delta=1e-3)
+    """Both of one round and of two: every client is asked as before, what it reports is pure, and
+    the answer is about the same."""
+    records, inner = (
+        Rows(Records({"value": np.arange(4000) % 6})),
+        DiscreteGaussian(1.0, steps=5, delta=1e-3),
+    )
     query = Held(inner.domain)
     halves = [LocalQuery(query, inner, Cohort(first, first + 2000)) for first in (0, 2000)]
-    once: Local[list[float]] = Nonadaptive(tuple(halves), lambda tallies: [float(inner.estimate(tally).value) for tally in tallies])
+    once: Local[list[float]] = Nonadaptive(
+        tuple(halves), lambda tallies: [float(inner.estimate(tally).value) for tally in tallies]
+    )
 
     def play() -> LocalPlay[list[float]]:
         found = []
@@ -111,13 +150,18 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     for algorithm in (pure_from_approximate(once), pure_from_approximate(Adaptive(play))):
         answers = run(algorithm, population_oracle(records, 2.0))
         assert answers == pytest.approx([0.5, 0.5], abs=0.2)
-    assert all(isinstance(each.randomizer.loss, Pure) for each in pure_from_approximate(once).queries)
+    assert all(
+        isinstance(each.randomizer.loss, Pure) for each in pure_from_approximate(once).queries
+    )
 
 
 def nearest_pure(rows: Floats, growth: float) -> float:
-    """The least t with which some table of ratios up to `growth` has every row within t of the old one, by a linear program."""
+    """The least t with which some table of ratios up to `growth` has every row within t of the old
+    one, by a linear program."""
     values, reports = rows.shape
-    size = values * reports  # new rows, then their excess over the old ones, then the least of each column, then t
+    size = (
+        values * reports
+    )  # new rows, then their excess over the old ones, then the least of each column, then t
     lines, limits, sums = [], [], np.zeros((values, 2 * size + reports + 1))
     for value, report in product(range(values), range(reports)):
         place = value * reports + report
@@ -142,18 +186,26 @@ def nearest_pure(rows: Floats, growth: float) -> float:
 
 
 def test_the_same_epsilon_at_about_the_root_of_delta() -> None:
-    """Of 60 random tables the nearest pure one with g itself is within 2 sqrt((1 + g) delta) + 2 delta; in a structured one it is beyond 1.5 delta."""
+    """Of 60 random tables the nearest pure one with g itself is within 2 sqrt((1 + g) delta) + 2
+    delta; in a structured one it is beyond 1.5 delta."""
     generator = np.random.default_rng(3)
     tables = [random_rows(generator) for _ in range(60)]
     for rows in (*tables, crossed(6)):
-        delta, near = float(exact_delta(rows, GROWTH)), nearest_pure(np.array(rows, dtype=float), float(GROWTH))
+        delta, near = (
+            float(exact_delta(rows, GROWTH)),
+            nearest_pure(np.array(rows, dtype=float), float(GROWTH)),
+        )
         assert near <= 2 * math.sqrt(3 * delta) + 2 * delta + 1e-9
     assert near > 1.5 * delta
 
 
 def crossed(size: int) -> Exact:
-    """Reports are the cells of a square: of the value's row g times as likely, of its column g times less; two values meet in one cell."""
-    table = [[GROWTH ** ((i == value) - (j == value)) for i, j in product(range(size), repeat=2)] for value in range(size)]
+    """Reports are the cells of a square: of the value's row g times as likely, of its column g
+    times less; two values meet in one cell."""
+    table = [
+        [GROWTH ** ((i == value) - (j == value)) for i, j in product(range(size), repeat=2)]
+        for value in range(size)
+    ]
     return [[part / sum(row) for part in row] for row in table]
 
 
@@ -164,12 +216,16 @@ def information(rows: Floats, prior: Floats) -> float:
 
 
 def test_a_report_with_delta_reveals_hardly_more() -> None:
-    """Of 200 random tables, under random priors: at most the bound; which is that of pure reports at delta 0, and .1 % above it at epsilon 1 and delta 1e-9."""
+    """Of 200 random tables, under random priors: at most the bound; which is that of pure reports
+    at delta 0, and .1 % above it at epsilon 1 and delta 1e-9."""
     generator = np.random.default_rng(4)
     for _ in range(200):
         rows = random_rows(generator)
         table, delta = np.array(rows, dtype=float), float(exact_delta(rows, GROWTH))
         prior = generator.dirichlet(np.ones(len(table)))
-        assert information(table, prior) <= approximate_capacity(math.log(2), delta, math.log2(len(table))) + 1e-12
+        assert (
+            information(table, prior)
+            <= approximate_capacity(math.log(2), delta, math.log2(len(table))) + 1e-12
+        )
     assert approximate_capacity(1.0, 0.0, 64) == report_capacity(1.0)
     assert 1 < approximate_capacity(1.0, 1e-9, 1024) / report_capacity(1.0) < 1.0012

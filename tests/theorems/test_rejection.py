@@ -19,7 +19,13 @@ from local_dp.experiments.claims.local.local_to_sq import claim as extremal
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import (
+    ExactOracle,
+    Statistical,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+)
 from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.tables import Bounded, Question
 from local_dp.records import Records
@@ -35,18 +41,26 @@ def _cases(growth: Fraction, number: int) -> Iterator[tuple[extremal.Channel, ex
     generator = np.random.default_rng([number, growth.numerator])
     for _ in range(number):
         values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
-        yield extremal.extremal_channel(growth, values, reports, generator), extremal.random_law(values, generator)
+        yield (
+            extremal.extremal_channel(growth, values, reports, generator),
+            extremal.random_law(values, generator),
+        )
 
 
 def _taus(growth: Fraction) -> list[Fraction]:
     """Tolerances with tau' = 1/10, 1/2, 1 and 3, none above 9/10."""
-    return [min(Fraction(9, 10), share * 2 / (growth**2 - 1)) for share in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3))]
+    return [
+        min(Fraction(9, 10), share * 2 / (growth**2 - 1))
+        for share in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3))
+    ]
 
 
 def _violations(growth: Fraction, number: int, accept: extremal.Accept = acceptance) -> int:
     """How many of the exact cases are farther from R(z) than the bound."""
     return sum(
-        not extremal.within_draw_bound(total_variation(law, extremal.mixture(shares, channel)), growth, tau)
+        not extremal.within_draw_bound(
+            total_variation(law, extremal.mixture(shares, channel)), growth, tau
+        )
         for channel, shares in _cases(growth, number)
         for tau in _taus(growth)
         for law in extremal.draw_laws(channel, shares, growth, tau, accept)
@@ -55,12 +69,17 @@ def _violations(growth: Fraction, number: int, accept: extremal.Accept = accepta
 
 @pytest.mark.parametrize("growth", short(GROWTHS, lambda growth: growth == GROWTHS[2]))
 def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
-    """|Z| <= 6, |W| <= 5, 30 channels, 4 tolerances, all sign patterns of +-tau: total variation within the bound in every case, in Fractions."""
+    """|Z| <= 6, |W| <= 5, 30 channels, 4 tolerances, all sign patterns of +-tau: total variation
+    within the bound in every case, in Fractions."""
     assert _violations(growth, 30) == 0
 
 
 @pytest.mark.parametrize("growth", GROWTHS[-1:])
-@pytest.mark.parametrize("twin", [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio], ids=["twice", "always"])
+@pytest.mark.parametrize(
+    "twin",
+    [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio],
+    ids=["twice", "always"],
+)
 def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: extremal.Accept) -> None:
     assert _violations(growth, 10, twin) > 0
 
@@ -69,29 +88,44 @@ def test_exact_answers_give_the_exact_law() -> None:
     """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
     for growth in GROWTHS:
         for channel, shares in _cases(growth, 10):
-            assert all(law == extremal.mixture(shares, channel) for law in extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance))
+            assert all(
+                law == extremal.mixture(shares, channel)
+                for law in extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance)
+            )
 
 
-@pytest.mark.parametrize("growth", short(GROWTHS, lambda growth: growth in (GROWTHS[1], GROWTHS[-1])))
+@pytest.mark.parametrize(
+    "growth", short(GROWTHS, lambda growth: growth in (GROWTHS[1], GROWTHS[-1]))
+)
 def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
-    """The paper's uncentred query with acceptance clipped to [0, 1] only: within the bound, of a tolerance half as large."""
+    """The paper's uncentred query with acceptance clipped to [0, 1] only: within the bound, of a
+    tolerance half as large."""
     worst = 0.0
     for channel, shares in _cases(growth, 10):
         q, p = channel[0], extremal.mixture(shares, channel)
         for tau in _taus(growth):
             half = tau / 2
             for pattern in extremal.signs(len(q)):
-                answers = [(own / base - 1) / (growth - 1 / growth) + s * half for own, base, s in zip(p, q, pattern, strict=True)]
+                answers = [
+                    (own / base - 1) / (growth - 1 / growth) + s * half
+                    for own, base, s in zip(p, q, pattern, strict=True)
+                ]
                 ratios = [1 + answer * (growth - 1 / growth) for answer in answers]
-                law = accepted_law(q, [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios])
+                law = accepted_law(
+                    q, [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios]
+                )
                 distance = total_variation(law, p)
                 assert extremal.within_draw_bound(distance, growth, tau)
-                worst = max(worst, float(distance) / draw_distance(math.log(growth), float(half), centred=False))
+                worst = max(
+                    worst,
+                    float(distance) / draw_distance(math.log(growth), float(half), centred=False),
+                )
     assert 0.3 < worst <= 1
 
 
 def test_truncation_by_enumeration() -> None:
-    """The closed form of at most K trials is the sum over all trial sequences, and within the miss probability of the unlimited law."""
+    """The closed form of at most K trials is the sum over all trial sequences, and within the miss
+    probability of the unlimited law."""
     q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
     accept = [Fraction(1, 4), Fraction(1), Fraction(2, 3)]
     rejected = [a * (1 - b) for a, b in zip(q, accept, strict=True)]
@@ -103,18 +137,30 @@ def test_truncation_by_enumeration() -> None:
                 for w in range(3):
                     law[w] += before * (q[w] if length == trials else q[w] * accept[w])
         assert truncated_law(q, accept, trials) == law
-        assert total_variation(law, accepted_law(q, accept)) <= (1 - sum(a * b for a, b in zip(q, accept, strict=True))) ** trials
+        assert (
+            total_variation(law, accepted_law(q, accept))
+            <= (1 - sum(a * b for a, b in zip(q, accept, strict=True))) ** trials
+        )
 
 
 def _tree(growths: tuple[Fraction, Fraction], seed: int) -> extremal.Tree:
     generator = np.random.default_rng(seed)
     second = [extremal.extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
-    return extremal.Tree(extremal.extremal_channel(growths[0], 4, 2, generator), second, extremal.random_law(4, generator), growths)
+    return extremal.Tree(
+        extremal.extremal_channel(growths[0], 4, 2, generator),
+        second,
+        extremal.random_law(4, generator),
+        growths,
+    )
 
 
-@pytest.mark.parametrize("growths", [(Fraction(3, 2), Fraction(2)), (Fraction(19, 7), Fraction(19, 7)), (Fraction(2), Fraction(9))])
+@pytest.mark.parametrize(
+    "growths",
+    [(Fraction(3, 2), Fraction(2)), (Fraction(19, 7), Fraction(19, 7)), (Fraction(2), Fraction(9))],
+)
 def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
-    """Depth-2 trees, all 256 sign patterns: the transcript law is exact at tau = 0 and within the sum of both bounds at tau' = 1/10, 1/2, 95/100."""
+    """Depth-2 trees, all 256 sign patterns: the transcript law is exact at tau = 0 and within the
+    sum of both bounds at tau' = 1/10, 1/2, 95/100."""
     both = growths[0] * growths[1]
     for seed in range(3):
         tree = _tree(growths, seed)
@@ -123,24 +169,36 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
         assert next(tree.simulated(Fraction(0), acceptance)) == truth
         for share in (Fraction(1, 10), Fraction(1, 2), Fraction(95, 100)):
             tau = share * 2 / (both**2 - 1)
-            bound = draw_distance(math.log(growths[0]), float(tau)) + conditional_draw_distance(math.log(both), float(tau))
-            assert all(float(total_variation(law, truth)) <= bound for law in tree.simulated(tau, acceptance))
+            bound = draw_distance(math.log(growths[0]), float(tau)) + conditional_draw_distance(
+                math.log(both), float(tau)
+            )
+            assert all(
+                float(total_variation(law, truth)) <= bound
+                for law in tree.simulated(tau, acceptance)
+            )
 
 
 def test_two_replies_with_wrong_constants() -> None:
-    """Two twins are off even for exact answers: one accepts twice as readily, the other draws the second reply without regard to the first."""
+    """Two twins are off even for exact answers: one accepts twice as readily, the other draws the
+    second reply without regard to the first."""
     growths = (Fraction(19, 7), Fraction(19, 7))
     tree = _tree(growths, 0)
     truth = tree.law()
-    assert next(tree.simulated(Fraction(0), lambda ratio, ceiling: acceptance(2 * ratio, ceiling))) != truth
+    assert (
+        next(tree.simulated(Fraction(0), lambda ratio, ceiling: acceptance(2 * ratio, ceiling)))
+        != truth
+    )
     independent = [
-        a * b for a, second in zip(extremal.mixture(tree.shares, tree.first), tree.second, strict=True) for b in extremal.mixture(tree.shares, second)
+        a * b
+        for a, second in zip(extremal.mixture(tree.shares, tree.first), tree.second, strict=True)
+        for b in extremal.mixture(tree.shares, second)
     ]
     assert independent != truth
 
 
 def test_the_ceiling_is_never_exceeded() -> None:
-    """No answers within the tolerance push a conditional acceptance probability above 1: the constant E_k (1 + tau')/(1 - tau') leaves nothing to clip."""
+    """No answers within the tolerance push a conditional acceptance probability above 1: the
+    constant E_k (1 + tau')/(1 - tau') leaves nothing to clip."""
     seen: list[Fraction] = []
 
     def watched(ratio: Fraction, ceiling: Fraction) -> Fraction:
@@ -166,7 +224,8 @@ def trusted(population: Population, budget: float, seed: int = 0) -> TrustedOrac
 
 
 def test_budget_adds_up_and_is_never_exceeded() -> None:
-    """Declared queries split the budget exactly; one more is refused before anything is drawn; queries and rounds are counted."""
+    """Declared queries split the budget exactly; one more is refused before anything is drawn;
+    queries and rounds are counted."""
     oracle, each = trusted(bernoulli("vote", 0.3, 1000, 0), 0.7), split_epsilon(0.7, 7)
     for times in (3, 4):
         run(curated_from_sq(asking(times), each, 1000), oracle)
@@ -178,7 +237,8 @@ def test_budget_adds_up_and_is_never_exceeded() -> None:
 
 
 def test_the_same_algorithms_run() -> None:
-    """Non-adaptive and adaptive SQ algorithms run on noisy sums as they do on the exact oracle, and agree within the tolerance."""
+    """Non-adaptive and adaptive SQ algorithms run on noisy sums as they do on the exact oracle, and
+    agree within the tolerance."""
     n = enough_records(2, 1.0, 0.1, 1e-6)
     population = bernoulli("vote", 0.3, n, 0)
 
@@ -191,19 +251,32 @@ def test_the_same_algorithms_run() -> None:
     twice: StatisticalRounds[float] = Adaptive(play)
     for algorithm in (once, twice):
         curated = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
-        assert abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population))) < 0.1
+        assert (
+            abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population)))
+            < 0.1
+        )
 
 
 def test_a_delta_buys_less_noise() -> None:
-    """Four hundred questions within (1, 1e-6) are answered with a fifth of the noise that adding up leaves them, and no question more is answered."""
-    account, population = DeclaredAccount(approximate(1, 1e-6), 400), bernoulli("vote", 0.3, 1000, 0)
+    """Four hundred questions within (1, 1e-6) are answered with a fifth of the noise that adding up
+    leaves them, and no question more is answered."""
+    account, population = (
+        DeclaredAccount(approximate(1, 1e-6), 400),
+        bernoulli("vote", 0.3, 1000, 0),
+    )
     oracle, each = TrustedOracle(population, account, Draws(KeyedNoise(0))), account.part.epsilon
     answers = run(curated_from_sq(asking(400), each, 1000), oracle)
-    added = run(curated_from_sq(asking(400), split_epsilon(1.0, 400), 1000), trusted(population, 1.0))
+    added = run(
+        curated_from_sq(asking(400), split_epsilon(1.0, 400), 1000), trusted(population, 1.0)
+    )
     assert each == pytest.approx(4.753 / 400, rel=1e-3)
     truth = run(asking(1), ExactOracle(population))[0]
-    off, off_by_adding_up = (sum(abs(answer - truth) for answer in each) for each in (answers, added))
-    assert off < off_by_adding_up / 3  # 4.75 expected, each a mean of 400 absolute values: failure below 1e-6
+    off, off_by_adding_up = (
+        sum(abs(answer - truth) for answer in each) for each in (answers, added)
+    )
+    assert (
+        off < off_by_adding_up / 3
+    )  # 4.75 expected, each a mean of 400 absolute values: failure below 1e-6
     assert isinstance(account.spent, Approximate)
     with pytest.raises(RefusedError, match="exceed the 400"):
         run(curated_from_sq(asking(1), each, 1000), oracle)
@@ -211,7 +284,8 @@ def test_a_delta_buys_less_noise() -> None:
 
 @pytest.mark.parametrize(("epsilon", "t"), [(1.0, 1), (0.1, 5)])
 def test_enough_records_are_enough(epsilon: float, t: int) -> None:
-    """All t answers are within tau in at least a share 1 - beta of 150 runs (binomial, failure 1e-6); a sixtieth of the records is caught failing."""
+    """All t answers are within tau in at least a share 1 - beta of 150 runs (binomial, failure
+    1e-6); a sixtieth of the records is caught failing."""
     tau, beta = 0.2, 0.2
 
     def failures(n: int) -> int:
@@ -252,15 +326,19 @@ def oracle(budget: int, seed: int) -> TrustedOracle[Records]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_result_is_that_of_the_interaction(seed: int) -> None:
-    """With the same draws the handed-over algorithm gives the same result in one round, for the same price."""
+    """With the same draws the handed-over algorithm gives the same result in one round, for the
+    same price."""
     interactive, handed = oracle(NANO, seed), oracle(NANO, seed)
-    assert run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), handed) == run(Adaptive(two_rounds), interactive)
+    assert run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), handed) == run(
+        Adaptive(two_rounds), interactive
+    )
     assert (interactive.rounds, handed.rounds) == (2, 1)
     assert interactive.account.spent == handed.account.spent == Pure(NANO)
 
 
 def test_it_spends_no_more_than_it_says() -> None:
-    """An algorithm that asks for more than its budget is refused inside, and its budget is charged before anything is drawn."""
+    """An algorithm that asks for more than its budget is refused inside, and its budget is charged
+    before anything is drawn."""
     with pytest.raises(RefusedError) as refused:
         run(cni_from_ci(Adaptive(two_rounds), Pure(NANO // 2)), oracle(NANO, 1))
     assert refused.value.code == "budget"

@@ -1,4 +1,5 @@
-"""The simulations between local and SQ algorithms, run: laws, query counts, budgets, types and refusals."""
+"""The simulations between local and SQ algorithms, run: laws, query counts, budgets, types and
+refusals."""
 
 import math
 from collections.abc import Callable
@@ -15,12 +16,23 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, relative_error
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, TwoReplies, two_questions, two_replies_law
+from local_dp.experiments.claims.local.local_to_sq.laws import (
+    Memoised,
+    TwoReplies,
+    two_questions,
+    two_replies_law,
+)
 from local_dp.interaction import Adaptive, Nonadaptive, Watched, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import (
+    ExactOracle,
+    RealQuery,
+    StatisticalPlay,
+    StatisticalQuery,
+    StatisticalRounds,
+)
 from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.finite import FiniteChannel
@@ -32,8 +44,22 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
-from local_dp.theorems.from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
-from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
+from local_dp.theorems.from_sq import (
+    enough_clients,
+    local_from_sq,
+    one_random_query,
+    put_to_records,
+    split_budget,
+    tight_clients,
+)
+from local_dp.theorems.likelihood import (
+    Joint,
+    Observed,
+    ceiling_after,
+    likelihood_query,
+    mean_ratio,
+    total_variation,
+)
 from local_dp.theorems.sq_from_local import sq_from_local
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, X, Y
@@ -45,7 +71,10 @@ def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
 
 def fixed_trials(epsilon: float, draws: int) -> Local[int]:
     """One round in which `draws` clients are asked x; the result counts the reported ones."""
-    return Nonadaptive((LocalQuery(X, BinaryRR(epsilon), Cohort(0, draws)),), lambda tallies: int(tallies[0].counts[0, 1]))
+    return Nonadaptive(
+        (LocalQuery(X, BinaryRR(epsilon), Cohort(0, draws)),),
+        lambda tallies: int(tallies[0].counts[0, 1]),
+    )
 
 
 def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, float]]:
@@ -61,19 +90,25 @@ def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, fl
 
 
 def test_fresh_clients_are_accurate() -> None:
-    """With the exact count for beta/t, 2 queries are all within their tolerances in at least 95 % of 2,000 runs (less 4 standard errors)."""
+    """With the exact count for beta/t, 2 queries are all within their tolerances in at least 95 %
+    of 2,000 runs (less 4 standard errors)."""
     queries = (StatisticalQuery(X, 0.2), StatisticalQuery(Y, 0.3))
     algorithm = local_from_sq(Nonadaptive(queries, _same), 1.0, tight_clients(1.0, 0.025))
     good = 0
     for trial in range(2000):
         answers = run(algorithm, AggregateOracle(WORLD, np.random.default_rng([7, trial]), 1.0))
-        good += all(abs(answer) <= query.tolerance for answer, query in zip(answers, queries, strict=True))
+        good += all(
+            abs(answer) <= query.tolerance for answer, query in zip(answers, queries, strict=True)
+        )
     assert good / 2000 >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 2000)
-    assert sum(len(query.cohort) for query in algorithm.queries) < 0.7 * sum(map(enough_clients(1.0, 0.025), queries))
+    assert sum(len(query.cohort) for query in algorithm.queries) < 0.7 * sum(
+        map(enough_clients(1.0, 0.025), queries)
+    )
 
 
 def test_every_way_spends_epsilon_at_most() -> None:
-    """Fresh clients, one random query and split budgets all charge no client more than epsilon, and split budgets all of it."""
+    """Fresh clients, one random query and split budgets all charge no client more than epsilon, and
+    split budgets all of it."""
     queries = tuple(StatisticalQuery(query, 0.3) for query in (X, Y, X))
     algorithm = Nonadaptive(queries, _same)
     ways: tuple[Local[tuple[float, ...]] | LocalRounds[tuple[float, ...]], ...] = (
@@ -91,8 +126,12 @@ def test_every_way_spends_epsilon_at_most() -> None:
 
 
 def test_adaptive_algorithms_keep_their_rounds() -> None:
-    """An adaptive SQ algorithm runs in as many local rounds as it has, fresh or with a split budget, and its answers are near the truth."""
-    for way in (local_from_sq(_two_steps(0.1, 0.2), 1.0, tight_clients(1.0, 1e-6)), split_budget(_two_steps(0.1, 0.2), 1.0, 100_000, 2)):
+    """An adaptive SQ algorithm runs in as many local rounds as it has, fresh or with a split
+    budget, and its answers are near the truth."""
+    for way in (
+        local_from_sq(_two_steps(0.1, 0.2), 1.0, tight_clients(1.0, 1e-6)),
+        split_budget(_two_steps(0.1, 0.2), 1.0, 100_000, 2),
+    ):
         oracle = PopulationOracle(WORLD, KeyedNoise(2), 1, 1.0)
         x, y = run(way, oracle)
         assert abs(x) <= 0.1
@@ -101,9 +140,12 @@ def test_adaptive_algorithms_keep_their_rounds() -> None:
 
 
 def test_real_functions_are_asked_locally() -> None:
-    """A real function of a category is rounded to a lattice, asked by the one-bit mean, and answered within 5 standard errors of its mean."""
+    """A real function of a category is rounded to a lattice, asked by the one-bit mean, and
+    answered within 5 standard errors of its mean."""
     values = (-1.0, 0.3, 1.0, -0.25, 0.5)
-    algorithm = local_from_sq(Nonadaptive((RealQuery(COLOUR, 0.1, values),), _same), 1.0, lambda query: 400_000)
+    algorithm = local_from_sq(
+        Nonadaptive((RealQuery(COLOUR, 0.1, values),), _same), 1.0, lambda query: 400_000
+    )
     (answer,) = run(algorithm, PopulationOracle(COLOURS, KeyedNoise(3), 1, 1.0))
     assert abs(answer - float(COLOURS.shares @ np.array(values))) < 5 * math.sqrt(4.6827 / 400_000)
 
@@ -112,11 +154,15 @@ def test_real_functions_are_asked_locally() -> None:
 
 
 @pytest.mark.parametrize(("query", "randomizer", "population"), [
-    (X, BinaryRR(1.0), WORLD), (COLOUR, GRR(2.0, k=5), COLOURS), (COLOUR, Hadamard(0.5, k=5), COLOURS),
+    (X, BinaryRR(1.0), WORLD), (COLOUR, GRR(2.0, k=5), COLOURS),
+    (COLOUR, Hadamard(0.5, k=5), COLOURS),
     (Bounded("v", 0.0, 1.0), OneBitMean(1.0), NUMBERS),
 ])  # fmt: skip
-def test_likelihood_queries_recover_the_law(query: Question | Category | Bounded, randomizer: FiniteChannel, population: Finite) -> None:
-    """The exact answers about every report of every shipped kind of randomizer give Pr[report] to 1e-12, and legal ones give it within sinh(eps) tau q."""
+def test_likelihood_queries_recover_the_law(
+    query: Question | Category | Bounded, randomizer: FiniteChannel, population: Finite
+) -> None:
+    """The exact answers about every report of every shipped kind of randomizer give Pr[report] to
+    1e-12, and legal ones give it within sinh(eps) tau q."""
     law, tau, growth = population.law(query), 0.05, math.exp(randomizer.epsilon)
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
@@ -132,14 +178,27 @@ def test_likelihood_queries_recover_the_law(query: Question | Category | Bounded
 
 
 def test_joint_likelihood_of_several_replies() -> None:
-    """Replies to two different queries, one of them asked twice, give the probability of all three reports together."""
-    replies = (Observed(X, BinaryRR(0.5), 0, 1), Observed(Y, GRR(1.0, k=2), 0, 0), Observed(X, BinaryRR(0.25), 0, 1))
+    """Replies to two different queries, one of them asked twice, give the probability of all three
+    reports together."""
+    replies = (
+        Observed(X, BinaryRR(0.5), 0, 1),
+        Observed(Y, GRR(1.0, k=2), 0, 0),
+        Observed(X, BinaryRR(0.25), 0, 1),
+    )
     asked = likelihood_query(replies, 0.01)
     assert asked.query == Joint((X, Y))
     mean = mean_ratio(asked.expectation(WORLD.law(asked.query)), math.exp(1.75))
-    channels = [reply.randomizer.channel()[:, reply.report].astype(np.float64) / reply.randomizer.total for reply in replies]
-    truth = sum(share * channels[0][x] * channels[1][y] * channels[2][x] for (x, y), share in zip(product((0, 1), repeat=2), (0.4, 0.1, 0.1, 0.4), strict=True))
-    assert mean * channels[0][0] * channels[1][0] * channels[2][0] == pytest.approx(truth, rel=1e-12)
+    channels = [
+        reply.randomizer.channel()[:, reply.report].astype(np.float64) / reply.randomizer.total
+        for reply in replies
+    ]
+    truth = sum(
+        share * channels[0][x] * channels[1][y] * channels[2][x]
+        for (x, y), share in zip(product((0, 1), repeat=2), (0.4, 0.1, 0.1, 0.4), strict=True)
+    )
+    assert mean * channels[0][0] * channels[1][0] * channels[2][0] == pytest.approx(
+        truth, rel=1e-12
+    )
 
 
 def _sized(asked: list[int]) -> Watched[StatisticalQuery, float]:
@@ -148,7 +207,8 @@ def _sized(asked: list[int]) -> Watched[StatisticalQuery, float]:
 
 
 def test_query_count_is_geometric() -> None:
-    """One reply of each of 3,000 clients: how many need j queries follows the geometric law of ratio 1 - e^-eps (chi-square beyond 1e-6 fails)."""
+    """One reply of each of 3,000 clients: how many need j queries follows the geometric law of
+    ratio 1 - e^-eps (chi-square beyond 1e-6 fails)."""
     n, epsilon = 3000, 1.0
 
     def play() -> LocalPlay[int]:
@@ -169,30 +229,45 @@ def test_query_count_is_geometric() -> None:
 
 @pytest.mark.long
 def test_dependent_replies_follow_their_law() -> None:
-    """Two dependent replies of each of 1,500 simulated clients: within the distance that chance exceeds once in 10^6; two independent ones are far outside."""
+    """Two dependent replies of each of 1,500 simulated clients: within the distance that chance
+    exceeds once in 10^6; two independent ones are far outside."""
     epsilon, n = 1.5, 1500
     tolerance = 0.01 / relative_error(2 * epsilon, 1.0)
     limit = math.sqrt((4 * math.log(2) + math.log(1e6)) / (2 * n))
     distances = []
     for same in (True, False):
-        counts = run(sq_from_local(two_questions(epsilon, n, same=same), tolerance, 400, 6), ExactOracle(WORLD))
-        distances.append(total_variation([count / n for count in counts], two_replies_law(TwoReplies("sq", epsilon, "correlated", "exact", n))))
+        counts = run(
+            sq_from_local(two_questions(epsilon, n, same=same), tolerance, 400, 6),
+            ExactOracle(WORLD),
+        )
+        distances.append(
+            total_variation(
+                [count / n for count in counts],
+                two_replies_law(TwoReplies("sq", epsilon, "correlated", "exact", n)),
+            )
+        )
     assert distances[0] <= limit < distances[1]
 
 
 def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
-    """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations (4e-7); three quarters of it miss by 10."""
+    """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations
+    (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
     second = asked.index(n, 1)
-    constant = ceiling_after(math.exp(epsilon), relative_error(2 * epsilon, tolerance), relative_error(epsilon, tolerance))
+    constant = ceiling_after(
+        math.exp(epsilon),
+        relative_error(2 * epsilon, tolerance),
+        relative_error(epsilon, tolerance),
+    )
     for sizes, expected in ((asked[:second], math.exp(epsilon)), (asked[second:], constant)):
         assert abs(sum(sizes) - n * expected) <= 5.1 * math.sqrt(n * expected * (expected - 1))
 
 
 def test_nonadaptive_simulation_asks_everything_first() -> None:
-    """The non-interactive simulation has trials x draws queries before any answer, the same for one seed, and keeps the last candidate after a miss."""
+    """The non-interactive simulation has trials x draws queries before any answer, the same for one
+    seed, and keeps the last candidate after a miss."""
     algorithm = sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 11)
     again = sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 11)
     assert len(algorithm.queries) == 350
@@ -204,7 +279,8 @@ def test_nonadaptive_simulation_asks_everything_first() -> None:
 
 @pytest.mark.long
 def test_public_coins_are_drawn_by_the_simulation() -> None:
-    """A randomizer with public-coin cells is simulated cell by cell: the replies decode to the frequencies of the population."""
+    """A randomizer with public-coin cells is simulated cell by cell: the replies decode to the
+    frequencies of the population."""
     n, randomizer = 1500, Hadamard(1.0, k=5)
 
     def decode(tallies: tuple[Tally, ...]) -> Floats:
@@ -212,12 +288,15 @@ def test_public_coins_are_drawn_by_the_simulation() -> None:
 
     survey: Local[Floats] = Nonadaptive((LocalQuery(COLOUR, randomizer, Cohort(0, n)),), decode)
     simulated = sq_from_local(survey, 0.01, 20, 2)
-    assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
+    assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(
+        4.6827 / n
+    )
 
 
 @dataclass(frozen=True)
 class Opaque(PerCoin):
-    """A randomizer that can be run and is no table: a client's whole public coin decides what its report means."""
+    """A randomizer that can be run and is no table: a client's whole public coin decides what its
+    report means."""
 
     name: ClassVar[str] = "opaque"
 
@@ -239,7 +318,9 @@ class Opaque(PerCoin):
         return Tally(np.array([int((reports ^ (cells & np.uint64(1))).sum())]), len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
-        return self.inner.estimate(Tally(np.array([[tally.n - int(tally.counts[0]), int(tally.counts[0])]])))
+        return self.inner.estimate(
+            Tally(np.array([[tally.n - int(tally.counts[0]), int(tally.counts[0])]]))
+        )
 
 
 @dataclass(frozen=True)
@@ -257,7 +338,8 @@ def _one(randomizer: Randomizer) -> Local[int]:
 
 
 def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
-    """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be off by a whole one."""
+    """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be
+    off by a whole one."""
     values = tuple(np.random.default_rng(2).uniform(-1, 1, 200).tolist())
     asked = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
     places = asked.values(Records({"x": np.array(list(map(str, range(200))))}))
@@ -269,11 +351,15 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),
-    (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError, "too coarse"),
+    (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError,
+    "too coarse"),
     (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
-    (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1), PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
-    (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1), InputError, "nobody"),
-    (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"), (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
+    (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1),
+    PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
+    (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1),
+    InputError, "nobody"),
+    (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"),
+    (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
 ])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
@@ -285,9 +371,12 @@ QUERY = StatisticalQuery(Question("yes == 1"), 0.1)
 
 
 def test_every_query_has_the_clients_it_was_given() -> None:
-    """Cohorts have the asked-for sizes, follow one another without a gap, and go on from round to round."""
+    """Cohorts have the asked-for sizes, follow one another without a gap, and go on from round to
+    round."""
     sizes = iter([5, 7, 11, 13])
-    local = local_from_sq(Nonadaptive((QUERY,) * 4, lambda answers: answers), 1.0, lambda query: next(sizes))
+    local = local_from_sq(
+        Nonadaptive((QUERY,) * 4, lambda answers: answers), 1.0, lambda query: next(sizes)
+    )
     cohorts = [query.cohort for query in local.queries]
     assert [len(cohort) for cohort in cohorts] == [5, 7, 11, 13]
     assert cohorts[0].start == 0
@@ -295,7 +384,8 @@ def test_every_query_has_the_clients_it_was_given() -> None:
 
 
 def test_rounds_go_on_where_the_last_one_ended() -> None:
-    """An adaptive algorithm's later rounds ask clients that were not asked before, and every play begins with the first client."""
+    """An adaptive algorithm's later rounds ask clients that were not asked before, and every play
+    begins with the first client."""
 
     def play() -> StatisticalPlay[None]:
         yield (QUERY, QUERY)

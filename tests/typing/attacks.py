@@ -1,6 +1,7 @@
 """One attack, three models, as types: checked by mypy, and run by the tests.
 
-Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
+Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever
+does.
 """
 
 from typing import assert_type
@@ -21,26 +22,38 @@ Attack = Statistical[Bools]
 
 
 def attacks(subsets: Bools, shares: Floats, suspects: Bools) -> tuple[Attack, Statistical[Traced]]:
-    """Reconstruction and tracing are non-adaptive SQ algorithms; what they guess is their result."""
+    """Reconstruction and tracing are non-adaptive SQ algorithms; what they guess is their
+    result."""
     assert_type(BonehShaw(2, 1, 0).tracing(0.1), Statistical[int])
     return reconstruction(subsets, 0.1, least_squares), tracing(shares, suspects, 0.1)
 
 
 def three_models(
-    attack: Attack, exact: ExactOracle, trusted: TrustedOracle[Records], clients: PopulationOracle, public: Records, epsilons: tuple[float, float]
+    attack: Attack,
+    exact: ExactOracle,
+    trusted: TrustedOracle[Records],
+    clients: PopulationOracle,
+    public: Records,
+    epsilons: tuple[float, float],
 ) -> tuple[Bools, Bools, Bools]:
-    """The one attack asks expectations, the curator's mechanisms, and clients: each translation keeps its result and that it is non-adaptive.
+    """The one attack asks expectations, the curator's mechanisms, and clients: each translation
+    keeps its result and that it is non-adaptive.
 
     `epsilons` are the curator's for a query and the client's for its bit.
     """
-    curated, local = curated_from_sq(attack, epsilons[0], len(public)), from_own_bits(attack, public, "secret", epsilons[1])
+    curated, local = (
+        curated_from_sq(attack, epsilons[0], len(public)),
+        from_own_bits(attack, public, "secret", epsilons[1]),
+    )
     assert_type(curated, Nonadaptive[NoisySum, int, Bools])
     assert_type(local, Local[Bools])
     assert_type(one_sign_each(attack, 1.0, 10, 1), Local[Bools])
     return run(attack, exact), run(curated, trusted), run(local, clients)
 
 
-def not_claimed(attack: Attack, exact: ExactOracle, clients: PopulationOracle, pirates: Pirates) -> tuple[Bools, ...]:
+def not_claimed(
+    attack: Attack, exact: ExactOracle, clients: PopulationOracle, pirates: Pirates
+) -> tuple[Bools, ...]:
     """Untranslated, an attack reaches expectations and pirates alone."""
     run(attack, clients)  # type: ignore[misc]
     run(curated_from_sq(attack, 1.0, 10), exact)  # type: ignore[misc]

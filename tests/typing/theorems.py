@@ -1,18 +1,49 @@
-"""The theorems' "preserves adaptivity" clauses, and the learners' models, as types: mypy checks every line, and tests also run the clauses.
+"""The theorems' "preserves adaptivity" clauses, and the learners' models, as types: mypy checks
+every line, and tests also run the clauses.
 
-Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
+Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever
+does.
 """
 
 from typing import assert_type
 
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
-from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
+from local_dp.learners.moments import (
+    AtLeast,
+    BayesRule,
+    Centres,
+    KMeans,
+    LinearModel,
+    LinearRegression,
+    LowDegree,
+    NaiveBayes,
+    Polynomial,
+    Thresholds,
+)
+from local_dp.learners.rules import (
+    AllOf,
+    Conjunctions,
+    DecisionLists,
+    RuleList,
+    Stump,
+    Stumps,
+    Tree,
+    Trees,
+)
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.encoded import Encoding
-from local_dp.theorems.from_sq import among_complete, boolean_from_real, enough_clients, local_from_sq, on_table, one_random_query, split_budget, tight_clients
+from local_dp.theorems.from_sq import (
+    among_complete,
+    boolean_from_real,
+    enough_clients,
+    local_from_sq,
+    on_table,
+    one_random_query,
+    split_budget,
+    tight_clients,
+)
 from local_dp.theorems.sq_from_local import sq_from_local
 
 LNI = Local[str]
@@ -22,13 +53,20 @@ SQ = StatisticalRounds[str]
 
 
 def lni_equals_nasq(lni: LNI, nasq: NASQ) -> tuple[NASQ, LNI, NASQ]:
-    """Non-interactive local and non-adaptive SQ algorithms become each other, by every simulation."""
+    """Non-interactive local and non-adaptive SQ algorithms become each other, by every
+    simulation."""
     assert_type(local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)), Local[str])
     assert_type(sq_from_local(lni, 0.1, 8, 1), Statistical[str])
     assert_type(boolean_from_real(nasq), Statistical[str])
     assert_type(one_random_query(nasq, 1.0, 100, 1), Local[str])
-    assert_type(split_budget(nasq, 1.0, 100, 2), Local[str])  # a client answers several things, all fixed beforehand
-    return sq_from_local(lni, 0.1, 8, 1), local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)), boolean_from_real(nasq)
+    assert_type(
+        split_budget(nasq, 1.0, 100, 2), Local[str]
+    )  # a client answers several things, all fixed beforehand
+    return (
+        sq_from_local(lni, 0.1, 8, 1),
+        local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)),
+        boolean_from_real(nasq),
+    )
 
 
 def li_equals_sq(li: LI, sq: SQ) -> tuple[SQ, LI, SQ]:
@@ -37,7 +75,11 @@ def li_equals_sq(li: LI, sq: SQ) -> tuple[SQ, LI, SQ]:
     assert_type(sq_from_local(li, 0.1, 8, 1), StatisticalRounds[str])
     assert_type(boolean_from_real(sq), StatisticalRounds[str])
     assert_type(split_budget(sq, 1.0, 100, 2), LocalRounds[str])
-    return sq_from_local(li, 0.1, 8, 1), local_from_sq(sq, 1.0, tight_clients(1.0, 0.05)), boolean_from_real(sq)
+    return (
+        sq_from_local(li, 0.1, 8, 1),
+        local_from_sq(sq, 1.0, tight_clients(1.0, 0.05)),
+        boolean_from_real(sq),
+    )
 
 
 def on_a_table(nasq: NASQ, sq: SQ, encoding: Encoding) -> None:
@@ -49,7 +91,8 @@ def on_a_table(nasq: NASQ, sq: SQ, encoding: Encoding) -> None:
 
 
 def not_claimed(li: LI, sq: SQ) -> tuple[object, ...]:
-    """Adaptivity is never lost on the way: an adaptive algorithm does not come back non-adaptive."""
+    """Adaptivity is never lost on the way: an adaptive algorithm does not come back
+    non-adaptive."""
     local: LNI = local_from_sq(sq, 1.0, tight_clients(1.0, 0.05))  # type: ignore[assignment]
     statistical: NASQ = sq_from_local(li, 0.1, 8, 1)  # type: ignore[assignment]
     boolean: NASQ = boolean_from_real(sq)  # type: ignore[assignment]

@@ -1,4 +1,5 @@
-"""The page's view of a run: estimates of what has come, coefficients with errors that hold, and no truth of a private run."""
+"""The page's view of a run: estimates of what has come, coefficients with errors that hold, and no
+truth of a private run."""
 
 import json
 import math
@@ -30,11 +31,25 @@ from local_dp.simulation.settings import Settings, Tier
 from tests.support.inputs.builders import small, survey_query, with_law
 from tests.support.long import short
 
-SOME = ("survey", "histogram", "mean", "quantiles", "masked-parity", "ladder-in-turn", "learn-logistic-regression", "marginals", "heavy-hitters")
+SOME = (
+    "survey",
+    "histogram",
+    "mean",
+    "quantiles",
+    "masked-parity",
+    "ladder-in-turn",
+    "learn-logistic-regression",
+    "marginals",
+    "heavy-hitters",
+)
 
 
-def _settings(protocol: LocalProtocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
-    return RunOptions(clients=clients, seed=None if private else 7, private=private, tier=tier).settings(protocol, None)
+def _settings(
+    protocol: LocalProtocol[Any], clients: int, tier: Tier = "population", private: bool = False
+) -> Settings:
+    return RunOptions(
+        clients=clients, seed=None if private else 7, private=private, tier=tier
+    ).settings(protocol, None)
 
 
 def _played(settings: Settings) -> tuple[Scene, list[Progress]]:
@@ -52,14 +67,25 @@ def _played(settings: Settings) -> tuple[Scene, list[Progress]]:
 
 
 def test_the_estimate_is_of_what_has_come() -> None:
-    """After 300 and 1,200 of 2,000 reports the page has the estimate of those 300 and 1,200, whose interval is half as wide."""
+    """After 300 and 1,200 of 2,000 reports the page has the estimate of those 300 and 1,200, whose
+    interval is half as wide."""
     randomizer, scene = BinaryRR(1.0), Scene(_settings(Survey(), 2000))
     query = survey_query(2000, 0, randomizer)
     reports = np.tile(np.array([1, 0, 0], dtype=np.uint8), 400)
     for n in (300, 1200):
         tally = randomizer.tally(reports[:n], np.zeros(1, dtype=np.uint8))
         scene._next = -math.inf
-        scene.show(RoundProgress(1, n, 2000, 1.0, 9.0, spent=1.0, interim=Interim((query,), lambda tally=tally: (tally,))))  # type: ignore[misc]
+        scene.show(
+            RoundProgress(
+                1,
+                n,
+                2000,
+                1.0,
+                9.0,
+                spent=1.0,
+                interim=Interim((query,), lambda tally=tally: (tally,)),  # type: ignore[misc]
+            )
+        )
         estimate = randomizer.estimate(tally)
         assert scene.state["rows"][0]["value"] == pytest.approx(float(estimate.value))
         assert scene.state["rows"][0]["low"] == pytest.approx(float(estimate.interval()[0]))
@@ -70,25 +96,33 @@ def test_the_estimate_is_of_what_has_come() -> None:
 
 
 def test_too_little_to_estimate_is_no_error() -> None:
-    """A round of which nothing has come, or too little to decode, shows no estimate and does not disturb the run; who joined is shown before."""
+    """A round of which nothing has come, or too little to decode, shows no estimate and does not
+    disturb the run; who joined is shown before."""
     scene = Scene(_settings(Survey(), 2000))
     scene.show(Attendance(95, 100, ((3, 4), (10, 14))))
     assert scene.state["status"] == "Clients are joining; waiting for 3, 10 to 13."
     empty = BinaryRR(1.0).empty()
-    scene.show(RoundProgress(1, 1, 2000, 1.0, 9.0, interim=Interim((survey_query(2000),), lambda: (empty,))))
+    scene.show(
+        RoundProgress(
+            1, 1, 2000, 1.0, 9.0, interim=Interim((survey_query(2000),), lambda: (empty,))
+        )
+    )
     assert (scene.state["phase"], scene.state["rows"]) == ("asking", [])
 
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""
+    """In each tier the tallies shown hold all reports so far, the last are the run's own, and the
+    page ends with its result."""
     monkeypatch.setattr(oracles, "CHUNK", 100)
     scene, steps = _played(_settings(Survey(), 1000, tier))
     rounds = [each for each in steps if isinstance(each, RoundProgress)]
     assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)
     assert (rounds[-1].answered, rounds[-1].spent) == (1000, 1.0)
-    assert len({each.answered for each in rounds}) == 11 or tier != "population"  # none, and after each chunk
+    assert (
+        len({each.answered for each in rounds}) == 11 or tier != "population"
+    )  # none, and after each chunk
     assert rounds[-1].interim is not None
     (tally,) = rounds[-1].interim.tallies()
     state = scene.state
@@ -98,11 +132,14 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
 
 
 def test_a_ladder_says_what_its_numbers_are() -> None:
-    """Of a run whose result is no estimate the last round's are not called the result; the sum over its rounds is of reports, not of clients."""
+    """Of a run whose result is no estimate the last round's are not called the result; the sum over
+    its rounds is of reports, not of clients."""
     scene, _ = _played(_settings(LadderAgain(k=3), 200))
     assert scene.state["heading"] == "What was estimated"
     assert "Reports: 600 asked, 600 answered." in scene.state["result"]
-    assert scene.state["facts"].startswith("fully interactive local (FI), tier population, 200 clients")
+    assert scene.state["facts"].startswith(
+        "fully interactive local (FI), tier population, 200 clients"
+    )
     survey, _ = _played(_settings(Survey(), 400))
     assert survey.state["heading"] == "Result"
     assert ("code", "question") in survey.state["what"]
@@ -120,35 +157,49 @@ def test_a_private_run_shows_no_truth() -> None:
 
 @pytest.mark.long
 def test_a_state_stays_small() -> None:
-    """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed out does not change."""
+    """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed
+    out does not change."""
     scene, _ = _played(_settings(LocalSGD(), 4000))
     assert len(scene.state["rounds"]) == ROUNDS
     assert len(scene.state["history"]) <= POINTS
     before = scene.state
     text = json.dumps(before, allow_nan=False)
     scene.fail(QuorumError("too few replies"))
-    assert (json.dumps(before, allow_nan=False), scene.state["status"]) == (text, "The run has ended: too few replies.")
+    assert (json.dumps(before, allow_nan=False), scene.state["status"]) == (
+        text,
+        "The run has ended: too few replies.",
+    )
     wide, _ = _played(_settings(Frequency(k=100), 4000))
     assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
 
 
 def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
-    """The two-round learner ends with d bits of r, of mean (-1)^(r_j) / (2 d), and the parity of r, of mean (-1)^a / 2.
+    """The two-round learner ends with d bits of r, of mean (-1)^(r_j) / (2 d), and the parity of r,
+    of mean (-1)^a / 2.
 
     With eight times the clients of 95 % success a sign is wrong with probability below 1e-6.
     """
     protocol = MaskedParityLearner(d=4, r=0b1011, a=1)
     scene, _ = _played(_settings(protocol, 8 * protocol.clients(1.0)))
     rows = scene.state["rows"]
-    assert [row["label"] for row in rows] == ["bit 0 of r", "bit 1 of r", "bit 2 of r", "bit 3 of r", "parity 0xb"]
+    assert [row["label"] for row in rows] == [
+        "bit 0 of r",
+        "bit 1 of r",
+        "bit 2 of r",
+        "bit 3 of r",
+        "parity 0xb",
+    ]
     assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
     assert scene.state["coefficients"]
     last = rows[-1]
-    assert scene.state["history"][-1][1:] == pytest.approx([(last["high"] - last["low"]) / 2, last["value"], last["low"], last["high"]])  # of round 2 alone
+    assert scene.state["history"][-1][1:] == pytest.approx(
+        [(last["high"] - last["low"]) / 2, last["value"], last["low"], last["high"]]
+    )  # of round 2 alone
 
 
 def _squares(listed_error: float) -> float:
-    """The mean square of the coefficients' distance from the truth, in standard errors; `listed_error` multiplies the errors of the parities."""
+    """The mean square of the coefficients' distance from the truth, in standard errors;
+    `listed_error` multiplies the errors of the parities."""
     protocol, seeds, squares = MaskedParityOneRound(d=3, r=5, a=1, form="masks"), 30, []
     for seed in range(seeds):
         clients = protocol.synthetic(3000, seed)
@@ -164,7 +215,8 @@ def _squares(listed_error: float) -> float:
 
 
 def test_the_errors_of_the_coefficients_hold() -> None:
-    """Of 8 parities by 30 seeds, the mean squared distance in errors is within 5 standard deviations of 1; a wrong twin's is 8.
+    """Of 8 parities by 30 seeds, the mean squared distance in errors is within 5 standard
+    deviations of 1; a wrong twin's is 8.
 
     Failure probability: below 1e-5, by the chi-square law with 240 degrees of freedom.
     """
@@ -174,12 +226,20 @@ def test_the_errors_of_the_coefficients_hold() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "n"), [(1.0, 20), (2.0, 20), (4.0, 5), (4.0, 20), (4.0, 80)])
-def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(epsilon: float, n: int) -> None:
-    """Bits of r over 40 seeds: at least 94 % of the intervals contain the truth, less 4 standard deviations; by measured errors 70 %."""
+def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(
+    epsilon: float, n: int
+) -> None:
+    """Bits of r over 40 seeds: at least 94 % of the intervals contain the truth, less 4 standard
+    deviations; by measured errors 70 %."""
     held = []
     for seed in range(40):
         (query,) = next(MaskedParityLearner(d=8).algorithm(epsilon, 8000).play())
-        oracle = PopulationOracle(MaskedParityLearner(d=8, r=0xB5, a=1).synthetic(n, seed), KeyedNoise(seed), seed, epsilon)
+        oracle = PopulationOracle(
+            MaskedParityLearner(d=8, r=0xB5, a=1).synthetic(n, seed),
+            KeyedNoise(seed),
+            seed,
+            epsilon,
+        )
         (tally,) = oracle.answer((query.restricted(0, n),))
         for place, (_, _, _, low, high) in enumerate(coefficients(query, tally)):
             assert low < high
@@ -194,7 +254,9 @@ def test_a_coefficient_asked_twice_is_told_apart() -> None:
     filled = replace(reports, counts=reports.counts + 5, n=int((reports.counts + 5).sum()))
     for number in (1, 2):
         scene._next = -math.inf
-        scene.show(RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((query,), lambda: (filled,))))
+        scene.show(
+            RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((query,), lambda: (filled,)))
+        )
     labels = [row["label"] for row in scene.state["rows"]]
     assert len(labels) == len(set(labels)) == 6
     assert "bit 0 of r, round 2" in labels
@@ -208,9 +270,15 @@ def test_an_open_interval_is_said_to_be_open() -> None:
     assert "(open to open)" in row["text"]
 
 
-@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME and name != "heavy-hitters"))
+@pytest.mark.parametrize(
+    "name", short(PROTOCOLS, lambda name: name in SOME and name != "heavy-hitters")
+)
 def test_every_protocol_can_be_watched(name: str) -> None:
-    scene, _ = _played(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
+    scene, _ = _played(
+        RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(
+            small(name), None
+        )
+    )
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]
     assert scene.state["history"]

@@ -1,4 +1,5 @@
-"""The page in a real browser: it follows a run to its end, reads well at any width and in both schemes, and nobody else gets at it."""
+"""The page in a real browser: it follows a run to its end, reads well at any width and in both
+schemes, and nobody else gets at it."""
 
 import http.client
 import json
@@ -62,7 +63,19 @@ def _in_the_midst() -> Scene:
     for n in (2000, 20_000, 40_000, 80_000):
         tally = Tally(np.array([[n // 2 + 3 * int(n**0.5), n - n // 2 - 3 * int(n**0.5)]]))
         scene._next = 0.0
-        scene.show(RoundProgress(1, n, 200_000, 1.0, 20.0, 3000, 15_000, 1.0, Interim((query,), lambda tally=tally: (tally,))))  # type: ignore[misc]
+        scene.show(
+            RoundProgress(
+                1,
+                n,
+                200_000,
+                1.0,
+                20.0,
+                3000,
+                15_000,
+                1.0,
+                Interim((query,), lambda tally=tally: (tally,)),  # type: ignore[misc]
+            )
+        )
     return scene
 
 
@@ -75,12 +88,18 @@ def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
 
 @needs_chromium
 @pytest.mark.long
-@pytest.mark.parametrize("what", ["survey in the midst", "frequencies at the end", "coefficients at the end"])
+@pytest.mark.parametrize(
+    "what", ["survey in the midst", "frequencies at the end", "coefficients at the end"]
+)
 def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
     if what == "survey in the midst":
         scene = _in_the_midst()
     else:
-        scene = _over(Frequency(), 50_000) if what.startswith("freq") else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
+        scene = (
+            _over(Frequency(), 50_000)
+            if what.startswith("freq")
+            else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
+        )
     with _served(scene) as page, browser() as tab:
         assert faults(tab, page.url, DRAWN, tmp_path) == []
     assert len(list(tmp_path.glob("*.png"))) == 4
@@ -89,14 +108,18 @@ def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.parametrize("tier", short(["population", "hosts"], lambda tier: tier == "population"))
 def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
-    """A browser that came when it was called has the result once the run is over, keeps it, and finds no server any more; it complains of nothing."""
+    """A browser that came when it was called has the result once the run is over, keeps it, and
+    finds no server any more; it complains of nothing."""
     urls = []
     with browser() as tab:
 
         def open_it(url: str) -> bool:
             urls.append(url)
             tab.go(url, "state !== null")
-            assert tab.evaluate("document.getElementById('status').textContent") == "Waiting for the clients."
+            assert (
+                tab.evaluate("document.getElementById('status').textContent")
+                == "Waiting for the clients."
+            )
             return True
 
         result = ask(Survey(), None, RunOptions(clients=300, seed=7, tier=tier, watch=open_it))
@@ -111,7 +134,8 @@ def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
 
 
 def test_nobody_else_gets_at_the_page() -> None:
-    """It listens on 127.0.0.1 alone, under a path that cannot be guessed; a foreign Host is refused; the page may load nothing that is not its own."""
+    """It listens on 127.0.0.1 alone, under a path that cannot be guessed; a foreign Host is
+    refused; the page may load nothing that is not its own."""
     with _served(Scene(_settings(Survey(), 100))) as page:
         assert page._socket.getsockname()[0] == "127.0.0.1"
         answer = _asked(page.url)
@@ -120,8 +144,14 @@ def test_nobody_else_gets_at_the_page() -> None:
         policy = answer.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; script-src 'sha256-")
         assert "unsafe" not in policy
-        assert text.count("http") == text.count("http://www.w3.org/2000/svg") + text.count("http-equiv")
-        assert [_asked(page.url, path).status for path in ("/", "/events", "/elsewhere/")] == [404, 404, 404]
+        assert text.count("http") == text.count("http://www.w3.org/2000/svg") + text.count(
+            "http-equiv"
+        )
+        assert [_asked(page.url, path).status for path in ("/", "/events", "/elsewhere/")] == [
+            404,
+            404,
+            404,
+        ]
         for host in ("example.com", "127.0.0.1.example.com:80", "0.0.0.0"):
             assert _asked(page.url, host=host).status == 400
             assert _asked(page.url, urlsplit(page.url).path + "events", host).status == 400
@@ -130,7 +160,8 @@ def test_nobody_else_gets_at_the_page() -> None:
 
 
 def test_the_events_are_the_states() -> None:
-    """A reader receives each state, the last one too, and then the stream ends; an error ends the server, reaches the caller and is the last state."""
+    """A reader receives each state, the last one too, and then the stream ends; an error ends the
+    server, reaches the caller and is the last state."""
     scene = Scene(_settings(Survey(), 100))
     with _served(scene) as page:
         events = _asked(page.url, urlsplit(page.url).path + "events")
@@ -141,7 +172,10 @@ def test_the_events_are_the_states() -> None:
     assert (first["phase"], last["phase"], last["present"]) == ("starting", "failed", 40)
     assert last["status"] == "The run has ended: so it was."
     urls = list[str]()
-    with pytest.raises(InputError, match="no more"), watched(_settings(Survey(), 100), urls.append) as failing:
+    with (
+        pytest.raises(InputError, match="no more"),
+        watched(_settings(Survey(), 100), urls.append) as failing,
+    ):
         raise InputError("no more")
     assert failing.state["status"] == "The run has ended: no more."
     with pytest.raises(ConnectionRefusedError):
@@ -149,17 +183,30 @@ def test_the_events_are_the_states() -> None:
 
 
 def test_watch_at_the_command_line() -> None:
-    """`--watch` names the page on standard error and leaves standard output to the result; without a terminal no browser is opened."""
+    """`--watch` names the page on standard error and leaves standard output to the result; without
+    a terminal no browser is opened."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(webbrowser, "open", lambda url: pytest.fail("a browser was opened"))
-        done = local_dp("run", "survey", "--clients", "200", "--seed", "1", "--tier", "population", "--watch", "--json")
+        done = local_dp(
+            "run",
+            "survey",
+            "--clients",
+            "200",
+            "--seed",
+            "1",
+            "--tier",
+            "population",
+            "--watch",
+            "--json",
+        )
     assert done.returncode == 0, done.stderr
     assert "watch at http://127.0.0.1:" in done.stderr
     assert json.loads(done.stdout)["clients"]["answered"] == 200
 
 
 def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a terminal under a desktop the page is opened; in one without, where a browser would open inside the terminal, it is only named."""
+    """In a terminal under a desktop the page is opened; in one without, where a browser would open
+    inside the terminal, it is only named."""
     opened: list[str] = []
 
     def open_it(url: str) -> bool:
@@ -185,7 +232,11 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 def test_progress_goes_on_beside_the_page() -> None:
     seen: list[Progress] = []
-    result = ask(Survey(), None, RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
+    result = ask(
+        Survey(),
+        None,
+        RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None),
+    )
     assert (len(seen), result.data["clients"]["answered"]) == (3, 100)
 
 
@@ -193,14 +244,20 @@ def test_progress_goes_on_beside_the_page() -> None:
 @needs_chromium
 @needs_mosquitto
 def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`server --watch` shows the clients of another command joining and answering, and the result; of records that are their own, it knows no truth."""
+    """`server --watch` shows the clients of another command joining and answering, and the result;
+    of records that are their own, it knows no truth."""
     with mosquitto(tmp_path) as broker, browser() as tab:
         common = ["survey", "--broker", broker.url, "--run", "watched"]
 
         def open_it(url: str) -> bool:
             tab.go(url, "state !== null")
             assert "0 of 300" in tab.evaluate("document.body.innerText")
-            hosts.append(subprocess.Popen(command("host", *common, "--clients", "300", "--seed", "3"), stderr=subprocess.DEVNULL))
+            hosts.append(
+                subprocess.Popen(
+                    command("host", *common, "--clients", "300", "--seed", "3"),
+                    stderr=subprocess.DEVNULL,
+                )
+            )
             return True
 
         hosts: list[subprocess.Popen[bytes]] = []
@@ -238,12 +295,19 @@ def tab() -> Iterator[Tab]:
         ('<img alt="" src="none.png">', "none.png"),
         ("<p style='width: 500px'>wide</p>", "400 px, light: scrolls sideways by"),
         ("<p style='color: #bbbbbb; background: #ffffff'>pale</p>", "serious: color-contrast"),
-        ("<style>@media (prefers-color-scheme: dark) { p { background: #000; color: #222 } }</style><p>dark</p>", "1200 px, dark: serious: color-contrast"),
+        (
+            (
+                "<style>@media (prefers-color-scheme: dark) { p { background: #000; color: #222 } "
+                "}</style><p>dark</p>"
+            ),
+            "1200 px, dark: serious: color-contrast",
+        ),
         ("<input>", "critical: label"),
     ],
 )
 def test_faults_are_found(part: str, fault: str, tab: Tab, tmp_path: Path) -> None:
-    """It names a console error, a missing resource, a page too wide for a telephone, pale text in either scheme, a field without a label."""
+    """It names a console error, a missing resource, a page too wide for a telephone, pale text in
+    either scheme, a field without a label."""
     page = tmp_path / "page.html"
     page.write_text(GOOD.format(part))
     wrong = faults(tab, page)

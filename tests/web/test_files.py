@@ -16,10 +16,19 @@ OWN = sorted(path for path in WEB.rglob("*.js") if VENDOR not in path.parents)
 
 
 def test_each_library_is_the_pinned_one() -> None:
-    """Every file below vendor has its SHA-256 in pins.json, and every library its licence; the types of MQTT.js are our own."""
+    """Every file below vendor has its SHA-256 in pins.json, and every library its licence; the
+    types of MQTT.js are our own."""
     pinned = {name: digest for pin in PINS.values() for name, (_, digest) in pin["files"].items()}
-    found = {path.relative_to(VENDOR).as_posix(): sha256(path.read_bytes()).hexdigest() for path in VENDOR.rglob("*") if path.is_file()}
-    assert {name: digest for name, digest in found.items() if name not in ("pins.json", "mqtt/mqtt.esm.d.ts")} == pinned
+    found = {
+        path.relative_to(VENDOR).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in VENDOR.rglob("*")
+        if path.is_file()
+    }
+    assert {
+        name: digest
+        for name, digest in found.items()
+        if name not in ("pins.json", "mqtt/mqtt.esm.d.ts")
+    } == pinned
     for package, pin in PINS.items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", pin["version"])
         assert pin["licence"] == "MIT"
@@ -31,12 +40,18 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     for path in OWN:
         source = path.read_text()
         imports = re.findall(r"(?:from|import)\s*\(?\s*[\"']([^\"']+)[\"']", source)
-        assert all(name.startswith(("./", "../")) and (path.parent / name).resolve().is_relative_to(WEB) for name in imports), path.name
-        assert not re.search(r"\beval\(|new Function|innerHTML|document\.write|https?://", source), path.name
+        assert all(
+            name.startswith(("./", "../")) and (path.parent / name).resolve().is_relative_to(WEB)
+            for name in imports
+        ), path.name
+        assert not re.search(
+            r"\beval\(|new Function|innerHTML|document\.write|https?://", source
+        ), path.name
 
 
 def test_no_module_is_too_long() -> None:
-    """No more than 400 lines of 160 characters, and each begins with a comment that describes it in plain sentences."""
+    """No more than 400 lines of 160 characters, and each begins with a comment that describes it in
+    plain sentences."""
     assert OWN
     for path in OWN:
         text = path.read_text()

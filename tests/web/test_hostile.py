@@ -1,4 +1,5 @@
-"""Requests that a server should not send: the JavaScript client refuses each in words, and charges nothing."""
+"""Requests that a server should not send: the JavaScript client refuses each in words, and charges
+nothing."""
 
 import json
 from typing import Any
@@ -36,7 +37,10 @@ DROPPED = {  # nobody hears of it but the person
     "a member's own kind": "unknown-kind",
     "not a message": "malformed",
 }
-KEPT = {"a script in a label": "labels", "a script in a question": "text"}  # by the parameter with the script
+KEPT = {
+    "a script in a label": "labels",
+    "a script in a question": "text",
+}  # by the parameter with the script
 
 
 def _check(results: dict[str, Any]) -> None:
@@ -48,7 +52,11 @@ def _check(results: dict[str, Any]) -> None:
         assert found["sent"][-1:] == (["refusal"] if name in REFUSED else []), name
         assert found["sent"].count("refusal") == (name in REFUSED), name
     for name, parameter in KEPT.items():
-        assert (results[name]["refused"], results[name]["sent"], results[name]["spent"]) == ([], ["reply"], 500_000_000)
+        assert (results[name]["refused"], results[name]["sent"], results[name]["spent"]) == (
+            [],
+            ["reply"],
+            500_000_000,
+        )
         assert SCRIPT in str(results[name]["asked"][0][parameter]), name
 
 
@@ -67,6 +75,13 @@ def test_hostile_requests_are_refused_in_node() -> None:
 def test_hostile_requests_are_refused_in_a_browser() -> None:
     with served() as address, browser() as tab:
         tab.go(address)
-        _check(json.loads(tab.evaluate("import('/tests/web/page-hostile.mjs').then(page => page.result()).then(JSON.stringify)")))
+        _check(
+            json.loads(
+                tab.evaluate(
+                    "import('/tests/web/page-hostile.mjs').then(page => "
+                    "page.result()).then(JSON.stringify)"
+                )
+            )
+        )
         assert tab.evaluate("document.title") == "t"
         assert tab.errors == []

@@ -1,4 +1,5 @@
-"""Members in JavaScript in whole runs: over Mosquitto's WebSocket, signed and not, in Node and as pages of a browser."""
+"""Members in JavaScript in whole runs: over Mosquitto's WebSocket, signed and not, in Node and as
+pages of a browser."""
 
 import asyncio
 import json
@@ -31,28 +32,55 @@ from tests.support.web import needs_node, node, served
 def broker(folder: Path) -> Iterator[tuple[Mosquitto, str]]:
     """A Mosquitto that listens on a WebSocket too, and the address of that."""
     port = free_port()
-    with mosquitto(folder, f"listener {port} 127.0.0.1", "protocol websockets", "allow_anonymous true") as listening:
+    with mosquitto(
+        folder, f"listener {port} 127.0.0.1", "protocol websockets", "allow_anonymous true"
+    ) as listening:
         yield listening, f"ws://127.0.0.1:{port}"
 
 
 def serve(cast: Cast, server: str, folder: Path) -> Outcome:
     """The server's part of a run, with a journal: only what is stored is confirmed."""
-    run, journal = replace(settings(broker=server), played=cast.algorithm()), Journal.begin(folder, RUN, {})
-    return asyncio.run(serve_run(run, RUN, Address.parse(server), 60.0, lambda progress: None, journal=journal, keys=cast.keys))
+    run, journal = (
+        replace(settings(broker=server), played=cast.algorithm()),
+        Journal.begin(folder, RUN, {}),
+    )
+    return asyncio.run(
+        serve_run(
+            run,
+            RUN,
+            Address.parse(server),
+            60.0,
+            lambda progress: None,
+            journal=journal,
+            keys=cast.keys,
+        )
+    )
 
 
 def described(cast: Cast, url: str) -> dict[str, Any]:
     """The run and its members for a program in JavaScript."""
     records = PEOPLE.batch(0, CLIENTS)
     members = [
-        {"member": each.place.member, "group": each.place.group, "start": each.place.start, "key": each.own.hex(), "yes": int(records["yes"][each.place.start])}
+        {
+            "member": each.place.member,
+            "group": each.place.group,
+            "start": each.place.start,
+            "key": each.own.hex(),
+            "yes": int(records["yes"][each.place.start]),
+        }
         for each in cast.members
     ]
-    return {"url": url, "run": RUN, "server": public(cast.server).hex() if cast.signed else "", "members": members}
+    return {
+        "url": url,
+        "run": RUN,
+        "server": public(cast.server).hex() if cast.signed else "",
+        "members": members,
+    }
 
 
 def check(outcome: Outcome, lives: list[dict[str, Any]]) -> None:
-    """The server has counted the reports that the members say they sent, each once; every account is that of the server."""
+    """The server has counted the reports that the members say they sent, each once; every account
+    is that of the server."""
     assert len(lives) == CLIENTS
     for life in lives:
         assert life["refused"] == []
@@ -79,11 +107,15 @@ def test_members_in_node_answer_a_run(signed: bool, tmp_path: Path) -> None:
 @needs_node
 @pytest.mark.long
 def test_members_outlive_their_broker(tmp_path: Path) -> None:
-    """The broker is killed while half of the members wait for the others, and started again: nothing is lost, nothing counts twice."""
+    """The broker is killed while half of the members wait for the others, and started again:
+    nothing is lost, nothing counts twice."""
     cast = Cast.of(members=CLIENTS)
     with broker(tmp_path) as (server, url), ThreadPoolExecutor() as beside:
         outcome, given = beside.submit(serve, cast, server.url, tmp_path), described(cast, url)
-        halves = [{**given, "members": given["members"][at : at + CLIENTS // 2]} for at in (0, CLIENTS // 2)]
+        halves = [
+            {**given, "members": given["members"][at : at + CLIENTS // 2]}
+            for at in (0, CLIENTS // 2)
+        ]
         first = beside.submit(node, "members.mjs", given=halves[0])
         time.sleep(3.0)
         server.restart()
@@ -95,12 +127,21 @@ def test_members_outlive_their_broker(tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.long
 def test_members_in_a_page_answer_a_run(tmp_path: Path) -> None:
-    """Signed, with each member's ledger in the browser's database, under a policy that allows no other source."""
+    """Signed, with each member's ledger in the browser's database, under a policy that allows no
+    other source."""
     cast = Cast.of(members=CLIENTS)
-    with broker(tmp_path) as (server, url), ThreadPoolExecutor() as beside, served() as address, browser() as tab:
+    with (
+        broker(tmp_path) as (server, url),
+        ThreadPoolExecutor() as beside,
+        served() as address,
+        browser() as tab,
+    ):
         outcome = beside.submit(serve, cast, server.url, tmp_path)
         tab.go(address)
-        program = f"import('/tests/web/page-members.mjs').then(page => page.result({json.dumps(described(cast, url))})).then(JSON.stringify)"
+        program = (
+            "import('/tests/web/page-members.mjs').then(page => "
+            f"page.result({json.dumps(described(cast, url))})).then(JSON.stringify)"
+        )
         lives = json.loads(tab.evaluate(program))
         check(outcome.result(), lives)
         assert tab.errors == []
@@ -108,11 +149,14 @@ def test_members_in_a_page_answer_a_run(tmp_path: Path) -> None:
 
 @needs_chromium
 def test_pages_of_one_browser_share_one_truth() -> None:
-    """Three pages asked at once give the bytes of the first, and pay once; so it is after a reload. Another request is refused, and the budget ends for all."""
+    """Three pages asked at once give the bytes of the first, and pay once; so it is after a reload.
+    Another request is refused, and the budget ends for all."""
     with served() as address, browser() as tab:
 
         def page(what: str) -> Any:
-            return tab.evaluate(f"import('/tests/web/page-members.mjs').then(page => page.{what}())")
+            return tab.evaluate(
+                f"import('/tests/web/page-members.mjs').then(page => page.{what}())"
+            )
 
         tab.go(address)
         first = page("first")
@@ -133,4 +177,8 @@ def test_one_page_of_a_browser_is_connected() -> None:
     """A second page with the same member waits until the first is closed, and takes its place."""
     with served() as address, browser() as tab:
         tab.go(address)
-        assert tab.evaluate("import('/tests/web/page-members.mjs').then(page => page.twice())") == ["connecting", "elsewhere", "connecting"]
+        assert tab.evaluate("import('/tests/web/page-members.mjs').then(page => page.twice())") == [
+            "connecting",
+            "elsewhere",
+            "connecting",
+        ]

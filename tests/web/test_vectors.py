@@ -1,4 +1,5 @@
-"""docs/vectors in the JavaScript client: in Node and in a browser every vector holds, and one changed bit of any is found."""
+"""docs/vectors in the JavaScript client: in Node and in a browser every vector holds, and one
+changed bit of any is found."""
 
 import json
 
@@ -34,9 +35,13 @@ def test_one_changed_bit_of_a_vector_is_found_in_node() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("store", ["memory", "browser"])
 def test_every_vector_holds_in_a_browser(store: str) -> None:
-    """Under a policy that allows no other source; also with the ledger in the browser's own database."""
+    """Under a policy that allows no other source; also with the ledger in the browser's own
+    database."""
     with served() as address, browser() as tab:
         tab.go(address)
-        program = f"import('/tests/web/page-vectors.mjs').then(page => page.result('{store}')).then(JSON.stringify)"
+        program = (
+            "import('/tests/web/page-vectors.mjs').then(page => "
+            f"page.result('{store}')).then(JSON.stringify)"
+        )
         _check(json.loads(tab.evaluate(program)))
         assert tab.errors == []

@@ -1,4 +1,5 @@
-"""docs/wire.md says what the library does: fields, limits, codes and names, read from its tables."""
+"""docs/wire.md says what the library does: fields, limits, codes and names, read from its
+tables."""
 
 import re
 from pathlib import Path
@@ -14,7 +15,21 @@ from local_dp.records import LONGEST
 from local_dp.sealing import SIGNATURE, TAG
 from local_dp.server.members import BURST, EACH, FLOOD, LEAVES, RATE
 from local_dp.server.phases import SAID_AGAIN
-from local_dp.wire import CLIENT, EITHER, MAX_ASKS, MAX_BYTES, MAX_LINES, MAX_RECEIPTS, MAX_TEXT, MAX_WIDTH, SERVER, TEXTS, VERSION, Ask, topic
+from local_dp.wire import (
+    CLIENT,
+    EITHER,
+    MAX_ASKS,
+    MAX_BYTES,
+    MAX_LINES,
+    MAX_RECEIPTS,
+    MAX_TEXT,
+    MAX_WIDTH,
+    SERVER,
+    TEXTS,
+    VERSION,
+    Ask,
+    topic,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
 
@@ -27,7 +42,11 @@ def _section(title: str) -> str:
 
 def _rows(title: str) -> list[list[str]]:
     """The cells of the tables in a section, without their heads."""
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in _section(title).splitlines() if line.startswith("| `")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in _section(title).splitlines()
+        if line.startswith("| `")
+    ]
     assert rows
     return rows
 
@@ -45,14 +64,23 @@ def test_the_messages_are_those_of_the_page() -> None:
         model = EITHER.kinds[kind.strip("`")]
         fields = [name for part in told.split("; ") for name in _code(part)[:1]]
         assert ["run", "kind", *fields] == list(model.model_fields), kind
-    asks = [name for row in _rows("Messages") if row[1] not in ("members", "server") for name in _code(row[0])]
+    asks = [
+        name
+        for row in _rows("Messages")
+        if row[1] not in ("members", "server")
+        for name in _code(row[0])
+    ]
     assert asks == list(Ask.model_fields)
 
 
 def test_the_topics_are_those_of_the_page() -> None:
     """The last table of topics has every leaf of the wire."""
     told = {_code(row[0])[0] for row in _rows("Transport")}
-    assert told == {topic("RUN", "req", "GROUP"), topic("RUN", "req", "all"), *(topic("RUN", leaf, "GROUP", "MEMBER") for leaf in LEAVES)}
+    assert told == {
+        topic("RUN", "req", "GROUP"),
+        topic("RUN", "req", "all"),
+        *(topic("RUN", leaf, "GROUP", "MEMBER") for leaf in LEAVES),
+    }
     assert f"`{VERSION}`" in PAGE
 
 
@@ -80,7 +108,9 @@ def test_the_limits_are_those_of_the_page(title: str) -> None:
     """Each number stands in the section that is about it."""
     text = _section(title)
     for limit in LIMITS[title]:
-        assert re.search(rf"(?<![\d,]){re.escape(f'{limit:,}')}(?![\d,]*\d)", text), f"{limit:,} is not in {title}"
+        assert re.search(rf"(?<![\d,]){re.escape(f'{limit:,}')}(?![\d,]*\d)", text), (
+            f"{limit:,} is not in {title}"
+        )
 
 
 def test_what_is_signed_is_that_of_the_page() -> None:

@@ -1,4 +1,5 @@
-"""Reconstruction: subset sums with errors below sqrt(n) reveal nearly every secret bit. One attack shows it in three models."""
+"""Reconstruction: subset sums with errors below sqrt(n) reveal nearly every secret bit. One attack
+shows it in three models."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +16,16 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.intervals import wilson
@@ -39,8 +49,12 @@ SHARE_RUNS: dict[Scale, int] = {"quick": 2, "full": 3}
 MODEL_ROWS: dict[Scale, int] = {"quick": 256, "full": 800}
 BITS: dict[Scale, int] = {"quick": 768, "full": 2000}  # at least, of each rate
 TABLES: dict[Scale, int] = {"quick": 3, "full": 3}  # of each model
-NEAR = 0.06  # all wrong bits of one n, in units of the closed form's: 1.2 % less to .5 % more in 1,500, 300 and 80 runs, as measured with seed 5
-SPREAD = 1.1  # the variance of a run's wrong bits in units of the binomial's: .8 to 1.1 there, as bits are nearly independent
+# all wrong bits of one n, in units of the closed form's: 1.2 % less to .5 % more in 1,500, 300 and
+# 80 runs, as measured with seed 5
+NEAR = 0.06
+# the variance of a run's wrong bits in units of the binomial's: .8 to 1.1 there, as bits are nearly
+# independent
+SPREAD = 1.1
 EPSILONS = (1.0, 5.0, 20.0)
 SQUARES, PROGRAM = "least squares", "least largest error"
 DECODERS: dict[str, Decoder] = {SQUARES: least_squares, PROGRAM: least_largest}
@@ -58,7 +72,8 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Noise:
-    """Wrong bits of all runs by each decoder on the same answers, from the oracle that fills its tolerance evenly: a sqrt(n)."""
+    """Wrong bits of all runs by each decoder on the same answers, from the oracle that fills its
+    tolerance evenly: a sqrt(n)."""
 
     n: int
     a: float
@@ -70,8 +85,13 @@ class Noise:
         tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
             generator = np.random.default_rng([seed, each])
-            bits, subsets = _secret(self.n, generator), random_subsets(RATIO * self.n, self.n, generator)
-            attacks = {name: reconstruction(subsets, min(tau, 0.999), DECODERS[name]) for name in wrong}
+            bits, subsets = (
+                _secret(self.n, generator),
+                random_subsets(RATIO * self.n, self.n, generator),
+            )
+            attacks = {
+                name: reconstruction(subsets, min(tau, 0.999), DECODERS[name]) for name in wrong
+            }
             oracle = BiasedOracle(population.Rows(secret_bits(bits)), partial(_even, generator))
             answers = oracle.answer(attacks[SQUARES].queries)
             for name, attack in attacks.items():
@@ -86,14 +106,18 @@ class Noise:
 
 @dataclass(frozen=True)
 class Models:
-    """One attack on some tables: exact expectations, a curator with (eps, 1e-6) for all its answers, clients with eps for their bit."""
+    """One attack on some tables: exact expectations, a curator with (eps, 1e-6) for all its
+    answers, clients with eps for their bit."""
 
     n: int
     epsilon: float
     tables: int
 
     def measure(self, seed: int) -> Wrong:
-        runs = [self._wrong(own) for own in np.random.default_rng(seed).integers(1 << 62, size=self.tables).tolist()]
+        runs = [
+            self._wrong(own)
+            for own in np.random.default_rng(seed).integers(1 << 62, size=self.tables).tolist()
+        ]
         return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
@@ -102,7 +126,9 @@ class Models:
         table, public = secret_bits(bits), secret_bits(np.zeros(n, dtype=np.bool_))
         attack = reconstruction(random_subsets(RATIO * n, n, generator), 0.5, least_squares)
         part = self.part()
-        trusted = TrustedOracle[Records](table, Account(Pure(RATIO * n * part.nano)), Draws(KeyedNoise(seed)))
+        trusted = TrustedOracle[Records](
+            table, Account(Pure(RATIO * n * part.nano)), Draws(KeyedNoise(seed))
+        )
         clients = PopulationOracle(population.Rows(table), KeyedNoise(seed), seed, self.epsilon)
         guesses = {
             "exact expectations": run(attack, ExactOracle(population.Rows(table))),
@@ -117,7 +143,8 @@ class Models:
 
     @property
     def closed(self) -> float:
-        """The share of bits that least squares gets wrong from a curator's answers, whose Laplace noise is not cut, in closed form."""
+        """The share of bits that least squares gets wrong from a curator's answers, whose Laplace
+        noise is not cut, in closed form."""
         return wrong_bits(self.n, RATIO * self.n, math.sqrt(2) / self.part().epsilon)
 
 
@@ -139,9 +166,12 @@ class Reconstruction(Experiment[Point, Wrong]):
     chapter = CURATOR_AND_ATTACKS
     title = "Reconstruction: how exact may many counts be?"
     claim = (
-        "Answers to 4 n random counts of n secret bits with errors well below sqrt(n) reveal nearly all of the bits. The errors of least squares form one "
-        "curve for all n in units of sqrt(n). Noise that is a share of n is no defence for few rows and a waste for many. The same attack gets everything "
-        "from exact expectations and next to nothing from a curator at epsilon 1. From clients who answer for themselves it gets exactly the bits that they "
+        "Answers to 4 n random counts of n secret bits with errors well below sqrt(n) reveal "
+        "nearly all of the bits. The errors of least squares form one "
+        "curve for all n in units of sqrt(n). Noise that is a share of n is no defence for few "
+        "rows and a waste for many. The same attack gets everything "
+        "from exact expectations and next to nothing from a curator at epsilon 1. From clients "
+        "who answer for themselves it gets exactly the bits that they "
         "reported."
     )
     source = "Dinur, Nissim 2003, Theorem 5; Dwork, McSherry, Talwar 2007; lecture notes 4.1"
@@ -149,15 +179,28 @@ class Reconstruction(Experiment[Point, Wrong]):
     def points(self, scale: Scale) -> list[Point]:
         rows, least = ROWS[scale], BITS[scale]
         return [
-            *(Noise(n, a, -(-least // n), tuple(DECODERS)[: 2 if n == rows[0] else 1]) for n in rows for a in NOISES),
-            *(Noise(n, SHARE * math.sqrt(n), SHARE_RUNS[scale], (SQUARES,), share=True) for n in SHARE_ROWS[scale]),
+            *(
+                Noise(n, a, -(-least // n), tuple(DECODERS)[: 2 if n == rows[0] else 1])
+                for n in rows
+                for a in NOISES
+            ),
+            *(
+                Noise(n, SHARE * math.sqrt(n), SHARE_RUNS[scale], (SQUARES,), share=True)
+                for n in SHARE_ROWS[scale]
+            ),
             *(Models(MODEL_ROWS[scale], epsilon, TABLES[scale]) for epsilon in EPSILONS),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Wrong]], scale: Scale) -> Finding:
         noise, models = of_kind(measurements, Noise), of_kind(measurements, Models)
-        scaled, shares = ([row for row in noise if row[0].share == share] for share in (False, True))
-        rows = [(name, p.epsilon, sum(wrong) / m.bits) for p, m in models for name, wrong in m.wrong.items()]
+        scaled, shares = (
+            [row for row in noise if row[0].share == share] for share in (False, True)
+        )
+        rows = [
+            (name, p.epsilon, sum(wrong) / m.bits)
+            for p, m in models
+            for name, wrong in m.wrong.items()
+        ]
         by_model = Table("one attack, three models", ("who answers", "epsilon", "wrong"), rows)
         by_noise, by_share = _noise_table(scaled), sorted(shares, key=lambda row: row[0].n)
         share_rows = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
@@ -166,41 +209,78 @@ class Reconstruction(Experiment[Point, Wrong]):
             _check_squares(scaled),
             _check_programs([(p, m) for p, m in scaled if len(p.decoders) > 1]),
             holds(
-                f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of the largest, as the closed form says, within .02",
-                {f"n = {p.n}": Claimed(m.rate(SQUARES), p.closed - 0.02, p.closed + 0.02) for p, m in by_share},
-                also=bool(by_share) and by_share[0][0].closed < 0.001 and by_share[-1][0].closed > 0.09,
+                (
+                    f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
+                    "the "
+                    "largest, as the closed form says, within .02"
+                ),
+                {
+                    f"n = {p.n}": Claimed(m.rate(SQUARES), p.closed - 0.02, p.closed + 0.02)
+                    for p, m in by_share
+                },
+                also=bool(by_share)
+                and by_share[0][0].closed < 0.001
+                and by_share[-1][0].closed > 0.09,
             ),
             *_check_models(models),
             figure_check(figures[:1], by_noise),
             figure_check(figures[1:], by_model),
         ]
         notes = [
-            "Against this attack a curator at epsilon 5 or 20 hides single bits better than clients do, who each report their own. Clients' sums are off by "
+            "Against this attack a curator at epsilon 5 or 20 hides single bits better than "
+            "clients do, who each report their own. Clients' sums are off by "
             "sqrt(n) C / 2 all the same, so no count of theirs is as exact as a curator's.",
         ]
-        tables = [by_noise, Table(f"share of wrong bits, noise even within {SHARE:g} n", ("n", "wrong", "closed form"), share_rows), by_model]
+        tables = [
+            by_noise,
+            Table(
+                f"share of wrong bits, noise even within {SHARE:g} n",
+                ("n", "wrong", "closed form"),
+                share_rows,
+            ),
+            by_model,
+        ]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 
 def _check_squares(scaled: Rows[Noise, Wrong]) -> Check:
-    """All wrong bits of an n together: that many have a nearly normal law, and SPREAD times the variance of independent bits."""
+    """All wrong bits of an n together: that many have a nearly normal law, and SPREAD times the
+    variance of independent bits."""
     figures = {}
     for n in dict.fromkeys(p.n for p, _ in scaled):
         rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in scaled if p.n == n]
         expected = sum(bits * closed for closed, _, bits in rows)
-        error = math.sqrt(SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows)) / expected
+        error = (
+            math.sqrt(SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows))
+            / expected
+        )
         figures[f"n = {n}"] = Positive(sum(wrong for _, wrong, _ in rows) / expected, error)
     return measured(
-        f"Least squares errs as the closed form says, within {NEAR:.0%}, for every n: sqrt(n) is the scale (in units of it)", figures, 1 - NEAR, 1 + NEAR
+        (
+            f"Least squares errs as the closed form says, within {NEAR:.0%}, for every n: sqrt(n) "
+            "is "
+            "the scale (in units of it)"
+        ),
+        figures,
+        1 - NEAR,
+        1 + NEAR,
     )
 
 
 def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
     read = "no counts were answered"
     for p, m in by_share[:1]:
-        read = f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts within {SHARE:g} n"
-    curated = [f"{1 - sum(m.wrong['a curator']) / m.bits:.0%} at epsilon {p.epsilon:g}" for p, m in models]
-    return f"By one attack {read}, and off a curator's counts {(curated or ['an unknown share'])[0]} (half are guessed)."
+        read = (
+            f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts "
+            f"within {SHARE:g} n"
+        )
+    curated = [
+        f"{1 - sum(m.wrong['a curator']) / m.bits:.0%} at epsilon {p.epsilon:g}" for p, m in models
+    ]
+    return (
+        f"By one attack {read}, and off a curator's counts {(curated or ['an unknown share'])[0]} "
+        "(half are guessed)."
+    )
 
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
@@ -208,10 +288,16 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     wrong = [sum(each) for each in zip(*(m.wrong[PROGRAM] for _, m in both), strict=True)]
     expected = sum(p.n * p.closed for p, _ in both)
     return measured(
-        f"Where errors are bounded the linear program gets at most {FEWER:g} times as many bits wrong as the closed form says of least squares",
+        (
+            f"Where errors are bounded the linear program gets at most {FEWER:g} times as many "
+            "bits "
+            "wrong as the closed form says of least squares"
+        ),
         {"": positive_mean(wrong) / expected} if expected else {},
         high=FEWER,
-        more=", ".join(f"{sum(m.wrong[PROGRAM])} for {sum(m.wrong[SQUARES])} at {p.a:g}" for p, m in both),
+        more=", ".join(
+            f"{sum(m.wrong[PROGRAM])} for {sum(m.wrong[SQUARES])} at {p.a:g}" for p, m in both
+        ),
     )
 
 
@@ -219,36 +305,80 @@ def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
     exact = [sum(m.wrong["exact expectations"]) for _, m in models]
     true = {p.epsilon: 1 / (1 + math.exp(p.epsilon)) for p, _ in models}
     return [
-        Check("Exact expectations reveal every bit", bool(exact) and not any(exact), f"{sum(exact)} wrong at {len(exact)} epsilons"),
+        Check(
+            "Exact expectations reveal every bit",
+            bool(exact) and not any(exact),
+            f"{sum(exact)} wrong at {len(exact)} epsilons",
+        ),
         holds(
-            "A curator hides as many bits as the closed form says of Laplace noise, within .03: nearly half at epsilon 1, fewer at 20",
-            {f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(m.rate("a curator"), p.closed - 0.03, p.closed + 0.03) for p, m in models},
-            also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1) and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
+            (
+                "A curator hides as many bits as the closed form says of Laplace noise, within "
+                ".03: "
+                "nearly half at epsilon 1, fewer at 20"
+            ),
+            {
+                f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
+                    m.rate("a curator"), p.closed - 0.03, p.closed + 0.03
+                )
+                for p, m in models
+            },
+            also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
+            and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
         ),
         holds(
             "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
-            {f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(m.rate("clients"), true[p.epsilon], true[p.epsilon]) for p, m in models},
+            {
+                f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
+                    m.rate("clients"), true[p.epsilon], true[p.epsilon]
+                )
+                for p, m in models
+            },
         ),
     ]
 
 
 def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
-    each = [(f"{name} n = {p.n}", p, sum(wrong), m.bits) for p, m in scaled for name, wrong in m.wrong.items()]
-    rows = [(name, p.a, wrong / bits, *wilson(wrong, bits), p.closed) for name, p, wrong, bits in each]
+    each = [
+        (f"{name} n = {p.n}", p, sum(wrong), m.bits)
+        for p, m in scaled
+        for name, wrong in m.wrong.items()
+    ]
+    rows = [
+        (name, p.a, wrong / bits, *wilson(wrong, bits), p.closed) for name, p, wrong, bits in each
+    ]
     columns = ("decoder", "noise / sqrt(n)", "wrong", "from", "to", "closed form, least squares")
-    return Table(f"share of wrong bits, {RATIO} n random counts, noise even within a sqrt(n) [95 %]", columns, rows)
+    return Table(
+        f"share of wrong bits, {RATIO} n random counts, noise even within a sqrt(n) [95 %]",
+        columns,
+        rows,
+    )
 
 
 def _noise_figure(by_noise: Table) -> Figure:
     fine = [Noise(1600, 0.2 + 0.05 * place, 1, ()) for place in range(27)]
-    closed = curve("closed form, least squares", ((noise.a, noise.closed) for noise in fine), "theory")
+    closed = curve(
+        "closed form, least squares", ((noise.a, noise.closed) for noise in fine), "theory"
+    )
     drawn, title = curves(row[:5] for row in by_noise.rows), f"Bits got wrong from {RATIO} n counts"
-    return Figure("reconstruction", title, "noise, in units of sqrt(n)", "share of wrong bits", [*drawn, closed])
+    return Figure(
+        "reconstruction",
+        title,
+        "noise, in units of sqrt(n)",
+        "share of wrong bits",
+        [*drawn, closed],
+    )
 
 
 def _models_figure(by_model: Table) -> Figure:
     half = curve("guessing", [(EPSILONS[0], 0.5), (EPSILONS[-1], 0.5)], "bound")
-    return Figure("reconstruction-models", "One attack, three models", "epsilon (nats)", "share of wrong bits", [*curves(by_model.rows), half], log_x=True)
+    return Figure(
+        "reconstruction-models",
+        "One attack, three models",
+        "epsilon (nats)",
+        "share of wrong bits",
+        [*curves(by_model.rows), half],
+        log_x=True,
+    )
 
 
 EXPERIMENT = Reconstruction()

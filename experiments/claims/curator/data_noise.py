@@ -1,4 +1,5 @@
-"""Noise that follows the data: the exact price of smooth sensitivity, and its errors beside those of other private answers."""
+"""Noise that follows the data: the exact price of smooth sensitivity, and its errors beside those
+of other private answers."""
 
 import math
 from dataclasses import dataclass
@@ -12,8 +13,22 @@ import numpy as np
 from local_dp.curator.mechanism import Mechanism, Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity import mechanisms
-from local_dp.curator.sensitivity.mechanisms import CauchyNoise, ExponentialMedian, GlobalMedian, LocalSensitivity, Median, ProposedMedian, SmoothMedian
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
+from local_dp.curator.sensitivity.mechanisms import (
+    CauchyNoise,
+    ExponentialMedian,
+    GlobalMedian,
+    LocalSensitivity,
+    Median,
+    ProposedMedian,
+    SmoothMedian,
+)
+from local_dp.curator.sensitivity.triangles import (
+    GlobalTriangles,
+    LadderTriangles,
+    NoisyLocalTriangles,
+    SmoothTriangles,
+    Triangles,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
@@ -29,8 +44,19 @@ from local_dp.populations.graphs import Graph, binomial_graph, preferential_atta
 Records: TypeAlias = tuple[tuple[int, ...], ...]
 EPSILON, DELTA = 1.0, 1e-6
 BITS, NODES = 20, 4
-EXACT, PUBLISHED, HALVES, LOCAL = "smooth, exact constants", "smooth, published constants", "smooth, a = b = epsilon / 2", "local sensitivity instead"
-GLOBAL, EXPONENTIAL, PROPOSED, NOISY, LADDER = "global sensitivity", "exponential mechanism", "proposal of .01", "noisy local sensitivity", "ladder"
+EXACT, PUBLISHED, HALVES, LOCAL = (
+    "smooth, exact constants",
+    "smooth, published constants",
+    "smooth, a = b = epsilon / 2",
+    "local sensitivity instead",
+)
+GLOBAL, EXPONENTIAL, PROPOSED, NOISY, LADDER = (
+    "global sensitivity",
+    "exponential mechanism",
+    "proposal of .01",
+    "noisy local sensitivity",
+    "ladder",
+)
 RUNS: dict[Scale, int] = {"quick": 1600, "full": 2000}
 COUNTS: dict[Scale, int] = {"quick": 1200, "full": 2000}
 SIZES: dict[Scale, tuple[int, ...]] = {"quick": (101, 1001), "full": (101, 301, 1001, 3001, 10001)}
@@ -60,7 +86,8 @@ class Prices:
     a: float
     b: float
     price: float  # in closed form
-    searched: float  # the largest log ratio of two densities, over shifts up to a and ratios of scales up to e^b
+    # the largest log ratio of two densities, over shifts up to a and ratios of scales up to e^b
+    searched: float
 
 
 @dataclass(frozen=True)
@@ -73,15 +100,21 @@ class Price:
     def measure(self, seed: int) -> Prices:
         noise = noise_of(self.constants, self.epsilon)
         a, b = float(noise.shift), math.log(noise.stretch)
-        searched = max(_largest_log_ratio(a * part, math.exp(b * ratio)) for part, ratio in product(np.linspace(0.02, 1, 50), np.linspace(0, 1, 51)))
+        searched = max(
+            _largest_log_ratio(a * part, math.exp(b * ratio))
+            for part, ratio in product(np.linspace(0.02, 1, 50), np.linspace(0, 1, 51))
+        )
         return Prices(a, b, noise.loss.epsilon, searched)
 
 
 def _largest_log_ratio(shift: float, other: float) -> float:
-    """Of Cauchy densities at 0 of scale 1 and at `shift` of scale `other`: at the stationary points."""
+    """Of Cauchy densities at 0 of scale 1 and at `shift` of scale `other`: at the stationary
+    points."""
     middle = (shift + (other**2 - 1) / shift) / 2
     places = middle + np.array([-1, 1]) * math.sqrt(middle**2 + 1)
-    return float(np.abs(np.log(((places - shift) ** 2 + other**2) / (other * (places**2 + 1)))).max())
+    return float(
+        np.abs(np.log(((places - shift) ** 2 + other**2) / (other * (places**2 + 1)))).max()
+    )
 
 
 def _multiset(records: Records) -> Multiset:
@@ -100,25 +133,45 @@ class Losses:
 
 @dataclass(frozen=True)
 class Small:
-    """The largest loss on all small databases, in nats: arccosh of a function of the scales of two neighbours."""
+    """The largest loss on all small databases, in nats: arccosh of a function of the scales of two
+    neighbours."""
 
     noise: str
 
     def measure(self, seed: int) -> Losses:
         noise = noise_of(self.noise, EPSILON)
-        medians = SmallDatabases[tuple[int, ...], LocalSensitivity](VALUES, 5, lambda records: Median(_multiset(records)))
-        graphs = [SmallDatabases[tuple[int, ...], LocalSensitivity](PAIRS, m, lambda edges: Triangles(_graph(edges))) for m in range(1, len(PAIRS) + 1)]
-        return Losses(_worst_loss(noise, "replace", medians), max(_worst_loss(noise, "edge", each) for each in graphs))
+        medians = SmallDatabases[tuple[int, ...], LocalSensitivity](
+            VALUES, 5, lambda records: Median(_multiset(records))
+        )
+        graphs = [
+            SmallDatabases[tuple[int, ...], LocalSensitivity](
+                PAIRS, m, lambda edges: Triangles(_graph(edges))
+            )
+            for m in range(1, len(PAIRS) + 1)
+        ]
+        return Losses(
+            _worst_loss(noise, "replace", medians),
+            max(_worst_loss(noise, "edge", each) for each in graphs),
+        )
 
 
-def _worst_loss(noise: CauchyNoise, kind: Neighbours, databases: SmallDatabases[tuple[int, ...], LocalSensitivity]) -> float:
+def _worst_loss(
+    noise: CauchyNoise,
+    kind: Neighbours,
+    databases: SmallDatabases[tuple[int, ...], LocalSensitivity],
+) -> float:
     @cache
     def centre_and_scale(records: Records) -> tuple[int, int]:
         local = databases.build(records)
         return mechanisms.FINE * local.value, noise.scale(local)
 
-    pairs = {(centre_and_scale(one), centre_and_scale(other)) for one, other in databases.pairs(kind)}
-    return max(math.acosh(mechanisms.cosh_loss(one[0] - other[0], one[1], other[1])) for one, other in pairs)
+    pairs = {
+        (centre_and_scale(one), centre_and_scale(other)) for one, other in databases.pairs(kind)
+    }
+    return max(
+        math.acosh(mechanisms.cosh_loss(one[0] - other[0], one[1], other[1]))
+        for one, other in pairs
+    )
 
 
 @dataclass(frozen=True)
@@ -131,14 +184,22 @@ class Laws:
 
 @dataclass(frozen=True)
 class Delta:
-    """The least delta at the stated epsilon over all small databases, by the mechanisms' own laws in whole numbers."""
+    """The least delta at the stated epsilon over all small databases, by the mechanisms' own laws
+    in whole numbers."""
 
     nodes: int
 
     def measure(self, seed: int) -> Laws:
         medians = SmallDatabases[tuple[int, ...], Multiset](VALUES, 5, _multiset)
-        graphs = [SmallDatabases[tuple[int, ...], Graph](PAIRS, m, _graph) for m in range(1, len(PAIRS) + 1)]
-        proposal, noisy, ladder = ProposedMedian(1, 2.0, 0.05), NoisyLocalTriangles(0.5, 0.1), LadderTriangles(1.0)
+        graphs = [
+            SmallDatabases[tuple[int, ...], Graph](PAIRS, m, _graph)
+            for m in range(1, len(PAIRS) + 1)
+        ]
+        proposal, noisy, ladder = (
+            ProposedMedian(1, 2.0, 0.05),
+            NoisyLocalTriangles(0.5, 0.1),
+            LadderTriangles(1.0),
+        )
         return Laws(
             float(medians.worst_delta(proposal) * ATTO / proposal.loss.atto),
             float(max(each.worst_delta(noisy) for each in graphs) * ATTO / noisy.loss.atto),
@@ -150,7 +211,9 @@ class Delta:
 @dataclass(frozen=True)
 class Errors:
     errors: dict[str, list[float]]  # of each answer, run by run
-    scales: dict[str, list[float]]  # of the smooth answers, run by run: their median errors, given the database
+    scales: dict[
+        str, list[float]
+    ]  # of the smooth answers, run by run: their median errors, given the database
     count: int | None = None  # the right answer, where it is a count: answers below 0 are 0
 
     def at(self, name: str, share: float = 0.5) -> tuple[float, float, float]:
@@ -158,7 +221,8 @@ class Errors:
         return quantile(self.errors[name], share)
 
     def within(self, name: str, times: float = 1.0, of: str = EXACT) -> Rate:
-        """How many errors of an answer are within so many scales of a smooth one: binomial, as runs share nothing but the law of the database."""
+        """How many errors of an answer are within so many scales of a smooth one: binomial, as runs
+        share nothing but the law of the database."""
         near = np.array(self.errors[name]) <= times * np.array(self.scales[of])
         return Rate(int(near.sum()), len(near))
 
@@ -170,7 +234,8 @@ class Errors:
 
 @dataclass(frozen=True)
 class Medians:
-    """A fresh table for each run: n records, normal(.4, .05), on 2^20 points. No answer counts as the middle. Errors are shares of the domain."""
+    """A fresh table for each run: n records, normal(.4, .05), on 2^20 points. No answer counts as
+    the middle. Errors are shares of the domain."""
 
     n: int
     runs: int
@@ -186,13 +251,27 @@ class Medians:
             EXACT: SmoothMedian(CauchyNoise.exact(EPSILON)),
         }
         smooth = {name: noise_of(name, EPSILON) for name in (EXACT, PUBLISHED)}
-        errors, scales = {name: list[float]() for name in kinds}, {name: list[float]() for name in smooth}
+        errors, scales = (
+            {name: list[float]() for name in kinds},
+            {name: list[float]() for name in smooth},
+        )
         for _ in range(self.runs):
-            table = Multiset.of(np.round(np.clip(generator.normal(0.4, 0.05, self.n), 0, 1) * top).astype(np.int64), BITS)
+            table = Multiset.of(
+                np.round(np.clip(generator.normal(0.4, 0.05, self.n), 0, 1) * top).astype(np.int64),
+                BITS,
+            )
             median = Median(table)
             for name, mechanism in kinds.items():
                 answer = mechanism.release(table, draws)
-                errors[name].append(abs((top // 2 if answer is None else answer) - median.value + generator.random() - 0.5) / top)
+                errors[name].append(
+                    abs(
+                        (top // 2 if answer is None else answer)
+                        - median.value
+                        + generator.random()
+                        - 0.5
+                    )
+                    / top
+                )
             for name, noise in smooth.items():
                 scales[name].append(noise.scale(median) / mechanisms.FINE / top)
         return Errors(errors, scales)
@@ -204,7 +283,8 @@ class Medians:
 
 @dataclass(frozen=True)
 class Counts:
-    """The triangles of one graph: G(nodes, chance), or preferential attachment with so many links."""
+    """The triangles of one graph: G(nodes, chance), or preferential attachment with so many
+    links."""
 
     nodes: int
     runs: int
@@ -213,8 +293,16 @@ class Counts:
 
     def measure(self, seed: int) -> Errors:
         own = np.random.default_rng([seed, self.nodes])
-        graph = preferential_attachment(own, self.nodes, self.links) if self.links else binomial_graph(own, self.nodes, self.chance)
-        draws, generator, local = Draws(KeyedNoise(seed)), np.random.default_rng(seed), Triangles(graph)
+        graph = (
+            preferential_attachment(own, self.nodes, self.links)
+            if self.links
+            else binomial_graph(own, self.nodes, self.chance)
+        )
+        draws, generator, local = (
+            Draws(KeyedNoise(seed)),
+            np.random.default_rng(seed),
+            Triangles(graph),
+        )
         kinds: dict[str, Mechanism[Triangles, int, Loss]] = {
             GLOBAL: GlobalTriangles(EPSILON),
             NOISY: NoisyLocalTriangles(EPSILON, DELTA),
@@ -222,13 +310,27 @@ class Counts:
             LADDER: LadderTriangles(EPSILON),
             EXACT: SmoothTriangles(CauchyNoise.exact(EPSILON)),
         }
-        errors = {name: [abs(each.release(local, draws) - local.value + generator.random() - 0.5) for _ in range(self.runs)] for name, each in kinds.items()}
-        scales = {name: [noise_of(name, EPSILON).scale(local) / mechanisms.FINE] * self.runs for name in (EXACT, PUBLISHED)}
+        errors = {
+            name: [
+                abs(each.release(local, draws) - local.value + generator.random() - 0.5)
+                for _ in range(self.runs)
+            ]
+            for name, each in kinds.items()
+        }
+        scales = {
+            name: [noise_of(name, EPSILON).scale(local) / mechanisms.FINE] * self.runs
+            for name in (EXACT, PUBLISHED)
+        }
         return Errors(errors, scales, local.value)
 
     @property
     def data(self) -> tuple[str, int]:
-        return f"preferential attachment ({self.nodes}, {self.links})" if self.links else f"G({self.nodes}, {self.chance:g})", self.nodes
+        return (
+            f"preferential attachment ({self.nodes}, {self.links})"
+            if self.links
+            else f"G({self.nodes}, {self.chance:g})",
+            self.nodes,
+        )
 
 
 Point: TypeAlias = Price | Small | Delta | Medians | Counts
@@ -240,16 +342,28 @@ class DataNoise(Experiment[Point, Measurement]):
     chapter = CURATOR_AND_ATTACKS
     title = "Noise that follows the data: medians and triangles"
     claim = (
-        "One record can move the median of some databases across the whole domain, and that of most hardly at all. Noise may follow the actual database if its "
-        "scale changes smoothly between neighbours; noise of the local sensitivity itself would reveal records. The exact price of Cauchy noise is a distance "
-        "in the hyperbolic plane, less than a quarter of the published price. So a median or a count errs at least six times less than by the published "
-        "constants, and on graphs of 500 and more nodes a count of triangles less than by any of four other private counts."
+        "One record can move the median of some databases across the whole domain, and that of "
+        "most hardly at all. Noise may follow the actual database if its "
+        "scale changes smoothly between neighbours; noise of the local sensitivity itself would "
+        "reveal records. The exact price of Cauchy noise is a distance "
+        "in the hyperbolic plane, less than a quarter of the published price. So a median or a "
+        "count errs at least six times less than by the published "
+        "constants, and on graphs of 500 and more nodes a count of triangles less than by any of "
+        "four other private counts."
     )
-    source = "Nissim, Raskhodnikova, Smith 2007; Dwork, Lei 2009; Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015"
+    source = (
+        "Nissim, Raskhodnikova, Smith 2007; Dwork, Lei 2009; Zhang, Cormode, Procopiuc, "
+        "Srivastava, "
+        "Xiao 2015"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         return [
-            *(Price(name, epsilon) for name in (EXACT, PUBLISHED, HALVES) for epsilon in (0.1, 1.0, 2.0)),
+            *(
+                Price(name, epsilon)
+                for name in (EXACT, PUBLISHED, HALVES)
+                for epsilon in (0.1, 1.0, 2.0)
+            ),
             *(Small(name) for name in (EXACT, PUBLISHED, LOCAL)),
             Delta(NODES),
             *(Medians(n, RUNS[scale]) for n in SIZES[scale]),
@@ -258,7 +372,11 @@ class DataNoise(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        price, loss, delta = of_kind(measurements, Price), of_kind(measurements, Small), of_kind(measurements, Delta)
+        price, loss, delta = (
+            of_kind(measurements, Price),
+            of_kind(measurements, Small),
+            of_kind(measurements, Delta),
+        )
         medians, triangles = of_kind(measurements, Medians), of_kind(measurements, Counts)
         tables = [
             Table(
@@ -276,15 +394,29 @@ class DataNoise(Experiment[Point, Measurement]):
         ]
         random = [row for row in triangles if not row[0].links]
         figures = [
-            _figure("medians", "The error of a private median, as a share of the domain", "records", medians),
-            _figure("triangles", "The error of a private count of triangles, G(n, .1)", "nodes", random),
+            _figure(
+                "medians",
+                "The error of a private median, as a share of the domain",
+                "records",
+                medians,
+            ),
+            _figure(
+                "triangles", "The error of a private count of triangles, G(n, .1)", "nodes", random
+            ),
         ]
         checks = [
             _check_price(price),
             _check_loss(loss),
             every(
-                "on the same databases the proposal and the noisy local sensitivity keep to delta, the ladder and the exponential mechanism have none",
-                ((value <= (name in ("proposal", "noisy")), f"{name}: {value:.4g}") for _, m in delta for name, value in vars(m).items()),
+                (
+                    "on the same databases the proposal and the noisy local sensitivity keep to "
+                    "delta, the ladder and the exponential mechanism have none"
+                ),
+                (
+                    (value <= (name in ("proposal", "noisy")), f"{name}: {value:.4g}")
+                    for _, m in delta
+                    for name, value in vars(m).items()
+                ),
             ),
             *_check_scales([m for _, m in medians + triangles]),
             *_check_medians({f"n = {p.n:,}": m for p, m in medians if p.n >= 1000}),
@@ -293,8 +425,15 @@ class DataNoise(Experiment[Point, Measurement]):
             figure_check(figures[1:], tables[3]),
         ]
         notes = [
-            f"Everything at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one. Cauchy noise has no mean: 1 answer in 20 is off by 12.7 scales.",
-            "The published constants are run at the epsilon they were published for; the first table has their true price.",
+            (
+                f"Everything at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one. "
+                "Cauchy "
+                "noise has no mean: 1 answer in 20 is off by 12.7 scales."
+            ),
+            (
+                "The published constants are run at the epsilon they were published for; the first "
+                "table has their true price."
+            ),
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(medians))
 
@@ -304,16 +443,36 @@ def _headline(medians: Rows[Medians, Errors]) -> str:
     if not medians:
         return "No median was released."
     point, largest = max(medians, key=lambda each: each[0].n)
-    errors = ", ".join(f"{name} {largest.at(name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED))
-    return f"Private medians of {point.n:,} records have these errors, as shares of the domain: {errors}."
+    errors = ", ".join(
+        f"{name} {largest.at(name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED)
+    )
+    return (
+        f"Private medians of {point.n:,} records have these errors, as shares of the domain: "
+        f"{errors}."
+    )
 
 
 def _check_price(price: Rows[Price, Prices]) -> Check:
-    exact, agree = [row for row in price if row[0].constants == EXACT], all(m.searched <= m.price + 2e-9 for _, m in price)
-    published = max((m.price / p.epsilon for p, m in price if p.constants == PUBLISHED), default=math.nan)
+    exact, agree = (
+        [row for row in price if row[0].constants == EXACT],
+        all(m.searched <= m.price + 2e-9 for _, m in price),
+    )
+    published = max(
+        (m.price / p.epsilon for p, m in price if p.constants == PUBLISHED), default=math.nan
+    )
     return every(
-        "the exact constants cost epsilon, by closed form and by search; the published ones less than a quarter of it",
-        ((max(abs(m.price - p.epsilon) / 1e-9, abs(m.searched - p.epsilon) / 1e-6) <= 1, f"{m.price:.9g} for {p.epsilon:g}") for p, m in exact),
+        (
+            "the exact constants cost epsilon, by closed form and by search; the published ones "
+            "less "
+            "than a quarter of it"
+        ),
+        (
+            (
+                max(abs(m.price - p.epsilon) / 1e-9, abs(m.searched - p.epsilon) / 1e-6) <= 1,
+                f"{m.price:.9g} for {p.epsilon:g}",
+            )
+            for p, m in exact
+        ),
         f"published: at most {published:.3f} of it",
         also=agree and published < 0.25,
     )
@@ -322,25 +481,49 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
 def _check_loss(loss: Rows[Small, Losses]) -> Check:
     worst = {p.noise: (min if p.noise == LOCAL else max)(m.replace, m.edge) for p, m in loss}
     return Check(
-        "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most epsilon, and nearly met; that of local sensitivity is larger",
-        0.95 * EPSILON < worst.get(EXACT, math.inf) <= EPSILON >= worst.get(PUBLISHED, math.inf) and worst.get(LOCAL, 0.0) > 2 * EPSILON,
+        (
+            "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
+            "epsilon, and nearly met; that of local sensitivity is larger"
+        ),
+        0.95 * EPSILON < worst.get(EXACT, math.inf) <= EPSILON >= worst.get(PUBLISHED, math.inf)
+        and worst.get(LOCAL, 0.0) > 2 * EPSILON,
         ", ".join(f"{name}: {each:.4f}" for name, each in worst.items()),
     )
 
 
 def _check_scales(smooth: list[Errors]) -> list[Check]:
-    """The median of |Cauchy| is its scale; whole answers move the share by less than .001. The published shift, and the decay of S, are smaller.
+    """The median of |Cauchy| is its scale; whole answers move the share by less than .001. The
+    published shift, and the decay of S, are smaller.
 
-    Where the scale is beyond the count, answers below 0 are cut into it: of 50 nodes three quarters are within the published one.
+    Where the scale is beyond the count, answers below 0 are cut into it: of 50 nodes three quarters
+    are within the published one.
     """
-    rates = {name: [m.within(name, of=name) for m in smooth if m.count is None or m.count > max(m.scales[name])] for name in (EXACT, PUBLISHED)}
-    halves = {name: Rate(sum(rate.successes for rate in each), sum(rate.trials for rate in each)) for name, each in rates.items()}
+    rates = {
+        name: [
+            m.within(name, of=name)
+            for m in smooth
+            if m.count is None or m.count > max(m.scales[name])
+        ]
+        for name in (EXACT, PUBLISHED)
+    }
+    halves = {
+        name: Rate(sum(rate.successes for rate in each), sum(rate.trials for rate in each))
+        for name, each in rates.items()
+    }
     times = 2 * math.sinh(EPSILON / 2) / (EPSILON / 6)
     gain = min((m.gain for m in smooth), default=0.0)
     return [
-        measured("half of all smooth answers are within their scale, unless it is beyond the count", halves, 0.499, 0.501),
+        measured(
+            "half of all smooth answers are within their scale, unless it is beyond the count",
+            halves,
+            0.499,
+            0.501,
+        ),
         Check(
-            f"on every database the scale by exact constants is at least {times:.2f} times smaller than by published ones",
+            (
+                f"on every database the scale by exact constants is at least {times:.2f} times "
+                "smaller than by published ones"
+            ),
             gain >= 0.999 * times,  # scales are rounded up
             f"{gain:.4f} times or more",
         ),
@@ -348,38 +531,72 @@ def _check_scales(smooth: list[Errors]) -> list[Check]:
 
 
 def _check_medians(large: dict[str, Errors]) -> list[Check]:
-    """In units of the scale of the exact constants. Beyond the last one, tan(.45 pi), lies a tenth of Cauchy noise."""
+    """In units of the scale of the exact constants. Beyond the last one, tan(.45 pi), lies a tenth
+    of Cauchy noise."""
     far, tail = [(PROPOSED, 20, 0.25), (GLOBAL, 200, 0.05)], math.tan(0.45 * math.pi)
-    orders = {f"{name}, {times} scales, {data}": Claimed(m.within(name, times), high=most) for data, m in large.items() for name, times, most in far}
-    middle = {f"within one scale, {data}": Claimed(m.within(EXPONENTIAL), 0.42, 0.56) for data, m in large.items()}
-    tails = {f"within {tail:.2f} scales, {data}": Claimed(m.within(EXPONENTIAL, tail), 0.93) for data, m in large.items()}
+    orders = {
+        f"{name}, {times} scales, {data}": Claimed(m.within(name, times), high=most)
+        for data, m in large.items()
+        for name, times, most in far
+    }
+    middle = {
+        f"within one scale, {data}": Claimed(m.within(EXPONENTIAL), 0.42, 0.56)
+        for data, m in large.items()
+    }
+    tails = {
+        f"within {tail:.2f} scales, {data}": Claimed(m.within(EXPONENTIAL, tail), 0.93)
+        for data, m in large.items()
+    }
     return [
         holds(
-            "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact constants, and 95 % by the worst case's noise by more than 200",
+            (
+                "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact "
+                "constants, and 95 % by the worst case's noise by more than 200"
+            ),
             orders,
         ),
         holds(
-            "the exponential mechanism errs about as much: 42 to 56 % of its medians are within this scale; its tail is lighter, 7 % for 10 %", middle | tails
+            (
+                "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
+                "within "
+                "this scale; its tail is lighter, 7 % for 10 %"
+            ),
+            middle | tails,
         ),
     ]
 
 
 def _check_counts(large: dict[str, Errors]) -> Check:
-    """The median errors in units of the scale: on random graphs these figures vary by some per cent."""
+    """The median errors in units of the scale: on random graphs these figures vary by some per
+    cent."""
     others = [(LADDER, 1.4), (NOISY, 1.8), (GLOBAL, 15)]
     return measured(
-        "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of the exact constants, by noisy local sensitivity 1.8, by global 15",
-        {f"{name}, within {times} scales, {data}": m.within(name, times) for data, m in large.items() for name, times in others},
+        (
+            "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of "
+            "the "
+            "exact constants, by noisy local sensitivity 1.8, by global 15"
+        ),
+        {
+            f"{name}, within {times} scales, {data}": m.within(name, times)
+            for data, m in large.items()
+            for name, times in others
+        },
         high=0.5,
     )
 
 
 def _errors(title: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> Table:
     cells = [(name, *p.data, *m.at(name), m.at(name, 0.9)[0]) for p, m in rows for name in m.errors]
-    return Table(title, ("answer", "data", "records or nodes", "median error", "low", "high", "90 % quantile"), cells)
+    return Table(
+        title,
+        ("answer", "data", "records or nodes", "median error", "low", "high", "90 % quantile"),
+        cells,
+    )
 
 
-def _figure(name: str, title: str, axis: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> Figure:
+def _figure(
+    name: str, title: str, axis: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]
+) -> Figure:
     drawn = curves((name, p.data[1], *m.at(name)) for p, m in rows for name in m.errors)
     return Figure(f"data-noise-{name}", title, axis, "median error", drawn, log_x=True, log_y=True)
 

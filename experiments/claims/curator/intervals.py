@@ -1,4 +1,5 @@
-"""Intervals: the error of all interval counts at once, from one trusted server and from clients who trust nobody."""
+"""Intervals: the error of all interval counts at once, from one trusted server and from clients who
+trust nobody."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +9,13 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, best_branching, prefix_variances
+from local_dp.curator.intervals import (
+    CountTree,
+    Level,
+    PrefixFactorization,
+    best_branching,
+    prefix_variances,
+)
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
@@ -26,12 +33,24 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.vectors.workload import PrefixSums
 
 EPSILON, DELTA = 1.0, 1e-6
-BITS: dict[Scale, tuple[int, ...]] = {"quick": (4, 6, 8, 10, 12, 14), "full": (4, 6, 8, 10, 12, 14, 16, 18, 20)}
+BITS: dict[Scale, tuple[int, ...]] = {
+    "quick": (4, 6, 8, 10, 12, 14),
+    "full": (4, 6, 8, 10, 12, 14, 16, 18, 20),
+}
 RUNS: dict[Scale, int] = {"quick": 240, "full": 2000}
 POINTS = 1 << 20  # of the domains of all runs of one case: larger domains get fewer runs
 LOCAL_BITS, CLIENTS = (4, 6, 8), (10_000, 100_000, 1_000_000)
-LOCAL_RUNS: dict[Scale, int] = {"quick": 32, "full": 100}  # on 2^8 values; twice and four times as many on fewer
-FLAT, BINARY, CONSISTENT, TREE, ROOT = "flat", "binary, added up", "binary, consistent", "best tree, consistent", "factorization (delta 1e-6)"
+LOCAL_RUNS: dict[Scale, int] = {
+    "quick": 32,
+    "full": 100,
+}  # on 2^8 values; twice and four times as many on fewer
+FLAT, BINARY, CONSISTENT, TREE, ROOT = (
+    "flat",
+    "binary, added up",
+    "binary, consistent",
+    "best tree, consistent",
+    "factorization (delta 1e-6)",
+)
 KINDS = (FLAT, BINARY, CONSISTENT, TREE, ROOT)
 
 
@@ -39,13 +58,23 @@ KINDS = (FLAT, BINARY, CONSISTENT, TREE, ROOT)
 class Errors:
     intervals: list[float]  # the largest error over intervals in each run, in records
     thresholds: list[float]  # and over thresholds
-    scores: list[float]  # the mean of all thresholds' squared errors in units of their stated variance, where it is known
+    scores: list[
+        float
+        # the mean of all thresholds' squared errors in units of their stated variance, where it is
+        # known
+    ]
 
     @classmethod
     def of(cls, errors: Iterable[Floats], stated: Floats | None = None) -> "Errors":
         each = list(errors)
-        scores = [] if stated is None else [float(np.mean(run[1:-1] ** 2 / stated[1:-1])) for run in each]
-        return cls([float(np.ptp(run)) for run in each], [float(np.abs(run).max()) for run in each], scores)
+        scores = (
+            []
+            if stated is None
+            else [float(np.mean(run[1:-1] ** 2 / stated[1:-1])) for run in each]
+        )
+        return cls(
+            [float(np.ptp(run)) for run in each], [float(np.abs(run).max()) for run in each], scores
+        )
 
 
 @dataclass(frozen=True)
@@ -59,13 +88,20 @@ class Central:
     def mechanism(self) -> CountTree | PrefixFactorization:
         if self.kind == ROOT:
             return PrefixFactorization(self.bits, EPSILON, DELTA)
-        branching = best_branching(self.bits, EPSILON) if self.kind == TREE else {FLAT: 1 << self.bits, BINARY: 2, CONSISTENT: 2}[self.kind]
+        branching = (
+            best_branching(self.bits, EPSILON)
+            if self.kind == TREE
+            else {FLAT: 1 << self.bits, BINARY: 2, CONSISTENT: 2}[self.kind]
+        )
         return CountTree(self.bits, EPSILON, branching, self.kind != BINARY)
 
     def measure(self, seed: int) -> Errors:
         release, points = self.mechanism(), Multiset.of([0, 1, (1 << self.bits) - 1], self.bits)
         draws = Draws(KeyedNoise(seed), KINDS.index(self.kind) << 8 | self.bits)
-        return Errors.of((release.release(points, draws).errors(points) for _ in range(self.runs)), stated_variances(release))
+        return Errors.of(
+            (release.release(points, draws).errors(points) for _ in range(self.runs)),
+            stated_variances(release),
+        )
 
 
 def stated_variances(release: CountTree | PrefixFactorization) -> Floats | None:
@@ -86,9 +122,20 @@ class Local:
 
     def measure(self, seed: int) -> Errors:
         protocol = PrefixSums(k=1 << self.bits)
-        population, generator = protocol.synthetic(self.n, 0), np.random.default_rng([seed, self.bits, self.n])
-        estimates = (run(protocol.algorithm(EPSILON, self.n), AggregateOracle(population, generator, EPSILON)) for _ in range(self.runs))
-        return Errors.of(self.n * np.append(0.0, estimate.value - protocol.truth(population)) for estimate in estimates)
+        population, generator = (
+            protocol.synthetic(self.n, 0),
+            np.random.default_rng([seed, self.bits, self.n]),
+        )
+        estimates = (
+            run(
+                protocol.algorithm(EPSILON, self.n), AggregateOracle(population, generator, EPSILON)
+            )
+            for _ in range(self.runs)
+        )
+        return Errors.of(
+            self.n * np.append(0.0, estimate.value - protocol.truth(population))
+            for estimate in estimates
+        )
 
     @property
     def name(self) -> str:
@@ -103,8 +150,14 @@ class Privacy:
 
     def measure(self, seed: int) -> Deltas:
         level = Level(2, self.width, EPSILON)
-        databases = SmallDatabases([(value,) for value in range(4)], 2, lambda records: Multiset.of([value for (value,) in records], 2))
-        return Deltas(*(float(databases.worst_delta(level, Pure(level.loss.nano - less))) for less in (0, 1)))
+        databases = SmallDatabases(
+            [(value,) for value in range(4)],
+            2,
+            lambda records: Multiset.of([value for (value,) in records], 2),
+        )
+        return Deltas(
+            *(float(databases.worst_delta(level, Pure(level.loss.nano - less))) for less in (0, 1))
+        )
 
 
 Point: TypeAlias = Central | Local | Privacy
@@ -115,34 +168,72 @@ class Intervals(Experiment[Point, Errors | Deltas]):
     chapter = CURATOR_AND_ATTACKS
     title = "Intervals: every range count of an ordered column at once"
     claim = (
-        "A trusted curator answers all interval counts of D ordered values with an error that grows with a power of ln D and not with the number of records. "
-        "Noise on every cell is best for small domains. From about a thousand values on a consistent tree of counts, with some 16 children a node, is better. "
-        "With a little delta a factorization of prefix sums is better still on large domains. Clients who trust nobody pay sqrt(n) times more."
+        "A trusted curator answers all interval counts of D ordered values with an error that "
+        "grows with a power of ln D and not with the number of records. "
+        "Noise on every cell is best for small domains. From about a thousand values on a "
+        "consistent tree of counts, with some 16 children a node, is better. "
+        "With a little delta a factorization of prefix sums is better still on large domains. "
+        "Clients who trust nobody pay sqrt(n) times more."
     )
-    source = "Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013; Fichtenberger, Henzinger, Upadhyay 2023; Edmonds, Nikolov, Ullman 2020"
+    source = (
+        "Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013; Fichtenberger, Henzinger, "
+        "Upadhyay 2023; Edmonds, Nikolov, Ullman 2020"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         runs, most = RUNS[scale], POINTS * RUNS[scale] // RUNS["quick"]
         return [
-            *(Central(kind, bits, max(12, min(runs, most >> bits))) for bits in BITS[scale] for kind in KINDS),
-            *(Local(bits, n, LOCAL_RUNS[scale] << (8 - bits) // 2) for bits in LOCAL_BITS for n in CLIENTS),
+            *(
+                Central(kind, bits, max(12, min(runs, most >> bits)))
+                for bits in BITS[scale]
+                for kind in KINDS
+            ),
+            *(
+                Local(bits, n, LOCAL_RUNS[scale] << (8 - bits) // 2)
+                for bits in LOCAL_BITS
+                for n in CLIENTS
+            ),
             *(Privacy(width) for width in (1, 2)),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Errors | Deltas]], scale: Scale) -> Finding:
-        privacy, local, central = of_kind(measurements, Privacy), of_kind(measurements, Local), of_kind(measurements, Central)
+        privacy, local, central = (
+            of_kind(measurements, Privacy),
+            of_kind(measurements, Local),
+            of_kind(measurements, Central),
+        )
         table, by_clients = _table(central), _local_table(local)
         drawn = curves(sorted((row[:5] for row in table.rows), key=lambda row: KINDS.index(row[0])))
         local_curves = curves(row[:3] for row in by_clients.rows)
-        title, axis = "All interval counts from a trusted curator, epsilon 1", "largest error (records)"
+        title, axis = (
+            "All interval counts from a trusted curator, epsilon 1",
+            "largest error (records)",
+        )
         figures = [
             Figure("intervals", title, "values D", axis, drawn, log_x=True, log_y=True),
-            Figure("intervals-local", "All interval counts from clients, epsilon 1", "clients n", axis, local_curves, log_x=True, log_y=True),
+            Figure(
+                "intervals-local",
+                "All interval counts from clients, epsilon 1",
+                "clients n",
+                axis,
+                local_curves,
+                log_x=True,
+                log_y=True,
+            ),
         ]
         checks = [
             every(
-                "a level of counts is pure at its epsilon, and at no less: enumerated over all pairs of databases of two records",
-                ((m.at == 0 < m.below, f"width {p.width}: delta {m.at:g}, at 1e-9 nats less {m.below:.2g}") for p, m in privacy),
+                (
+                    "a level of counts is pure at its epsilon, and at no less: enumerated over all "
+                    "pairs of databases of two records"
+                ),
+                (
+                    (
+                        m.at == 0 < m.below,
+                        f"width {p.width}: delta {m.at:g}, at 1e-9 nats less {m.below:.2g}",
+                    )
+                    for p, m in privacy
+                ),
             ),
             _check_variances(central),
             *_check_order(central),
@@ -150,73 +241,162 @@ class Intervals(Experiment[Point, Errors | Deltas]):
             figure_check(figures[:1], table),
             figure_check(figures[1:], by_clients),
         ]
-        notes = ["The error of a release does not depend on the data: any database gives these figures."]
-        return Finding(checks, [table, by_clients], figures, notes, headline=_headline(central, local))
+        notes = [
+            "The error of a release does not depend on the data: any database gives these figures."
+        ]
+        return Finding(
+            checks, [table, by_clients], figures, notes, headline=_headline(central, local)
+        )
 
 
 def _headline(central: Rows[Central, Errors], local: Rows[Local, Errors]) -> str:
     bits = max((p.bits for p, _ in central), default=0)
-    errors = ", ".join(f"{np.mean(m.intervals):,.0f} ({p.kind})" for p, m in central if p.bits == bits and p.kind in (FLAT, TREE, ROOT))
-    clients = "".join(f", and by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients" for p, m in local[-1:])
-    return f"Over all intervals of 2^{bits} values a curator's counts are off by {errors or 'an unknown number'}{clients}."
+    errors = ", ".join(
+        f"{np.mean(m.intervals):,.0f} ({p.kind})"
+        for p, m in central
+        if p.bits == bits and p.kind in (FLAT, TREE, ROOT)
+    )
+    clients = "".join(
+        f", and by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients"
+        for p, m in local[-1:]
+    )
+    return (
+        f"Over all intervals of 2^{bits} values a curator's counts are off by "
+        f"{errors or 'an unknown number'}{clients}."
+    )
 
 
 def _check_variances(central: Rows[Central, Errors]) -> Check:
-    """By kind, all domains together. Means of dependent squares are skewed: 2 % are more than what that, and rounding, move a mean over a thousand runs."""
-    scores = {kind: [score for p, m in central if p.kind == kind for score in m.scores] for kind in KINDS if kind != BINARY}
-    statement = "the squared errors of all thresholds agree with closed forms, on average within 2 % (in units of these)"
-    return measured(statement, {kind: positive_mean(each) for kind, each in scores.items()}, 0.98, 1.02)
+    """By kind, all domains together. Means of dependent squares are skewed: 2 % are more than what
+    that, and rounding, move a mean over a thousand runs."""
+    scores = {
+        kind: [score for p, m in central if p.kind == kind for score in m.scores]
+        for kind in KINDS
+        if kind != BINARY
+    }
+    statement = (
+        "the squared errors of all thresholds agree with closed forms, on average within 2 % (in "
+        "units of these)"
+    )
+    return measured(
+        statement, {kind: positive_mean(each) for kind, each in scores.items()}, 0.98, 1.02
+    )
 
 
 def _check_order(central: Rows[Central, Errors]) -> list[Check]:
-    """How many times smaller the largest error over all intervals is; its law has a light tail, and its logarithm hardly any skew."""
+    """How many times smaller the largest error over all intervals is; its law has a light tail, and
+    its logarithm hardly any skew."""
     errors = {(p.kind, p.bits): m.intervals for p, m in central}
     large = [bits for _, bits in errors if bits >= 14]
     orders = [
-        ("consistency makes a binary tree 2.1 times better, from 2^14 values on", CONSISTENT, BINARY, dict.fromkeys(large, 2.1)),
+        (
+            "consistency makes a binary tree 2.1 times better, from 2^14 values on",
+            CONSISTENT,
+            BINARY,
+            dict.fromkeys(large, 2.1),
+        ),
         ("a flat histogram beats a tree 2.4 times on 2^4 values", FLAT, CONSISTENT, {4: 2.4}),
         ("and the factorization 2.3 times", FLAT, ROOT, {4: 2.3}),
-        ("the best tree beats a flat histogram 1.95 times from 2^14 values on, and 1.08 times on 2^10", TREE, FLAT, {10: 1.08, **dict.fromkeys(large, 1.95)}),
+        (
+            (
+                "the best tree beats a flat histogram 1.95 times from 2^14 values on, and 1.08 "
+                "times "
+                "on 2^10"
+            ),
+            TREE,
+            FLAT,
+            {10: 1.08, **dict.fromkeys(large, 1.95)},
+        ),
         ("the best tree beats a binary one 1.8 times on 2^14 values", TREE, CONSISTENT, {14: 1.8}),
-        ("with a delta, the factorization beats the tree 1.27 times, from 2^14 values on", ROOT, TREE, dict.fromkeys(large, 1.27)),
+        (
+            "with a delta, the factorization beats the tree 1.27 times, from 2^14 values on",
+            ROOT,
+            TREE,
+            dict.fromkeys(large, 1.27),
+        ),
     ]
     nothing = [math.nan, math.nan]
     return [
         holds(
             statement,
-            {f"2^{bits}": Claimed(ratio(errors.get((worse, bits), nothing), errors.get((better, bits), nothing)), times) for bits, times in least.items()},
+            {
+                f"2^{bits}": Claimed(
+                    ratio(errors.get((worse, bits), nothing), errors.get((better, bits), nothing)),
+                    times,
+                )
+                for bits, times in least.items()
+            },
         )
         for statement, better, worse, least in orders
     ]
 
 
 def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> list[Check]:
-    """The slope of ln(error) on ln(n), all domains together; and the errors at the most clients, in units of sqrt(n) times the tree's."""
+    """The slope of ln(error) on ln(n), all domains together; and the errors at the most clients, in
+    units of sqrt(n) times the tree's."""
     powers, times = list[tuple[float, float]](), dict[str, Claimed]()
     for bits, least, most in ((4, 0.8, 1.02), (6, 0.6, 0.75), (8, 0.375, 0.46)):
         rows = [(p.n, m.intervals) for p, m in local if p.bits == bits]
         tree = next((m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits)), [])
         if len(rows) > 1:
-            means, errors = np.array([(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]).T
+            means, errors = np.array(
+                [(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]
+            ).T
             powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
-            times[f"2^{bits} values"] = Claimed(ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most)
-    power = Normal(float(np.mean([each for each, _ in powers])), math.hypot(*(error for _, error in powers)) / len(powers)) if powers else NOTHING
+            times[f"2^{bits} values"] = Claimed(
+                ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most
+            )
+    power = (
+        Normal(
+            float(np.mean([each for each, _ in powers])),
+            math.hypot(*(error for _, error in powers)) / len(powers),
+        )
+        if powers
+        else NOTHING
+    )
     return [
         measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5),
-        holds("on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) times the tree's", times),
+        holds(
+            (
+                "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
+                "times the tree's"
+            ),
+            times,
+        ),
     ]
 
 
 def _table(central: Rows[Central, Errors]) -> Table:
-    rows = [(p.kind, 2**p.bits, *mean(m.intervals).stated, float(np.mean(m.thresholds)), p.runs) for p, m in central]
-    columns = ("release", "values", "largest error, intervals", "95 % from", "to", "thresholds", "runs")
+    rows = [
+        (p.kind, 2**p.bits, *mean(m.intervals).stated, float(np.mean(m.thresholds)), p.runs)
+        for p, m in central
+    ]
+    columns = (
+        "release",
+        "values",
+        "largest error, intervals",
+        "95 % from",
+        "to",
+        "thresholds",
+        "runs",
+    )
     return Table("largest errors of a trusted curator, in records", columns, rows)
 
 
 def _local_table(local: Rows[Local, Errors]) -> Table:
-    means = [(p, float(np.mean(m.intervals)), float(np.mean(m.thresholds)), math.sqrt(p.n)) for p, m in local]
-    rows = [(p.name, p.n, largest, largest / root, thresholds / root, p.runs) for p, largest, thresholds, root in means]
-    return Table("largest errors of clients, in records", ("release", "n", "largest error, intervals", "by sqrt(n)", "thresholds by sqrt(n)", "runs"), rows)
+    means = [
+        (p, float(np.mean(m.intervals)), float(np.mean(m.thresholds)), math.sqrt(p.n))
+        for p, m in local
+    ]
+    rows = [
+        (p.name, p.n, largest, largest / root, thresholds / root, p.runs)
+        for p, largest, thresholds, root in means
+    ]
+    return Table(
+        "largest errors of clients, in records",
+        ("release", "n", "largest error, intervals", "by sqrt(n)", "thresholds by sqrt(n)", "runs"),
+        rows,
+    )
 
 
 EXPERIMENT = Intervals()

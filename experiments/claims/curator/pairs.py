@@ -8,11 +8,29 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error
+from local_dp.curator.marginals.pairs import (
+    NoisyPairs,
+    PairGaussian,
+    SignTable,
+    onto_elliptope,
+    onto_hull,
+    pairs_of,
+    rms_error,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.statistics import NO_FACTOR, Normal, Positive, mean, positive_mean
@@ -26,7 +44,10 @@ RAW, ZERO, LINEAR, PROJECTED, HULL = "raw", "zero", "best linear shrinkage", "pr
 LOCAL, LOCAL_PROJECTED = "local, raw", "local, projected"
 COLUMNS = (50, 100, 200)
 TIMES: dict[Scale, tuple[int, ...]] = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
-RUNS: dict[Scale, dict[int, int]] = {"quick": {10: 160, 50: 24, 100: 12, 200: 8}, "full": {10: 240, 50: 48, 100: 24, 200: 24}}  # by d
+RUNS: dict[Scale, dict[int, int]] = {
+    "quick": {10: 160, 50: 24, 100: 12, 200: 8},
+    "full": {10: 240, 50: 48, 100: 24, 200: 24},
+}  # by d
 SMALL, SMALL_TIMES = 10, 15
 AT = 20  # records to a column in the figure over d
 Named = dict[str, list[float]]
@@ -60,7 +81,11 @@ class Releases:
             released = mechanism.release(table, Draws(KeyedNoise(seed), own))
             answers = processed(released.means, truth, self.hull)
             scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
-            nearer &= all(rms_error(answers[body], truth) <= rms_error(answers[RAW], truth) * SEARCHED for body in (PROJECTED, HULL) if body in answers)
+            nearer &= all(
+                rms_error(answers[body], truth) <= rms_error(answers[RAW], truth) * SEARCHED
+                for body in (PROJECTED, HULL)
+                if body in answers
+            )
             if self.local:
                 local = local_pairs(table, generator, KeyedNoise(seed + own))
                 answers |= {LOCAL: local.means, LOCAL_PROJECTED: onto_elliptope(local.means)}
@@ -70,27 +95,49 @@ class Releases:
 
 
 def planted(d: int, n: int, generator: np.random.Generator) -> SignTable:
-    """n records, each one of five random rows of d bits, every bit of it kept with probability .85."""
+    """n records, each one of five random rows of d bits, every bit of it kept with probability
+    .85."""
     centres = generator.integers(0, 2, (CENTRES, d), dtype=np.int8)
-    return SignTable.of(centres[generator.integers(0, CENTRES, n)] ^ (generator.random((n, d)) >= KEPT))
+    return SignTable.of(
+        centres[generator.integers(0, CENTRES, n)] ^ (generator.random((n, d)) >= KEPT)
+    )
 
 
 def local_pairs(table: SignTable, generator: np.random.Generator, noise: KeyedNoise) -> NoisyPairs:
-    """Each client reports by randomized response the product of two signs that a public coin names: unbiased, of variance nearly C^2 k / n for k pairs."""
+    """Each client reports by randomized response the product of two signs that a public coin names:
+    unbiased, of variance nearly C^2 k / n for k pairs."""
     one, other = np.triu_indices(table.d, 1)
     pairs = generator.integers(0, len(one), table.size)
     clients, randomizer = np.arange(table.size), BinaryRR(epsilon=EPSILON)
-    values = (table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]).astype(np.uint8)
-    reports = randomizer.respond(values, randomizer.draw(noise, Draw(0), 0, table.size), np.zeros(table.size, dtype=np.uint64))
-    sums = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one)) * randomizer.gain * len(one)
-    return pairs_of(np.asarray(sums, dtype=np.float64), table.size, randomizer.gain**2 * len(one) * table.size)
+    values = (table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]).astype(
+        np.uint8
+    )
+    reports = randomizer.respond(
+        values,
+        randomizer.draw(noise, Draw(0), 0, table.size),
+        np.zeros(table.size, dtype=np.uint64),
+    )
+    sums = (
+        np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
+        * randomizer.gain
+        * len(one)
+    )
+    return pairs_of(
+        np.asarray(sums, dtype=np.float64), table.size, randomizer.gain**2 * len(one) * table.size
+    )
 
 
 def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:
-    """The answers made of one release. The best linear shrinkage is the best for this very truth, which nobody knows."""
+    """The answers made of one release. The best linear shrinkage is the best for this very truth,
+    which nobody knows."""
     above = np.triu_indices(len(means), 1)
     factor = float(truth[above] @ means[above]) / float(means[above] @ means[above])
-    answers = {RAW: means, ZERO: np.eye(len(means)), LINEAR: factor * means, PROJECTED: onto_elliptope(means)}
+    answers = {
+        RAW: means,
+        ZERO: np.eye(len(means)),
+        LINEAR: factor * means,
+        PROJECTED: onto_elliptope(means),
+    }
     return answers | {HULL: onto_hull(means)} if hull else answers
 
 
@@ -110,7 +157,10 @@ class Move:
         rows = np.array(list(product((1, -1), repeat=self.d)))
         one, other = np.triu_indices(self.d, 1)
         moved = rows[:, one] * rows[:, other]
-        return Squares(max(int(((moved - each) ** 2).sum(axis=1).max()) for each in moved), PairGaussian(self.d, EPSILON, DELTA).square)
+        return Squares(
+            max(int(((moved - each) ** 2).sum(axis=1).max()) for each in moved),
+            PairGaussian(self.d, EPSILON, DELTA).square,
+        )
 
 
 Point: TypeAlias = Releases | Move
@@ -121,30 +171,58 @@ class Pairs(Experiment[Point, Errors | Squares]):
     chapter = CURATOR_AND_ATTACKS
     title = "Pairs: noise and projection"
     claim = (
-        "A trusted curator who adds normal noise to the means of all products of two of d columns errs by about d / n on each. No table has such means. Moved "
-        "to the nearest semidefinite matrix, which costs no privacy, they err less, by a factor that grows with d and that no linear shrinkage reaches. With "
-        "few records for each column answering zero is better still. It is always better than the reports of clients who trust nobody."
+        "A trusted curator who adds normal noise to the means of all products of two of d columns "
+        "errs by about d / n on each. No table has such means. Moved "
+        "to the nearest semidefinite matrix, which costs no privacy, they err less, by a factor "
+        "that grows with d and that no linear shrinkage reaches. With "
+        "few records for each column answering zero is better still. It is always better than the "
+        "reports of clients who trust nobody."
     )
     source = "Nikolov, Talwar, Zhang 2013; Dwork, Nikolov, Talwar 2015; lecture notes 7"
 
     def points(self, scale: Scale) -> list[Point]:
-        large = (Releases(d, times, RUNS[scale][d], hull=False, local=True) for d in COLUMNS for times in TIMES[scale])
-        return [*large, Releases(SMALL, SMALL_TIMES, RUNS[scale][SMALL], hull=True, local=False), *(Move(d) for d in (2, 5, 8))]
+        large = (
+            Releases(d, times, RUNS[scale][d], hull=False, local=True)
+            for d in COLUMNS
+            for times in TIMES[scale]
+        )
+        return [
+            *large,
+            Releases(SMALL, SMALL_TIMES, RUNS[scale][SMALL], hull=True, local=False),
+            *(Move(d) for d in (2, 5, 8)),
+        ]
 
     def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
         releases = of_kind(measurements, Releases)
         by_size = {(p.d, p.times): m.errors for p, m in releases}
-        rows = [(name, p.d, p.d * p.times, p.times, *positive_mean(each).stated, p.runs) for p, m in releases for name, each in m.errors.items()]
+        rows = [
+            (name, p.d, p.d * p.times, p.times, *positive_mean(each).stated, p.runs)
+            for p, m in releases
+            for name, each in m.errors.items()
+        ]
         columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
-        table, figures = Table("root mean square error over all pairs", columns, rows), _figures(by_size)
+        table, figures = (
+            Table("root mean square error over all pairs", columns, rows),
+            _figures(by_size),
+        )
         checks = [
             every(
-                "the release pays for the largest squared move of all pairs over every row replaced by every other, and for no more",
-                ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in of_kind(measurements, Move)),
+                (
+                    "the release pays for the largest squared move of all pairs over every row "
+                    "replaced by every other, and for no more"
+                ),
+                (
+                    (m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}")
+                    for p, m in of_kind(measurements, Move)
+                ),
             ),
             _check_noise(releases),
             Check(
-                "no projection is farther from the truth than the release, in any run: the truth lies in the body",
+                (
+                    "no projection is farther from the truth than the release, in any run: the "
+                    "truth "
+                    "lies in the body"
+                ),
                 bool(releases) and all(m.nearer for _, m in releases),
                 f"{sum(p.runs for p, _ in releases)} runs",
             ),
@@ -153,10 +231,20 @@ class Pairs(Experiment[Point, Errors | Squares]):
             figure_check(figures, table),
         ]
         notes = [
-            f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {CENTRES} random rows, each bit kept with probability {KEPT:g}.",
-            "The best linear shrinkage multiplies by the factor that is best for the very truth, which nobody knows; no private one does better.",
+            (
+                f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {CENTRES} random "
+                "rows, "
+                f"each bit kept with probability {KEPT:g}."
+            ),
+            (
+                "The best linear shrinkage multiplies by the factor that is best for the very "
+                "truth, "
+                "which nobody knows; no private one does better."
+            ),
         ]
-        return Finding(checks, [table], figures, notes, headline=_headline(by_size.get((COLUMNS[-1], AT), {})))
+        return Finding(
+            checks, [table], figures, notes, headline=_headline(by_size.get((COLUMNS[-1], AT), {}))
+        )
 
 
 Sized = dict[tuple[int, int], Named]  # by d and the records to a column
@@ -167,20 +255,30 @@ def _headline(errors: Named) -> str:
         return "No error of all pairs of many columns was measured."
     raw, projected, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
     pairs = f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records"
-    return f"{pairs} err by {raw:.2g} with noise alone, {projected:.2g} once moved to the means of a table, and by {zero:.2g} if they are set to zero."
+    return (
+        f"{pairs} err by {raw:.2g} with noise alone, {projected:.2g} once moved to the means of a "
+        f"table, and by {zero:.2g} if they are set to zero."
+    )
 
 
 def _check_noise(releases: Rows[Releases, Errors]) -> Check:
-    """The scores times the numbers of pairs are sums of squares of standard normal variables, some 10^6 in all: their mean is normal, of variance 2 / 10^6."""
+    """The scores times the numbers of pairs are sums of squares of standard normal variables, some
+    10^6 in all: their mean is normal, of variance 2 / 10^6."""
     pairs = [(p.d * (p.d - 1) // 2, score) for p, m in releases for score in m.scores]
     squares = sum(many for many, _ in pairs)
     mean = sum(many * score for many, score in pairs) / squares if squares else math.nan
     figure = Positive(mean, math.sqrt(2 / squares)) if squares else NO_FACTOR
-    return measured("the noise has its stated variance (in units of it)", {f"{len(pairs)} releases": figure}, 1, 1)
+    return measured(
+        "the noise has its stated variance (in units of it)",
+        {f"{len(pairs)} releases": figure},
+        1,
+        1,
+    )
 
 
 def _gain(errors: Named, better: str, worse: str) -> Positive:
-    """How many times smaller the better error is: the geometric mean of the runs' ratios, whose logarithms are nearly normal."""
+    """How many times smaller the better error is: the geometric mean of the runs' ratios, whose
+    logarithms are nearly normal."""
     if len(errors.get(better, [])) < 2 or worse not in errors:
         return NO_FACTOR
     logs = mean(np.log(np.array(errors[worse]) / np.array(errors[better])))
@@ -188,32 +286,105 @@ def _gain(errors: Named, better: str, worse: str) -> Positive:
 
 
 def _check_order(by_size: Sized) -> list[Check]:
-    """How many times smaller an error is, at least, by d. The factors lie some per cent below the measured ones."""
-    at, few, clients = AT, 5, {(d, times): 1.5 if times <= AT else 1.25 for d, times in by_size if d in COLUMNS}
+    """How many times smaller an error is, at least, by d. The factors lie some per cent below the
+    measured ones."""
+    at, few, clients = (
+        AT,
+        5,
+        {(d, times): 1.5 if times <= AT else 1.25 for d, times in by_size if d in COLUMNS},
+    )
     orders: list[tuple[str, str, str, dict[tuple[int, int], float]]] = [
-        (f"at n = {at} d projected errs 1.55, 1.9 and 2.35 times less than raw", PROJECTED, RAW, {(50, at): 1.55, (100, at): 1.9, (200, at): 2.35}),
-        ("and 1.1, 1.35 and 1.7 times less than the best linear shrinkage", PROJECTED, LINEAR, {(50, at): 1.1, (100, at): 1.35, (200, at): 1.7}),
-        ("and 1.6, 1.95 and 2.45 times less than zero", PROJECTED, ZERO, {(50, at): 1.6, (100, at): 1.95, (200, at): 2.45}),
-        (f"zero errs 1.2 times less than projected at n = {few} d, d = 50", ZERO, PROJECTED, {(50, few): 1.2}),
-        ("at n = 10 d projected errs 1.25 and 1.55 times less than zero, at d = 100 and 200", PROJECTED, ZERO, {(100, 10): 1.25, (200, 10): 1.55}),
-        (f"zero errs 1.5 times less than the clients' reports, projected, up to n = {at} d, and 1.25 times less beyond", ZERO, LOCAL_PROJECTED, clients),
-        (f"projecting helps clients 5.6, 8.6 and 13 times at n = {at} d", LOCAL_PROJECTED, LOCAL, {(50, at): 5.6, (100, at): 8.6, (200, at): 13}),
+        (
+            f"at n = {at} d projected errs 1.55, 1.9 and 2.35 times less than raw",
+            PROJECTED,
+            RAW,
+            {(50, at): 1.55, (100, at): 1.9, (200, at): 2.35},
+        ),
+        (
+            "and 1.1, 1.35 and 1.7 times less than the best linear shrinkage",
+            PROJECTED,
+            LINEAR,
+            {(50, at): 1.1, (100, at): 1.35, (200, at): 1.7},
+        ),
+        (
+            "and 1.6, 1.95 and 2.45 times less than zero",
+            PROJECTED,
+            ZERO,
+            {(50, at): 1.6, (100, at): 1.95, (200, at): 2.45},
+        ),
+        (
+            f"zero errs 1.2 times less than projected at n = {few} d, d = 50",
+            ZERO,
+            PROJECTED,
+            {(50, few): 1.2},
+        ),
+        (
+            "at n = 10 d projected errs 1.25 and 1.55 times less than zero, at d = 100 and 200",
+            PROJECTED,
+            ZERO,
+            {(100, 10): 1.25, (200, 10): 1.55},
+        ),
+        (
+            (
+                f"zero errs 1.5 times less than the clients' reports, projected, up to n = {at} d, "
+                "and 1.25 times less beyond"
+            ),
+            ZERO,
+            LOCAL_PROJECTED,
+            clients,
+        ),
+        (
+            f"projecting helps clients 5.6, 8.6 and 13 times at n = {at} d",
+            LOCAL_PROJECTED,
+            LOCAL,
+            {(50, at): 5.6, (100, at): 8.6, (200, at): 13},
+        ),
     ]
     checks = []
     for statement, better, worse, places in orders:
-        gains = {f"d = {d}, n = {times} d": Claimed(_gain(by_size.get((d, times), {}), better, worse), least) for (d, times), least in places.items()}
+        gains = {
+            f"d = {d}, n = {times} d": Claimed(
+                _gain(by_size.get((d, times), {}), better, worse), least
+            )
+            for (d, times), least in places.items()
+        }
         checks.append(holds(statement, gains))
     small = by_size.get((SMALL, SMALL_TIMES), {})
-    bodies = {body: Claimed(_gain(small, body, other), least) for body, other, least in ((PROJECTED, RAW, 1.17), (HULL, PROJECTED, 1.06))}
-    return [*checks, holds(f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 times more", bodies)]
+    bodies = {
+        body: Claimed(_gain(small, body, other), least)
+        for body, other, least in ((PROJECTED, RAW, 1.17), (HULL, PROJECTED, 1.06))
+    }
+    return [
+        *checks,
+        holds(
+            (
+                f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
+                "times "
+                "more"
+            ),
+            bodies,
+        ),
+    ]
 
 
 def _check_growth(by_size: Sized) -> Check:
-    """The power of d between the first and the last gain: a difference of means of logarithms, with the fewer degrees of freedom."""
-    first, last = (_gain(by_size.get((d, AT), {}), PROJECTED, RAW) for d in (COLUMNS[0], COLUMNS[-1]))
+    """The power of d between the first and the last gain: a difference of means of logarithms, with
+    the fewer degrees of freedom."""
+    first, last = (
+        _gain(by_size.get((d, AT), {}), PROJECTED, RAW) for d in (COLUMNS[0], COLUMNS[-1])
+    )
     growth = math.log(COLUMNS[-1] / COLUMNS[0])
-    power = Normal(math.log(last.value / first.value) / growth, math.hypot(first.error, last.error) / growth, min(first.degrees, last.degrees))
-    return measured(f"the gain by projecting grows with d at n = {AT} d, as a power of .28 to .33", {"power": power}, 0.28, 0.33)
+    power = Normal(
+        math.log(last.value / first.value) / growth,
+        math.hypot(first.error, last.error) / growth,
+        min(first.degrees, last.degrees),
+    )
+    return measured(
+        f"the gain by projecting grows with d at n = {AT} d, as a power of .28 to .33",
+        {"power": power},
+        0.28,
+        0.33,
+    )
 
 
 def _figures(by_size: Sized) -> list[Figure]:
@@ -222,14 +393,32 @@ def _figures(by_size: Sized) -> list[Figure]:
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
 
     def drawn(by: dict[int, Named]) -> list[Curve]:
-        return [curve(name, ((x, *positive_mean(errors[name]).stated) for x, errors in by.items() if name in errors)) for name in names]
+        return [
+            curve(
+                name,
+                (
+                    (x, *positive_mean(errors[name]).stated)
+                    for x, errors in by.items()
+                    if name in errors
+                ),
+            )
+            for name in names
+        ]
 
     first, second = drawn(over_columns), drawn(over_records)
     del second[names.index(LOCAL)]
     title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
     return [
         Figure("pairs", title, "columns d", axis, first, log_x=True, log_y=True),
-        Figure("pairs-records", f"All pairs of {COLUMNS[1]} columns, epsilon 1", "n / d", axis, second, log_x=True, log_y=True),
+        Figure(
+            "pairs-records",
+            f"All pairs of {COLUMNS[1]} columns, epsilon 1",
+            "n / d",
+            axis,
+            second,
+            log_x=True,
+            log_y=True,
+        ),
     ]
 
 

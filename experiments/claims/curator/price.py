@@ -10,12 +10,29 @@ import numpy as np
 from local_dp.accounting import rules
 from local_dp.accounting.losses import DiscreteGaussian
 from local_dp.bounds.packing import least_error, packing_error
-from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts import (
+    ColumnCounts,
+    ComposedLaplaceCounts,
+    CountsMechanism,
+    GaussianCounts,
+    KNormCounts,
+    LaplaceCounts,
+    NoCounts,
+)
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Deltas, Rows, curves
 from local_dp.experiments.lab.intervals import quantile
@@ -25,10 +42,19 @@ from local_dp.noise import KeyedNoise
 
 EPSILON, DELTA, RECORDS = 1.0, 1e-6, 1000
 EACH = 0.01  # the loss of one of many answers
-K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = "K-norm, pure", "Laplace, pure", "Laplace, with delta", "Gaussian, with delta", "nothing, 1,000 records"
+K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = (
+    "K-norm, pure",
+    "Laplace, pure",
+    "Laplace, with delta",
+    "Gaussian, with delta",
+    "nothing, 1,000 records",
+)
 NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
 ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
-RUNS: dict[Scale, tuple[int, int]] = {"quick": (2000, 300), "full": (6000, 3000)}  # of up to `FEW` counts, whose errors vary most, and of more
+RUNS: dict[Scale, tuple[int, int]] = {
+    "quick": (2000, 300),
+    "full": (6000, 3000),
+}  # of up to `FEW` counts, whose errors vary most, and of more
 FEW = 64
 PLACES = (0.1, 0.5, 0.9)  # of the law of an error, at which runs are compared to it
 BOUND = "no pure mechanism below"
@@ -40,11 +66,17 @@ def mechanism(name: str, k: int) -> CountsMechanism[Loss]:
         return KNormCounts(k, EPSILON)
     if name == LAPLACE:
         return LaplaceCounts(k, EPSILON)
-    return ComposedLaplaceCounts(k, EPSILON, DELTA) if name == COMPOSED else GaussianCounts(k, EPSILON, DELTA)
+    return (
+        ComposedLaplaceCounts(k, EPSILON, DELTA)
+        if name == COMPOSED
+        else GaussianCounts(k, EPSILON, DELTA)
+    )
 
 
 def _small(k: int, n: int) -> SmallDatabases[tuple[int, ...], ColumnCounts]:
-    return SmallDatabases(list(product((0, 1), repeat=k)), n, lambda rows: ColumnCounts.of(np.array(rows)))
+    return SmallDatabases(
+        list(product((0, 1), repeat=k)), n, lambda rows: ColumnCounts.of(np.array(rows))
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +91,12 @@ class Rules:
     answers: int
 
     def measure(self, seed: int) -> Losses:
-        return Losses({rule: rules.epsilon({Pure(nano_epsilon(EACH)): self.answers}, DELTA, rule) for rule in rules.RULES})
+        return Losses(
+            {
+                rule: rules.epsilon({Pure(nano_epsilon(EACH)): self.answers}, DELTA, rule)
+                for rule in rules.RULES
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -75,13 +112,18 @@ class Transcripts:
     k: int
 
     def measure(self, seed: int) -> Transcript:
-        enumerated = _small(self.k, 1).worst_delta(LaplaceCounts(self.k, self.k / 2), Pure(nano_epsilon(EPSILON)))
-        return Transcript(float(enumerated), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON))
+        enumerated = _small(self.k, 1).worst_delta(
+            LaplaceCounts(self.k, self.k / 2), Pure(nano_epsilon(EPSILON))
+        )
+        return Transcript(
+            float(enumerated), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON)
+        )
 
 
 @dataclass(frozen=True)
 class Privacy:
-    """The worst delta over all pairs of small databases, less the stated one, at epsilon; and at a thousandth less."""
+    """The worst delta over all pairs of small databases, less the stated one, at epsilon; and at a
+    thousandth less."""
 
     name: str
     k: int
@@ -90,12 +132,18 @@ class Privacy:
     def measure(self, seed: int) -> Deltas:
         counts, databases = mechanism(self.name, self.k), _small(self.k, self.n)
         losses = (Pure(counts.loss.nano * part // 1000) for part in (1000, 999))
-        return Deltas(*(float(databases.worst_delta(counts, loss) - counts.loss.atto / ATTO) for loss in losses))
+        return Deltas(
+            *(
+                float(databases.worst_delta(counts, loss) - counts.loss.atto / ATTO)
+                for loss in losses
+            )
+        )
 
 
 @dataclass(frozen=True)
 class Normal:
-    """The delta of Gaussian noise on so many counts beside epsilon, by the exact rule, as if it were discrete; and with a tenth less variance."""
+    """The delta of Gaussian noise on so many counts beside epsilon, by the exact rule, as if it
+    were discrete; and with a tenth less variance."""
 
     counts: int
 
@@ -131,12 +179,22 @@ class Errors:
             return Largest((error, error, error), error)
         counts = mechanism(self.name, self.k)
         errors = [counts.release(table, draws).largest_error(table) for _ in range(self.runs)]
-        ends = [(counts.within(error - 1) if error else 0.0, counts.within(error)) for error in errors]
-        ranks = np.array([low + (high - low) * generator.random() for low, high in ends])  # uniform if the errors have their law
-        mean = sum(takewhile(lambda beyond: beyond > 1e-12, (1 - counts.within(error) for error in count())))
+        ends = [
+            (counts.within(error - 1) if error else 0.0, counts.within(error)) for error in errors
+        ]
+        ranks = np.array(
+            [low + (high - low) * generator.random() for low, high in ends]
+        )  # uniform if the errors have their law
+        mean = sum(
+            takewhile(
+                lambda beyond: beyond > 1e-12, (1 - counts.within(error) for error in count())
+            )
+        )
         below = tuple(Rate(int(np.count_nonzero(ranks <= place)), self.runs) for place in PLACES)
         # Errors are whole, so the values next to the ranks are as good as for a continuous law.
-        return Largest(quantile(errors, 0.5), counts.median_error, positive_mean(errors) / mean, below)
+        return Largest(
+            quantile(errors, 0.5), counts.median_error, positive_mean(errors) / mean, below
+        )
 
 
 Point: TypeAlias = Rules | Transcripts | Privacy | Normal | Errors
@@ -149,28 +207,52 @@ class Price(Experiment[Point, Measurement]):
     chapter = PURE_AND_APPROXIMATE
     title = "The price of many answers: k, or the root of k"
     claim = (
-        "A curator who answers k questions about the same records pays k times for pure privacy and about sqrt(k) times with a little delta. The optimal "
-        "composition is tight: k noisy counts lose exactly that. If one record may change all k counts, pure noise errs by about k / epsilon. For counts of "
-        "any size no pure mechanism with whole answers errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise "
-        "errs by about sqrt(k). From a few hundred counts on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
+        "A curator who answers k questions about the same records pays k times for pure privacy "
+        "and about sqrt(k) times with a little delta. The optimal "
+        "composition is tight: k noisy counts lose exactly that. If one record may change all k "
+        "counts, pure noise errs by about k / epsilon. For counts of "
+        "any size no pure mechanism with whole answers errs less than noise in the shape of a "
+        "cube; noise on each count is ln k times worse. Gaussian noise "
+        "errs by about sqrt(k). From a few hundred counts on, that is less than any pure "
+        "mechanism can reach. For a few counts pure noise is better."
     )
-    source = "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, Wang 2018"
+    source = (
+        "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, "
+        "Wang "
+        "2018"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         return [
             *(Rules(k) for k in ANSWERS),
             *(Transcripts(k) for k in range(1, 6)),
-            *(Privacy(name, k, n) for name in (K_NORM, LAPLACE, COMPOSED) for k, n in ((1, 3), (2, 2), (3, 1))),
+            *(
+                Privacy(name, k, n)
+                for name in (K_NORM, LAPLACE, COMPOSED)
+                for k, n in ((1, 3), (2, 2), (3, 1))
+            ),
             *(Normal(k) for k in (16, 256)),
-            *(Errors(name, k, 1 if name == NOTHING else RUNS[scale][k > FEW]) for name in (*NOISES, NOTHING) for k in COUNTS),
+            *(
+                Errors(name, k, 1 if name == NOTHING else RUNS[scale][k > FEW])
+                for name in (*NOISES, NOTHING)
+                for k in COUNTS
+            ),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        composed, transcripts, privacy = of_kind(measurements, Rules), of_kind(measurements, Transcripts), of_kind(measurements, Privacy)
+        composed, transcripts, privacy = (
+            of_kind(measurements, Rules),
+            of_kind(measurements, Transcripts),
+            of_kind(measurements, Privacy),
+        )
         normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
         largest = {(p.name, p.k): m for p, m in errors}
         by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
-        costs = Table(f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}", ("rule", "answers", "epsilon"), by_rule)
+        costs = Table(
+            f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}",
+            ("rule", "answers", "epsilon"),
+            by_rule,
+        )
         tables = [costs, _errors_table(errors)]
         title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
         drawn = curves(by_rule)
@@ -178,32 +260,73 @@ class Price(Experiment[Point, Measurement]):
         medians = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
         figures = [
             Figure("price-rules", title, "answers k", axis, drawn, log_x=True, log_y=True),
-            Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median error", medians, log_x=True, log_y=True),
+            Figure(
+                "price-errors",
+                "The largest error of k counts of the same records, epsilon 1",
+                "counts k",
+                "median error",
+                medians,
+                log_x=True,
+                log_y=True,
+            ),
         ]
         checks = [
             _check_rules({p.answers: m.epsilons for p, m in composed}),
             every(
-                "no price is lower: counts with Laplace noise lose exactly the price, enumerated over all neighbours",
                 (
-                    (-1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15, f"k = {p.k}: delta {m.enumerated:.6g}")
+                    "no price is lower: counts with Laplace noise lose exactly the price, "
+                    "enumerated "
+                    "over all neighbours"
+                ),
+                (
+                    (
+                        -1e-9 * m.enumerated
+                        <= m.exact - m.enumerated
+                        <= 1e-9 * m.enumerated + 1e-15,
+                        f"k = {p.k}: delta {m.enumerated:.6g}",
+                    )
                     for p, m in transcripts
                 ),
             ),
             every(
-                "enumerated over all pairs of small databases, every noise keeps to its loss, and the pure ones to no less",
-                ((m.at <= 0 and (p.name == COMPOSED or m.below > 0), f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}") for p, m in privacy),
+                (
+                    "enumerated over all pairs of small databases, every noise keeps to its loss, "
+                    "and "
+                    "the pure ones to no less"
+                ),
+                (
+                    (
+                        m.at <= 0 and (p.name == COMPOSED or m.below > 0),
+                        f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}",
+                    )
+                    for p, m in privacy
+                ),
             ),
             every(
-                "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its variance does not",
-                ((m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below, f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}") for p, m in normal),
+                (
+                    "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of "
+                    "its "
+                    "variance does not"
+                ),
+                (
+                    (
+                        m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below,
+                        f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}",
+                    )
+                    for p, m in normal
+                ),
             ),
             *_check_laws(errors),
             *(_check_errors({key: each.stated for key, each in largest.items()}) if errors else []),
             *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
         ]
         notes = [
-            f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends on the data. Nothing answers {RECORDS // 2} for all.",
-            "The bound is that of the best of all pure mechanisms with whole answers, for counts of any size (`bounds/packing.py`). "
+            (
+                f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise "
+                f"depends on the data. Nothing answers {RECORDS // 2} for all."
+            ),
+            "The bound is that of the best of all pure mechanisms with whole answers, for counts "
+            "of any size (`bounds/packing.py`). "
             "Packing gives about a third of it.",
             "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
         ]
@@ -212,49 +335,103 @@ class Price(Experiment[Point, Measurement]):
 
 def _headline(largest: Sized) -> str:
     most = COUNTS[-1]
-    pure, some = (f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number" for name in (K_NORM, GAUSSIAN))
-    return f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure noise does better; with delta {DELTA:g} by {some}."
+    pure, some = (
+        f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number"
+        for name in (K_NORM, GAUSSIAN)
+    )
+    return (
+        f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure noise "
+        f"does better; with delta {DELTA:g} by {some}."
+    )
 
 
 def _check_rules(by: dict[int, dict[str, float]]) -> Check:
     least = [epsilons["exact"] <= min(epsilons.values()) * (1 + 1e-9) for epsilons in by.values()]
-    power = {rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100) for rule in ("basic", "exact")} if by else {}
+    power = (
+        {
+            rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100)
+            for rule in ("basic", "exact")
+        }
+        if by
+        else {}
+    )
     return Check(
-        "the exact price is the least of all rules; from 100 to 10,000 answers it grows about as sqrt(k), where adding up grows as k",
+        (
+            "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
+            "as "
+            "sqrt(k), where adding up grows as k"
+        ),
         bool(by) and all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
-        ", ".join(f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}" for rule, each in power.items()),
+        ", ".join(
+            f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}"
+            for rule, each in power.items()
+        ),
     )
 
 
 def _check_laws(errors: Rows[Errors, Largest]) -> list[Check]:
-    """Runs against closed forms: the mean for each k, and the shape of the law for all k together, whose runs are independent."""
+    """Runs against closed forms: the mean for each k, and the shape of the law for all k together,
+    whose runs are independent."""
     means = {f"{p.name}, k = {p.k}": m.ratio for p, m in errors if m.below}
     shapes = {}
     for name in dict.fromkeys(p.name for p, m in errors if m.below):
-        for place, rates in zip(PLACES, zip(*(m.below for p, m in errors if p.name == name), strict=True), strict=True):
+        for place, rates in zip(
+            PLACES, zip(*(m.below for p, m in errors if p.name == name), strict=True), strict=True
+        ):
             rate = Rate(sum(each.successes for each in rates), sum(each.trials for each in rates))
             shapes[f"{name}, {place:.0%}"] = Claimed(rate, place, place)
     return [
-        measured("the largest error of k counts has the mean that its closed form gives (which is the unit)", means, 1, 1),
-        holds("the largest errors of all runs are below the 10 %, 50 % and 90 % points of their closed forms that often", shapes),
+        measured(
+            (
+                "the largest error of k counts has the mean that its closed form gives (which is "
+                "the "
+                "unit)"
+            ),
+            means,
+            1,
+            1,
+        ),
+        holds(
+            (
+                "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
+                "closed forms that often"
+            ),
+            shapes,
+        ),
     ]
 
 
 def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
     """The medians of the laws, which the runs have."""
     most, best = COUNTS[-1], {k: least_error(k, EPSILON) for k in COUNTS}
-    powers = {name: math.log(median[name, most] / median[name, 256]) / math.log(most / 256) for name in (K_NORM, GAUSSIAN)}
+    powers = {
+        name: math.log(median[name, most] / median[name, 256]) / math.log(most / 256)
+        for name in (K_NORM, GAUSSIAN)
+    }
     each = {k: median[LAPLACE, k] / median[K_NORM, k] for k in (16, 256, most)}
     pure, some, nothing = median[K_NORM, 1024], median[GAUSSIAN, 1024], median[NOTHING, 1024]
     return [
         Check(
-            "purely, median errors grow as k; with a delta as sqrt(k) and a little more, which is a logarithm",
+            (
+                "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
+                "which is "
+                "a logarithm"
+            ),
             0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
             ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
         ),
         every(
-            "noise in the shape of the cube has the median error of the best of all pure mechanisms with whole answers, and noise on each count no less",
-            ((median[K_NORM, k] == best[k] <= median[LAPLACE, k], f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}") for k in COUNTS),
+            (
+                "noise in the shape of the cube has the median error of the best of all pure "
+                "mechanisms with whole answers, and noise on each count no less"
+            ),
+            (
+                (
+                    median[K_NORM, k] == best[k] <= median[LAPLACE, k],
+                    f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}",
+                )
+                for k in COUNTS
+            ),
         ),
         Check(
             "noise on each count is worse than that of the cube, by a factor that grows with k",
@@ -262,17 +439,31 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
             ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in each.items()),
         ),
         Check(
-            "with a delta 256 counts and more err less than any pure mechanism can; Gaussian noise on 4,096 less than half of Laplace noise",
-            all(median[GAUSSIAN, k] < best[k] for k in (256, 1024, most)) and 2 * median[GAUSSIAN, most] < median[COMPOSED, most],
-            f"{most:,} counts: {median[GAUSSIAN, most]:,.0f}, Laplace {median[COMPOSED, most]:,.0f}, best pure {best[most]:,}",
+            (
+                "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
+                "noise on 4,096 less than half of Laplace noise"
+            ),
+            all(median[GAUSSIAN, k] < best[k] for k in (256, 1024, most))
+            and 2 * median[GAUSSIAN, most] < median[COMPOSED, most],
+            (
+                f"{most:,} counts: {median[GAUSSIAN, most]:,.0f}, Laplace "
+                f"{median[COMPOSED, most]:,.0f}, best pure {best[most]:,}"
+            ),
         ),
         Check(
             "for a few counts pure noise errs less than noise that has a delta",
-            all(median[K_NORM, k] < min(median[GAUSSIAN, k], median[COMPOSED, k]) for k in (COUNTS[0], 16)),
+            all(
+                median[K_NORM, k] < min(median[GAUSSIAN, k], median[COMPOSED, k])
+                for k in (COUNTS[0], 16)
+            ),
             f"k = 16: {median[K_NORM, 16]:.0f} and {median[GAUSSIAN, 16]:.0f}",
         ),
         Check(
-            f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half of them for each, and Gaussian noise better",
+            (
+                f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
+                "of "
+                "them for each, and Gaussian noise better"
+            ),
             some < nothing < pure,
             f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
         ),
@@ -282,8 +473,15 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:
     rows: list[tuple[object, ...]] = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
     for k in COUNTS if errors else ():
-        rows += [(name, k, *(bound(k, EPSILON),) * 4, 0) for name, bound in ((BOUND, least_error), ("packing", packing_error))]
-    return Table("the largest error of k counts", ("answer", "counts", "median", "at least 95 % from", "to", "by its law", "runs"), rows)
+        rows += [
+            (name, k, *(bound(k, EPSILON),) * 4, 0)
+            for name, bound in ((BOUND, least_error), ("packing", packing_error))
+        ]
+    return Table(
+        "the largest error of k counts",
+        ("answer", "counts", "median", "at least 95 % from", "to", "by its law", "runs"),
+        rows,
+    )
 
 
 EXPERIMENT = Price()

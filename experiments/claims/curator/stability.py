@@ -1,4 +1,5 @@
-"""Stable choice: the benefit of a delta, the true loss of the printed test, and the savings by the best test."""
+"""Stable choice: the benefit of a delta, the true loss of the printed test, and the savings by the
+best test."""
 
 import math
 from collections.abc import Callable
@@ -10,11 +11,26 @@ import numpy as np
 
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, laplace_acceptance, printed_acceptance
+from local_dp.curator.selection.stable import (
+    UNIT,
+    Lead,
+    StableChoice,
+    laplace_acceptance,
+    printed_acceptance,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, every, holds
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.statistics import Rate
@@ -54,13 +70,16 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
 class Enumerated:
     deltas: list[float]  # at the multiples of epsilon
     pairs: int  # pairs of leads
-    exact: float = math.nan  # of the best test: the worst delta by the mechanism's own law, in units of the stated one
+    exact: float = (
+        math.nan
+    )  # of the best test: the worst delta by the mechanism's own law, in units of the stated one
     beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
 
 
 @dataclass(frozen=True)
 class Privacy:
-    """The worst hockey stick over all replacements in small multisets of three values, and in long ones of two."""
+    """The worst hockey stick over all replacements in small multisets of three values, and in long
+    ones of two."""
 
     form: str
     most: int
@@ -71,13 +90,30 @@ class Privacy:
         loss = approximate(self.epsilon, self.delta)
         accepted = acceptance(self.form, loss)
         small = [_multisets(n) for n in range(1, self.most + 1)]
-        moves = {(_lead(records), _lead(others)) for each in (*small, *LONG) for records, others in each.pairs("replace")}
-        deltas = [max(_hockey_stick(here, there, accepted, math.exp(times * loss.epsilon)) for here, there in moves) for times in TIMES]
+        moves = {
+            (_lead(records), _lead(others))
+            for each in (*small, *LONG)
+            for records, others in each.pairs("replace")
+        }
+        deltas = [
+            max(
+                _hockey_stick(here, there, accepted, math.exp(times * loss.epsilon))
+                for here, there in moves
+            )
+            for times in TIMES
+        ]
         if self.form != "best":
             return Enumerated(deltas, len(moves))
         choice = StableChoice(lead_of, loss.epsilon, loss.delta)
-        exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9)) * Fraction(ATTO, loss.atto)
-        return Enumerated(deltas, len(moves), float(exact), float(_multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))))
+        exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9)) * Fraction(
+            ATTO, loss.atto
+        )
+        return Enumerated(
+            deltas,
+            len(moves),
+            float(exact),
+            float(_multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))),
+        )
 
     @property
     def name(self) -> str:
@@ -92,7 +128,9 @@ def _multisets(n: int, values: int = 3) -> SmallDatabases[tuple[int], Multiset]:
     return SmallDatabases([(value,) for value in range(values)], n, _multiset)
 
 
-LONG = [_multisets(n, 2) for n in (100, 101, 200, 201)]  # leads that three values reach only in too many databases
+LONG = [
+    _multisets(n, 2) for n in (100, 101, 200, 201)
+]  # leads that three values reach only in too many databases
 
 
 def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:
@@ -102,7 +140,9 @@ def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:
     return best, counts[best] - max(counts[:best] + counts[best + 1 :])
 
 
-def _hockey_stick(here: tuple[int, int], there: tuple[int, int], accepted: Callable[[int], float], growth: float) -> float:
+def _hockey_stick(
+    here: tuple[int, int], there: tuple[int, int], accepted: Callable[[int], float], growth: float
+) -> float:
     """Of the two laws over: this best, that best, no answer."""
     answered, other = accepted(here[1]), accepted(there[1])
     named = max(0.0, answered - growth * (other if here[0] == there[0] else 0.0))
@@ -119,7 +159,8 @@ class Least:
 
 @dataclass(frozen=True)
 class Records:
-    """The least m at which a point of probability .1, all others being rare, is named nine times of ten."""
+    """The least m at which a point of probability .1, all others being rare, is named nine times of
+    ten."""
 
     runs: int
     epsilon: float
@@ -128,7 +169,9 @@ class Records:
     def measure(self, seed: int) -> Least:
         loss = approximate(self.epsilon, self.delta)
         repaired, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
-        choice: StableChoice[Lead[int], int] = StableChoice(lambda lead: lead, loss.epsilon, loss.delta)
+        choice: StableChoice[Lead[int], int] = StableChoice(
+            lambda lead: lead, loss.epsilon, loss.delta
+        )
         draws = Draws(KeyedNoise(seed))
         counts = np.random.default_rng([seed, 1]).binomial(best, SHARE, self.runs)
         named = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
@@ -142,8 +185,12 @@ def _least_records(accepted: Callable[[int], float]) -> int:
 def _named(accepted: Callable[[int], float], m: int) -> float:
     """Pr[named], where the lead is Bin(m, SHARE)."""
     counts = np.arange(m + 1)
-    ways = np.array([math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in counts])
-    law: list[float] = np.exp(ways + counts * math.log(SHARE) + (m - counts) * math.log1p(-SHARE)).tolist()
+    ways = np.array(
+        [math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in counts]
+    )
+    law: list[float] = np.exp(
+        ways + counts * math.log(SHARE) + (m - counts) * math.log1p(-SHARE)
+    ).tolist()
     return sum(chance * accepted(count) for count, chance in enumerate(law))
 
 
@@ -155,54 +202,117 @@ class Stability(Experiment[Point, Enumerated | Least]):
     chapter = PURE_AND_APPROXIMATE
     title = "Stable choice: naming the winner among any number of candidates"
     claim = (
-        "A trusted curator may name the most frequent of any number of values at a price that does not depend on how many there are. The winner must be ahead "
-        "by about (2 / epsilon) ln(1 / delta) records. The printed test loses twice its stated epsilon, because one replaced record moves the lead by "
-        "two. The best test of the lead takes up to three tenths fewer records than the repaired one."
+        "A trusted curator may name the most frequent of any number of values at a price that "
+        "does not depend on how many there are. The winner must be ahead "
+        "by about (2 / epsilon) ln(1 / delta) records. The printed test loses twice its stated "
+        "epsilon, because one replaced record moves the lead by "
+        "two. The best test of the lead takes up to three tenths fewer records than the repaired "
+        "one."
     )
-    source = "Beimel, Nissim, Stemmer 2013, Proposition 2.26 (erratum E1); Desfontaines, Voss, Gipson, Mandayam 2022"
+    source = (
+        "Beimel, Nissim, Stemmer 2013, Proposition 2.26 (erratum E1); Desfontaines, Voss, Gipson, "
+        "Mandayam 2022"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         enumerated = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
         return [*enumerated, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
 
-    def conclude(self, measurements: list[tuple[Point, Enumerated | Least]], scale: Scale) -> Finding:
+    def conclude(
+        self, measurements: list[tuple[Point, Enumerated | Least]], scale: Scale
+    ) -> Finding:
         privacy, records = of_kind(measurements, Privacy), of_kind(measurements, Records)
         best = [(p, m) for p, m in privacy if p.form == "best"]
-        rows = [(p.name, times * p.epsilon, p.delta, delta) for p, m in privacy for times, delta in zip(TIMES, m.deltas, strict=True)]
-        spent = Table("delta against epsilon, enumerated", ("test (epsilon; delta)", "epsilon", "stated delta", "delta"), rows)
+        rows = [
+            (p.name, times * p.epsilon, p.delta, delta)
+            for p, m in privacy
+            for times, delta in zip(TIMES, m.deltas, strict=True)
+        ]
+        spent = Table(
+            "delta against epsilon, enumerated",
+            ("test (epsilon; delta)", "epsilon", "stated delta", "delta"),
+            rows,
+        )
         drawn = curves((name, x, y) for name, x, _, y in rows if name.endswith("(1; 0.001)"))
         stated = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
-        figure = Figure("stability", "The loss of three tests of the lead", "epsilon (nats)", "delta", [*drawn, stated], log_y=True)
-        rates = {f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(m.named, m.chance, m.chance) for _, m in records}
+        figure = Figure(
+            "stability",
+            "The loss of three tests of the lead",
+            "epsilon (nats)",
+            "delta",
+            [*drawn, stated],
+            log_y=True,
+        )
+        rates = {
+            f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(
+                m.named, m.chance, m.chance
+            )
+            for _, m in records
+        }
         saved = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
         checks = [
             *(_check_form(form, [row for row in privacy if row[0].form == form]) for form in FORMS),
             Check(
-                "the mechanism's own law, enumerated in whole numbers, keeps to delta, and not at half the epsilon",
+                (
+                    "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
+                    "not at "
+                    "half the epsilon"
+                ),
                 bool(best) and all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
-                f"worst over all pairs: {max((m.exact for _, m in best), default=math.nan):.4f} of delta; at half the epsilon "
+                f"worst over all pairs: {max((m.exact for _, m in best), default=math.nan):.4f} "
+                "of delta; at half the epsilon "
                 f"{min((m.beyond / p.delta for p, m in best), default=math.nan):.2f} or more",
             ),
             holds(
-                f"with the least number of records, runs name a point of probability {SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}",
+                (
+                    "with the least number of records, runs name a point of probability "
+                    f"{SHARE:g} as "
+                    f"often as the exact sum says: in {SUCCESS:.0%}"
+                ),
                 rates,
                 also=all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records),
             ),
             Check(
-                "the best test takes fewer records than the repaired one everywhere: at least 4.9 % fewer, and 30 % at (0.1, 1e-3)",
+                (
+                    "the best test takes fewer records than the repaired one everywhere: at least "
+                    "4.9 "
+                    "% fewer, and 30 % at (0.1, 1e-3)"
+                ),
                 bool(saved) and min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
-                ", ".join(f"{share:.1%} at ({epsilon:g}, {delta:g})" for (epsilon, delta), share in saved.items()),
+                ", ".join(
+                    f"{share:.1%} at ({epsilon:g}, {delta:g})"
+                    for (epsilon, delta), share in saved.items()
+                ),
             ),
             figure_check([figure], spent),
         ]
         notes = [
-            "Under neighbours that add or remove a record, the lead moves by one only, and the printed test would be right.",
-            "The number of candidates appears nowhere: a domain of 2^65536 values costs no record more.",
+            (
+                "Under neighbours that add or remove a record, the lead moves by one only, and the "
+                "printed test would be right."
+            ),
+            (
+                "The number of candidates appears nowhere: a domain of 2^65536 values costs no "
+                "record "
+                "more."
+            ),
         ]
         title = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"
-        columns = ("epsilon", "delta", "records, repaired test", "records, best test", "named in runs of the best [95 %]")
-        named = Table(title, columns, [(p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records])
-        return Finding(checks, [spent, named], [figure], notes, headline=_headline(privacy, records))
+        columns = (
+            "epsilon",
+            "delta",
+            "records, repaired test",
+            "records, best test",
+            "named in runs of the best [95 %]",
+        )
+        named = Table(
+            title,
+            columns,
+            [(p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records],
+        )
+        return Finding(
+            checks, [spent, named], [figure], notes, headline=_headline(privacy, records)
+        )
 
 
 def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]) -> str:
@@ -210,7 +320,10 @@ def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least])
     if not (over and records):
         return "Not everything was measured."
     p, m = max(records, key=lambda row: (row[0].epsilon, -row[0].delta))
-    best = f"the best one names a winner of a tenth of {m.best:,} records at epsilon {p.epsilon:g}, delta {p.delta:g}, among any number of candidates"
+    best = (
+        f"the best one names a winner of a tenth of {m.best:,} records at epsilon {p.epsilon:g}, "
+        f"delta {p.delta:g}, among any number of candidates"
+    )
     return f"The printed test has {min(over):,.0f} to {max(over):,.0f} times its delta; {best}."
 
 
@@ -218,11 +331,24 @@ def _check_form(form: str, rows: Rows[Privacy, Enumerated]) -> Check:
     """The loss of the test of this form at epsilon; of the printed one also at twice that."""
     texts = [f"{m.deltas[ONCE]:.3g} of {p.delta:g} at {p.epsilon:g}" for p, m in rows]
     if form == "printed":
-        statement = "the test as printed has many times its delta at its epsilon, and exactly delta e^(2 eps) / 2 at twice that"
-        twice = [math.isclose(m.deltas[TWICE], p.delta * math.exp(2 * p.epsilon) / 2, rel_tol=1e-6) for p, m in rows]
-        return every(statement, zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True), also=all(twice))
+        statement = (
+            "the test as printed has many times its delta at its epsilon, and exactly delta e^(2 "
+            "eps) / 2 at twice that"
+        )
+        twice = [
+            math.isclose(m.deltas[TWICE], p.delta * math.exp(2 * p.epsilon) / 2, rel_tol=1e-6)
+            for p, m in rows
+        ]
+        return every(
+            statement,
+            zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True),
+            also=all(twice),
+        )
     reached = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
-    return every(f"the {form} test has its delta at its epsilon, and reaches it", zip(reached, texts, strict=True))
+    return every(
+        f"the {form} test has its delta at its epsilon, and reaches it",
+        zip(reached, texts, strict=True),
+    )
 
 
 EXPERIMENT = Stability()

@@ -1,4 +1,5 @@
-"""What a delta buys: nothing locally, and at a curator a number of people that does not grow. Everybody holds the same bits, which are to be named."""
+"""What a delta buys: nothing locally, and at a curator a number of people that does not grow.
+Everybody holds the same bits, which are to be named."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ from local_dp.curator.selection.stable import UNIT
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.loss import exp_epsilon
@@ -31,7 +41,10 @@ BITS = (8, 16, 32, 64, 128, 256, 512, 1024)
 LARGE = 64  # bits from which on a curator with the delta takes the same number of people
 RECORDS = 22
 GROWTH = Fraction(27183, 10000)
-HASHED: dict[Scale, dict[int, int]] = {"quick": {12: 3000, 16: 700}, "full": {12: 20_000, 16: 5000}}  # trials by the number of bits
+HASHED: dict[Scale, dict[int, int]] = {
+    "quick": {12: 3000, 16: 700},
+    "full": {12: 20_000, 16: 5000},
+}  # trials by the number of bits
 TRIALS: dict[Scale, int] = {"quick": 4000, "full": 20_000}
 TABLES: dict[Scale, int] = {"quick": 60, "full": 400}
 D = 8  # bits of the parity that published examples find
@@ -55,8 +68,14 @@ class Same:
     bits: int
 
     def measure(self, seed: int) -> Counts:
-        least = common.common_local_least(self.bits, EPSILON, SUCCESS), common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA)
-        curator = common.common_pure_least(self.bits, EPSILON, SUCCESS), common.common_approximate_least(self.bits, EPSILON, DELTA, SUCCESS)
+        least = (
+            common.common_local_least(self.bits, EPSILON, SUCCESS),
+            common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA),
+        )
+        curator = (
+            common.common_pure_least(self.bits, EPSILON, SUCCESS),
+            common.common_approximate_least(self.bits, EPSILON, DELTA, SUCCESS),
+        )
         return Counts(*curator, *least, common.common_hashing_clients(self.bits, EPSILON, SUCCESS))
 
 
@@ -75,15 +94,20 @@ class Curator:
     trials: int
 
     def measure(self, seed: int) -> Named:
-        mechanism: naming.CommonRecord[tuple[int, ...], int] = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS)
+        mechanism: naming.CommonRecord[tuple[int, ...], int] = naming.CommonRecord(
+            Counter, EPSILON, DELTA, RECORDS
+        )
         draws, records = Draws(KeyedNoise(seed)), (7,) * RECORDS
         chance = mechanism.law(records)[7] / UNIT
-        return Named(sum(mechanism.release(records, draws) == 7 for _ in range(self.trials)), RECORDS, chance)
+        return Named(
+            sum(mechanism.release(records, draws) == 7 for _ in range(self.trials)), RECORDS, chance
+        )
 
 
 @dataclass(frozen=True)
 class Hashing:
-    """Runs of the local protocol: one public random parity of each client's bits, by randomized response."""
+    """Runs of the local protocol: one public random parity of each client's bits, by randomized
+    response."""
 
     bits: int
     trials: int
@@ -96,7 +120,9 @@ class Hashing:
             rows = generator.integers(0, 1 << self.bits, clients)
             words = generator.integers(0, 1 << 32, clients, dtype=np.uint32)
             reports = randomizer.respond(parity(rows & held), words, NO_COIN)
-            scores = walsh_hadamard(np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits))
+            scores = walsh_hadamard(
+                np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
+            )
             right += int(generator.choice(np.flatnonzero(scores == scores.max())) == held)
         return Named(right, clients, common.common_hashing_success(self.bits, EPSILON, clients))
 
@@ -138,15 +164,22 @@ class Clipped:
         for rows in map(random_rows, repeat(generator, self.tables)):
             pure, delta = purified.clipped(rows, GROWTH), purified.exact_delta(rows, GROWTH)
             furthest = max(furthest, purified.moved(rows, pure) / delta) if delta else furthest
-            ratio = max(ratio, *(max(column) / min(column) for column in zip(*pure, strict=True) if any(column)))
+            ratio = max(
+                ratio,
+                *(max(column) / min(column) for column in zip(*pure, strict=True) if any(column)),
+            )
         return Moved(float(furthest), float(ratio / GROWTH**2))
 
 
 def random_rows(generator: np.random.Generator) -> list[list[Fraction]]:
     """A random channel: rows near one law, each with a report of its own that it sends rarely."""
     values, reports = generator.integers(2, 8, 2)
-    table = generator.integers(1000, 2200, reports) * np.exp(generator.uniform(-0.6, 0.6, (values, reports)))
-    table = np.hstack([table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]).astype(np.int64)
+    table = generator.integers(1000, 2200, reports) * np.exp(
+        generator.uniform(-0.6, 0.6, (values, reports))
+    )
+    table = np.hstack(
+        [table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]
+    ).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
@@ -159,15 +192,24 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
     chapter = PURE_AND_APPROXIMATE
     title = "Delta buys nothing locally, and everything at a curator"
     claim = (
-        "Everybody holds the same bits, and they are to be named. A trusted curator with pure privacy needs people in proportion to the number of bits. With a "
-        "delta of one in a billion 22 people are enough, however many bits there are. Without a curator people grow with the bits, and the delta saves "
-        "none: a local protocol with a delta becomes a pure one by clipping. Locally a delta pays only where it lets records be published."
+        "Everybody holds the same bits, and they are to be named. A trusted curator with pure "
+        "privacy needs people in proportion to the number of bits. With a "
+        "delta of one in a billion 22 people are enough, however many bits there are. Without a "
+        "curator people grow with the bits, and the delta saves "
+        "none: a local protocol with a delta becomes a pure one by clipping. Locally a delta pays "
+        "only where it lets records be published."
     )
     source = "limits 12.6; Bun, Nelson, Stemmer 2018; Desfontaines, Voss, Gipson, Mandayam 2022"
 
     def points(self, scale: Scale) -> list[Point]:
         hashed = (Hashing(bits, trials) for bits, trials in HASHED[scale].items())
-        return [*map(Same, BITS), Curator(TRIALS[scale]), *hashed, Published(RUN, TRIALS[scale]), Clipped(TABLES[scale])]
+        return [
+            *map(Same, BITS),
+            Curator(TRIALS[scale]),
+            *hashed,
+            Published(RUN, TRIALS[scale]),
+            Clipped(TABLES[scale]),
+        ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         same: Rows[Same, Counts] = of_kind(measurements, Same)
@@ -175,22 +217,45 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
             *_check_counts(same),
             *_check_curator(of_kind(measurements, Curator)),
             measured(
-                "The one-bit protocol, run with the people of its formula, names the bits as often as the formula promises, or more often",
-                {f"{p.bits} bits, {m.clients} people": Rate(m.right, p.trials) for p, m in of_kind(measurements, Hashing)},
+                (
+                    "The one-bit protocol, run with the people of its formula, names the bits as "
+                    "often as the formula promises, or more often"
+                ),
+                {
+                    f"{p.bits} bits, {m.clients} people": Rate(m.right, p.trials)
+                    for p, m in of_kind(measurements, Hashing)
+                },
                 SUCCESS,
             ),
             every(
-                "Every random approximate channel, clipped, is pure with twice the epsilon and moved by at most its delta, in exact fractions",
-                ((m.furthest <= 1 and m.ratio <= 1, f"{p.tables} channels, the worst {m.furthest:.2f} delta away") for p, m in of_kind(measurements, Clipped)),
+                (
+                    "Every random approximate channel, clipped, is pure with twice the epsilon and "
+                    "moved by at most its delta, in exact fractions"
+                ),
+                (
+                    (
+                        m.furthest <= 1 and m.ratio <= 1,
+                        f"{p.tables} channels, the worst {m.furthest:.2f} delta away",
+                    )
+                    for p, m in of_kind(measurements, Clipped)
+                ),
             ),
             *_check_published(of_kind(measurements, Published)),
         ]
-        return Finding(checks, [_table(same)], [_figure(same), _published_figure()], NOTES, headline=_headline(same))
+        return Finding(
+            checks,
+            [_table(same)],
+            [_figure(same), _published_figure()],
+            NOTES,
+            headline=_headline(same),
+        )
 
 
 NOTES = [
-    f"Epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%} success. Bounds of the curator hold for every mechanism, local ones for every protocol in one round "
-    "or in turn (limits 12.6). The server of the one-bit protocol tries every string, so it is run with 12 and 16 bits only.",
+    f"Epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%} success. Bounds of the curator hold for "
+    "every mechanism, local ones for every protocol in one round "
+    "or in turn (limits 12.6). The server of the one-bit protocol tries every string, so it is "
+    "run with 12 and 16 bits only.",
     "The curator's delta is enumerated over all 1,002 ways in which 22 records may coincide.",
 ]
 
@@ -199,8 +264,18 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
     return [
         every(
-            f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however many bits, and one without at least .69 for each bit",
-            ((m.approximate == RECORDS and m.pure >= 0.69 * p.bits, f"{p.bits} bits: {m.approximate} and {m.pure}") for p, m in large),
+            (
+                f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
+                "many "
+                "bits, and one without at least .69 for each bit"
+            ),
+            (
+                (
+                    m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
+                    f"{p.bits} bits: {m.approximate} and {m.pure}",
+                )
+                for p, m in large
+            ),
         ),
         within(
             "Locally the delta saves less than 1 % of the people that are needed at the least",
@@ -210,7 +285,11 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
             spec=".4f",
         ),
         within(
-            "One bit from each person, in one round, is enough with 1.3 to 2.2 times the people that every local protocol needs",
+            (
+                "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
+                "people "
+                "that every local protocol needs"
+            ),
             {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
             1.3,
             2.2,
@@ -223,33 +302,68 @@ def _check_curator(rows: Rows[Curator, Named]) -> list[Check]:
     loss = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS).loss
     used = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
     return [
-        every(f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more", [(0.999 * DELTA <= used <= DELTA, f"{used:.6g}")]),
+        every(
+            f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
+            [(0.999 * DELTA <= used <= DELTA, f"{used:.6g}")],
+        ),
         holds(
-            "Its releases name the record that everybody has as often as it says, which is in 90 % or more",
-            {f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance) for p, m in rows},
+            (
+                "Its releases name the record that everybody has as often as it says, which is in "
+                "90 "
+                "% or more"
+            ),
+            {
+                f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
+                for p, m in rows
+            },
             also=all(m.chance >= SUCCESS for _, m in rows),
         ),
     ]
 
 
 def _check_published(rows: Rows[Published, Named]) -> list[Check]:
-    halving, least = parity_halving_clients(D, EPSILON, 1 - SUCCESS), parity_interactive_bound(D, EPSILON, SUCCESS)
-    clients = {delta: common.published_parity_clients(D, delta, SUCCESS) for delta in (1e-3, 3e-3, 1e-2)}
+    halving, least = (
+        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
+        parity_interactive_bound(D, EPSILON, SUCCESS),
+    )
+    clients = {
+        delta: common.published_parity_clients(D, delta, SUCCESS) for delta in (1e-3, 3e-3, 1e-2)
+    }
     fewer = clients[1e-3] > halving > clients[3e-3] > least > clients[1e-2]
     return [
         measured(
-            f"Published examples find a parity of {D} bits in 90 % of the runs with the people of the formula, within 1 %",
+            (
+                f"Published examples find a parity of {D} bits in 90 % of the runs with the "
+                "people of "
+                "the formula, within 1 %"
+            ),
             {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
             SUCCESS - 0.01,
             SUCCESS + 0.01,
         ),
         every(
-            "With a delta of .001 that takes more people than halving, the pure protocol; with .003 fewer; with .01 fewer than any pure protocol in turn",
-            [(fewer, f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; at least {least:,.0f}")],
+            (
+                "With a delta of .001 that takes more people than halving, the pure protocol; with "
+                ".003 fewer; with .01 fewer than any pure protocol in turn"
+            ),
+            [
+                (
+                    fewer,
+                    (
+                        f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; at "
+                        f"least {least:,.0f}"
+                    ),
+                )
+            ],
         ),
         every(
             "But whatever delta is, the records of 14 people are published as they are",
-            [(all(14 <= delta * n <= 14.5 for delta, n in clients.items()), ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()))],
+            [
+                (
+                    all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
+                    ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
+                )
+            ],
         ),
     ]
 
@@ -260,7 +374,9 @@ def _headline(rows: Rows[Same, Counts]) -> str:
     bits, m = rows[-1][0].bits, rows[-1][1]
     curator = f"{m.approximate} people with a delta of {DELTA:g}, and provably {m.pure} without"
     return (
-        f"To name {bits:,} bits that everybody shares takes a curator {curator}. Locally it takes at least {m.local_delta:,} with it and {m.local:,} without."
+        f"To name {bits:,} bits that everybody shares takes a curator {curator}. Locally it takes "
+        "at "
+        f"least {m.local_delta:,} with it and {m.local:,} without."
     )
 
 
@@ -274,7 +390,10 @@ def _table(rows: Rows[Same, Counts]) -> Table:
         "local, one-bit hashing: enough",
     )
     return Table(
-        f"People to name the bits that all share, epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%}",
+        (
+            f"People to name the bits that all share, epsilon {EPSILON:g}, delta {DELTA:g}, "
+            f"{SUCCESS:.0%}"
+        ),
         columns,
         [(p.bits, m.pure, m.approximate, m.local, m.local_delta, m.hashing) for p, m in rows],
     )
@@ -282,26 +401,70 @@ def _table(rows: Rows[Same, Counts]) -> Table:
 
 def _figure(rows: Rows[Same, Counts]) -> Figure:
     curves = [
-        curve("local: one bit each is enough, without a delta", ((p.bits, m.hashing) for p, m in rows), "theory", group="local"),
-        curve("local: at least, with the delta and without", ((p.bits, m.local_delta) for p, m in rows), "bound", group="local"),
-        curve("curator, pure: at least", ((p.bits, m.pure) for p, m in rows), "bound", group="curator, pure"),
-        curve(f"curator, delta {DELTA:g}: enough", ((p.bits, RECORDS) for p, _ in rows), "measured", group="curator, delta"),
+        curve(
+            "local: one bit each is enough, without a delta",
+            ((p.bits, m.hashing) for p, m in rows),
+            "theory",
+            group="local",
+        ),
+        curve(
+            "local: at least, with the delta and without",
+            ((p.bits, m.local_delta) for p, m in rows),
+            "bound",
+            group="local",
+        ),
+        curve(
+            "curator, pure: at least",
+            ((p.bits, m.pure) for p, m in rows),
+            "bound",
+            group="curator, pure",
+        ),
+        curve(
+            f"curator, delta {DELTA:g}: enough",
+            ((p.bits, RECORDS) for p, _ in rows),
+            "measured",
+            group="curator, delta",
+        ),
     ]
     title = "People to name the bits that everybody shares"
-    return Figure("people", title, "bits", "people for 90 % success", curves, log_x=True, log_y=True)
+    return Figure(
+        "people", title, "bits", "people for 90 % success", curves, log_x=True, log_y=True
+    )
 
 
 def _published_figure() -> Figure:
-    halving, least = parity_halving_clients(D, EPSILON, 1 - SUCCESS), parity_interactive_bound(D, EPSILON, SUCCESS)
+    halving, least = (
+        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
+        parity_interactive_bound(D, EPSILON, SUCCESS),
+    )
     clients = [(delta, common.published_parity_clients(D, delta, SUCCESS)) for delta in PUBLISHED]
     curves = [
-        curve("local: records published with probability delta", clients, "theory", group="published"),
-        curve("local, pure: halving", ((delta, halving) for delta in PUBLISHED), "theory", group="halving"),
-        curve("local, pure: at least, in turn", ((delta, least) for delta in PUBLISHED), "bound", group="halving"),
-        curve("records that are published as they are", ((delta, delta * n) for delta, n in clients), "theory", group="people"),
+        curve(
+            "local: records published with probability delta", clients, "theory", group="published"
+        ),
+        curve(
+            "local, pure: halving",
+            ((delta, halving) for delta in PUBLISHED),
+            "theory",
+            group="halving",
+        ),
+        curve(
+            "local, pure: at least, in turn",
+            ((delta, least) for delta in PUBLISHED),
+            "bound",
+            group="halving",
+        ),
+        curve(
+            "records that are published as they are",
+            ((delta, delta * n) for delta, n in clients),
+            "theory",
+            group="people",
+        ),
     ]
     title = f"A parity of {D} bits: where a delta pays, it publishes records"
-    return Figure("published", title, "delta", "people", curves, model="interactive", log_x=True, log_y=True)
+    return Figure(
+        "published", title, "delta", "people", curves, model="interactive", log_x=True, log_y=True
+    )
 
 
 EXPERIMENT = WhatDeltaBuys()

@@ -1,4 +1,5 @@
-"""Where asking again cannot help: parity stays exponential for fully interactive protocols, by cutting transcripts and pasting them."""
+"""Where asking again cannot help: parity stays exponential for fully interactive protocols, by
+cutting transcripts and pasting them."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +16,26 @@ from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import every, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import exact_recovery, own_seed
 from local_dp.experiments.lab.statistics import Rate
-from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
+from local_dp.hardness.transcripts import (
+    WorstProtocols,
+    cut_distances,
+    cut_inputs,
+    random_protocol,
+    transcript_laws,
+)
 from local_dp.protocols.parity.parity import ParityHalving
 
 EPSILON, SUCCESS, VARIATION = 1.0, 0.9, 0.1
@@ -29,7 +45,12 @@ SEARCHES: dict[Scale, tuple[tuple[int, int, int, float], ...]] = {
     "full": ((2, 8, 20, 400.0), (2, 16, 40, 1000.0), (4, 16, 7, 100.0)),
 }
 EPSILONS = (0.5, 1.0, 2.0)
-HALVING = (0.89, 0.94)  # the success at the formula's count: .912 to .920 in 2,000 to 20,000 runs at each d, as measured with seed 5
+HALVING = (
+    0.89,
+    0.94,
+    # the success at the formula's count: .912 to .920 in 2,000 to 20,000 runs at each d, as
+    # measured with seed 5
+)
 NEAR = 0.92  # of the constant for two clients: a search reaches this share
 DRAWN = range(4, 13)  # the d of the figure
 
@@ -54,8 +75,13 @@ class Drawn:
 
     def measure(self, seed: int) -> Distances:
         generator, inputs = np.random.default_rng(seed), cut_inputs(self.clients)
-        laws = (transcript_laws(random_protocol(self.clients, self.turns, generator), inputs) for _ in range(self.count))
-        return max((Distances(*cut_distances(law)) for law in laws), key=lambda distances: distances.ratio)
+        laws = (
+            transcript_laws(random_protocol(self.clients, self.turns, generator), inputs)
+            for _ in range(self.count)
+        )
+        return max(
+            (Distances(*cut_distances(law)) for law in laws), key=lambda distances: distances.ratio
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +100,8 @@ class Worst:
 
 @dataclass(frozen=True)
 class Curator:
-    """A curator who sees all bits and answers their AND by randomized response: epsilon-private, but nothing factors."""
+    """A curator who sees all bits and answers their AND by randomized response: epsilon-private,
+    but nothing factors."""
 
     clients: int
 
@@ -87,7 +114,9 @@ class Curator:
 
 @dataclass(frozen=True)
 class Information:
-    best: float  # the mean over parities of the h^2 that one report puts between the parity and random labels: by the best channel
+    # the mean over parities of the h^2 that one report puts between the parity and random labels:
+    # by the best channel
+    best: float
     masks: float  # by randomized parities
 
 
@@ -99,13 +128,21 @@ class Person:
     epsilon: float
 
     def measure(self, seed: int) -> Information:
-        best = channels.best_channel(self.epsilon, 2 << self.d, lambda columns: parity_distances(columns, self.d)).value
+        best = channels.best_channel(
+            self.epsilon, 2 << self.d, lambda columns: parity_distances(columns, self.d)
+        ).value
         shrink = 1 / response_gain(self.epsilon)
-        return Information(best, sum(shrink_distance(sign * shrink) for sign in (1, -1)) / 2 / 2**self.d)
+        return Information(
+            best, sum(shrink_distance(sign * shrink) for sign in (1, -1)) / 2 / 2**self.d
+        )
 
     @property
     def bound(self) -> float:
-        return channels.affinity_curvature(self.epsilon) * channels.report_squares(self.epsilon) / float(2**self.d)
+        return (
+            channels.affinity_curvature(self.epsilon)
+            * channels.report_squares(self.epsilon)
+            / float(2**self.d)
+        )
 
 
 @dataclass(frozen=True)
@@ -127,13 +164,19 @@ class Laws:
 
     def measure(self, seed: int) -> Tests:
         generator = np.random.default_rng(seed)
-        shrunk, best = VARIATION / response_gain(self.epsilon), channels.best_two_laws(self.epsilon, VARIATION)
+        shrunk, best = (
+            VARIATION / response_gain(self.epsilon),
+            channels.best_two_laws(self.epsilon, VARIATION),
+        )
         two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
         carried = best.value / (1 - math.sqrt(1 - shrunk**2))
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
         fewer = math.ceil(clients / carried)
         reports = np.array([best.columns @ law for law in channels.easiest_laws(VARIATION)])
-        right = [correct(laws, n, self.trials, generator) for laws, n in ((two, clients), (reports, fewer))]
+        right = [
+            correct(laws, n, self.trials, generator)
+            for laws, n in ((two, clients), (reports, fewer))
+        ]
         return Tests(carried, clients, fewer, len(best.columns), *right)
 
     @property
@@ -144,7 +187,9 @@ class Laws:
     @property
     def bounds(self) -> tuple[float, float]:
         """The least clients of protocols that ask in turn, and of all protocols."""
-        return channels.two_laws_in_turn_bound(self.epsilon, VARIATION, SUCCESS), channels.two_laws_asked_again_bound(self.epsilon, VARIATION, SUCCESS)
+        return channels.two_laws_in_turn_bound(
+            self.epsilon, VARIATION, SUCCESS
+        ), channels.two_laws_asked_again_bound(self.epsilon, VARIATION, SUCCESS)
 
 
 @dataclass(frozen=True)
@@ -163,7 +208,9 @@ class Halving:
     def measure(self, seed: int) -> Recovery:
         clients = parity_halving_clients(self.d, EPSILON, 1 - SUCCESS)
         own = own_seed("asking again", seed, self.d)
-        return Recovery(clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own)(clients, self.trials))
+        return Recovery(
+            clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own)(clients, self.trials)
+        )
 
 
 Point: TypeAlias = Drawn | Worst | Curator | Person | Laws | Halving
@@ -176,12 +223,14 @@ def limit(point: Drawn | Worst) -> float:
 
 
 def shrink_distance(change: float) -> float:
-    """1 + t/2 - sqrt(1 + t): what a report adds to h^2, per probability, if its own probability changes by the factor 1 + t."""
+    """1 + t/2 - sqrt(1 + t): what a report adds to h^2, per probability, if its own probability
+    changes by the factor 1 + t."""
     return change**2 / (2 * (1 + math.sqrt(1 + change)) ** 2)
 
 
 def parity_distances(columns: Floats, d: int) -> Floats:
-    """The mean over r of a report's (sqrt M_r - sqrt M)^2 / 2; the first 2^d symbols bear the label +1, the others -1."""
+    """The mean over r of a report's (sqrt M_r - sqrt M)^2 / 2; the first 2^d symbols bear the label
+    +1, the others -1."""
     plus, minus = np.split(columns, 2, axis=-1)
     signs = np.array([character(r, np.arange(1 << d, dtype=np.uint64)) for r in range(1 << d)])
     labels = ((plus - minus) / 2) @ signs.T / 2**d
@@ -191,10 +240,19 @@ def parity_distances(columns: Floats, d: int) -> Floats:
 
 
 def correct(reports: Floats, clients: int, trials: int, generator: np.random.Generator) -> int:
-    """The trials, half of them under either law of a report, in which the right law is the likelier one; a fair coin decides a tie."""
+    """The trials, half of them under either law of a report, in which the right law is the likelier
+    one; a fair coin decides a tie."""
     scores = np.log(reports[0] / reports[1])
-    sums = [sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores) for law, sign in zip(reports, (1, -1), strict=True)]
-    return int(sum(np.sum(np.where(np.abs(total) < 1e-9, generator.random(len(total)) < 0.5, total > 0)) for total in sums))
+    sums = [
+        sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores)
+        for law, sign in zip(reports, (1, -1), strict=True)
+    ]
+    return int(
+        sum(
+            np.sum(np.where(np.abs(total) < 1e-9, generator.random(len(total)) < 0.5, total > 0))
+            for total in sums
+        )
+    )
 
 
 class AskingAgain(Experiment[Point, Measurement]):
@@ -202,8 +260,10 @@ class AskingAgain(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "Parity stays exponential, however often one asks"
     claim = (
-        "To find a hidden parity of d bits takes of the order of 2^d people, even if everybody may be questioned again and again. All answers together reveal "
-        "at most 3.47 times the sum of each person's share, no matter who is asked or how often. A share is a squared Hellinger distance: the answers of one "
+        "To find a hidden parity of d bits takes of the order of 2^d people, even if everybody "
+        "may be questioned again and again. All answers together reveal "
+        "at most 3.47 times the sum of each person's share, no matter who is asked or how often. "
+        "A share is a squared Hellinger distance: the answers of one "
         "person among strangers."
     )
     source = "limits 12.3; Jayram 2009"
@@ -221,54 +281,118 @@ class AskingAgain(Experiment[Point, Measurement]):
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         protocols, curated = of_kind(measurements, Drawn), of_kind(measurements, Curator)
-        worst = sorted(of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio))  # the largest of equally many clients last
-        people, laws, halving = of_kind(measurements, Person), of_kind(measurements, Laws), of_kind(measurements, Halving)
+        worst = sorted(
+            of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio)
+        )  # the largest of equally many clients last
+        people, laws, halving = (
+            of_kind(measurements, Person),
+            of_kind(measurements, Laws),
+            of_kind(measurements, Halving),
+        )
         checks = [
             every(
-                "In protocols drawn at random and written out, all clients together are never farther apart than the constant times the sum of each alone",
-                ((m.ratio <= limit(p) * (1 + 1e-9), f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients") for p, m in protocols),
+                (
+                    "In protocols drawn at random and written out, all clients together are never "
+                    "farther apart than the constant times the sum of each alone"
+                ),
+                (
+                    (
+                        m.ratio <= limit(p) * (1 + 1e-9),
+                        f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients",
+                    )
+                    for p, m in protocols
+                ),
             ),
             every(
-                f"The worst protocols that a search finds stay below it too, and for two clients reach {NEAR:.0%} of it: no much smaller constant is true",
-                ((NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1, f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients") for p, m in worst),
+                (
+                    "The worst protocols that a search finds stay below it too, and for two "
+                    "clients "
+                    f"reach {NEAR:.0%} of it: no much smaller constant is true"
+                ),
+                (
+                    (
+                        NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1,
+                        f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients",
+                    )
+                    for p, m in worst
+                ),
             ),
             every(
                 "A curator's private answer, which does not factor, breaks it: the AND of all bits",
-                ((m.whole > pasting_constant() * m.parts, f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum") for p, m in curated),
+                (
+                    (
+                        m.whole > pasting_constant() * m.parts,
+                        f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
+                    )
+                    for p, m in curated
+                ),
             ),
             every(
-                "No report of one person carries more than the bound's share of a parity: the best channel's information, in units of the bound",
-                ((max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9, f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})") for p, m in people),
+                (
+                    "No report of one person carries more than the bound's share of a parity: the "
+                    "best channel's information, in units of the bound"
+                ),
+                (
+                    (
+                        max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
+                        f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
+                    )
+                    for p, m in people
+                ),
             ),
             *_check_parity(halving),
             *_check_laws(laws),
         ]
         notes = [
-            f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving asks nobody twice; no protocol that asks again is known to do "
-            "better. The bound for all protocols adds divergences up exactly (experiment parity-any-rounds); the squared distances here bound large epsilon.",
-            "Protocols written out: a tree of single bits, where any client may speak at each node; half of the tree's probabilities lie near 0 or 1. The "
+            f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving "
+            "asks nobody twice; no protocol that asks again is known to do "
+            "better. The bound for all protocols adds divergences up exactly (experiment "
+            "parity-any-rounds); the squared distances here bound large epsilon.",
+            "Protocols written out: a tree of single bits, where any client may speak at each "
+            "node; half of the tree's probabilities lie near 0 or 1. The "
             "worst one is searched for on a grid of likelihood ratios, so a worse one may exist.",
-            "Two laws: any two at this total variation. The best report is found among the 8 columns that matter. It gains where each law has a part that the "
-            "other lacks, and they share the rest. Between two laws of two symbols yes or no is the best report.",
+            "Two laws: any two at this total variation. The best report is found among the 8 "
+            "columns that matter. It gains where each law has a part that the "
+            "other lacks, and they share the rest. Between two laws of two symbols yes or no is "
+            "the best report.",
         ]
         tables = [_parity_table(halving), _ratio_table(protocols, worst), _laws_table(laws)]
-        return Finding(checks, tables, [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)], notes, headline=_headline(halving))
+        return Finding(
+            checks,
+            tables,
+            [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)],
+            notes,
+            headline=_headline(halving),
+        )
 
 
 def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
     bounds = [parity_interactive_bound(d, EPSILON, SUCCESS) for d in (*DRAWN, DRAWN[-1] + 1)]
     return [
         within(
-            "With each bit the people that every protocol needs at least double; halving, which asks nobody twice, takes at most 2.3 times as many, and less "
+            "With each bit the people that every protocol needs at least double; halving, which "
+            "asks nobody twice, takes at most 2.3 times as many, and less "
             "than 1.9 times from d = 8 on (in units of these)",
-            {f"d = {p.d}": m.clients / parity_interactive_bound(p.d, EPSILON, SUCCESS) / (1.9 if p.d >= 8 else 2.3) for p, m in rows},
+            {
+                f"d = {p.d}": m.clients
+                / parity_interactive_bound(p.d, EPSILON, SUCCESS)
+                / (1.9 if p.d >= 8 else 2.3)
+                for p, m in rows
+            },
             0.75,
             1.0,
             also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
         ),
         measured(
-            "With the clients of its formula halving finds the parity in 89 to 94 % of the runs, at every d and in all",
-            {**{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}, "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows))},
+            (
+                "With the clients of its formula halving finds the parity in 89 to 94 % of the "
+                "runs, "
+                "at every d and in all"
+            ),
+            {
+                **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
+                "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
+            },
             *HALVING,
         ),
     ]
@@ -280,15 +404,32 @@ def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
     for p, m in rows:
         turn, again = p.bounds
         by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much"
-        cases.append((m.carried > 1 and again < turn <= m.fewer <= 1.65 * turn and m.fewer < 1.9 * again, f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}"))
-        rates |= {f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials), f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials)}
+        cases.append(
+            (
+                m.carried > 1 and again < turn <= m.fewer <= 1.65 * turn and m.fewer < 1.9 * again,
+                f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}",
+            )
+        )
+        rates |= {
+            f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials),
+            f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials),
+        }
     return [
         every(
-            "One round tells two known laws apart by the best report with fewer people than yes or no takes: less than 1.65 times those that every protocol "
+            "One round tells two known laws apart by the best report with fewer people than yes "
+            "or no takes: less than 1.65 times those that every protocol "
             "needs in turn, and less than 1.9 times those that every protocol needs",
             cases,
         ),
-        measured("With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %", rates, SUCCESS - 0.005, SUCCESS + 0.005),
+        measured(
+            (
+                "With so many people the likelier law is the right one in 90 % of the runs, within "
+                "0.5 %"
+            ),
+            rates,
+            SUCCESS - 0.005,
+            SUCCESS + 0.005,
+        ),
     ]
 
 
@@ -297,7 +438,10 @@ def _headline(rows: Rows[Halving, Recovery]) -> str:
         return "Nothing was measured."
     d, clients = rows[-1][0].d, rows[-1][1].clients
     bound = parity_interactive_bound(d, EPSILON, SUCCESS)
-    least = f"At d = {d} no purely private protocol finds the parity with fewer than {bound:,.0f} people, however it asks."
+    least = (
+        f"At d = {d} no purely private protocol finds the parity with fewer than {bound:,.0f} "
+        "people, however it asks."
+    )
     return f"{least} Halving, which asks nobody twice, takes {clients:,}."
 
 
@@ -306,31 +450,88 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
     for p, m in halving:
         unit = response_gain(EPSILON) ** 2 * 2.0**p.d
         least = parity_interactive_bound(p.d, EPSILON, SUCCESS)
-        rows.append((p.d, round(least), m.clients, round(m.successes / p.trials, 3), round(least / unit, 3), round(m.clients / unit, 2)))
-    columns = ("d", "every protocol, at least", "halving", "its success", "the first in C^2 2^d", "halving in C^2 2^d")
+        rows.append(
+            (
+                p.d,
+                round(least),
+                m.clients,
+                round(m.successes / p.trials, 3),
+                round(least / unit, 3),
+                round(m.clients / unit, 2),
+            )
+        )
+    columns = (
+        "d",
+        "every protocol, at least",
+        "halving",
+        "its success",
+        "the first in C^2 2^d",
+        "halving in C^2 2^d",
+    )
     return Table(f"Parity at epsilon {EPSILON:g}: people for {SUCCESS:.0%}", columns, rows)
 
 
 def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
     largest = {p.clients: round(m.ratio, 4) for p, m in worst}
-    rows = [(p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4)) for p, m in protocols]
+    rows = [
+        (p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4))
+        for p, m in protocols
+    ]
     title = "What all clients together reveal, in units of the sum of what each reveals alone"
     return Table(title, ("clients", "largest drawn", "largest found", "proven limit"), rows)
 
 
 def _laws_table(laws: Rows[Laws, Tests]) -> Table:
-    rows = [(p.epsilon, *(round(n / p.unit, 3) for n in (m.clients, m.fewer, *p.bounds)), round(m.carried, 3)) for p, m in laws]
-    columns = ("epsilon", "yes or no", "best report", "in turn, at least", "every protocol, at least", "best report carries")
-    return Table(f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}", columns, rows)
+    rows = [
+        (
+            p.epsilon,
+            *(round(n / p.unit, 3) for n in (m.clients, m.fewer, *p.bounds)),
+            round(m.carried, 3),
+        )
+        for p, m in laws
+    ]
+    columns = (
+        "epsilon",
+        "yes or no",
+        "best report",
+        "in turn, at least",
+        "every protocol, at least",
+        "best report carries",
+    )
+    return Table(
+        f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}",
+        columns,
+        rows,
+    )
 
 
 def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
     curves = [
-        curve("halving, which asks nobody twice, as it was run", ((p.d, m.clients) for p, m in halving), group="halving"),
-        curve("halving, formula", ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN), "theory", group="halving"),
-        curve("asked again and again, proven limit", ((d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in DRAWN), "bound"),
+        curve(
+            "halving, which asks nobody twice, as it was run",
+            ((p.d, m.clients) for p, m in halving),
+            group="halving",
+        ),
+        curve(
+            "halving, formula",
+            ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN),
+            "theory",
+            group="halving",
+        ),
+        curve(
+            "asked again and again, proven limit",
+            ((d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in DRAWN),
+            "bound",
+        ),
     ]
-    return Figure("asking-again-parity", "Parity: people needed, however they are asked", "bits of the hidden parity d", "people", curves, log_y=True)
+    return Figure(
+        "asking-again-parity",
+        "Parity: people needed, however they are asked",
+        "bits of the hidden parity d",
+        "people",
+        curves,
+        log_y=True,
+    )
 
 
 def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Figure:
@@ -339,16 +540,34 @@ def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distance
         curve("worst protocol found by search", {p.clients: m.ratio for p, m in worst}.items()),
         curve("largest of those drawn at random", ((p.clients, m.ratio) for p, m in protocols)),
     ]
-    title, axis = "What all reveal together is bounded by what each reveals alone", "squared distance, all together over the sum of each alone"
+    title, axis = (
+        "What all reveal together is bounded by what each reveals alone",
+        "squared distance, all together over the sum of each alone",
+    )
     return Figure("asking-again-pasting", title, "clients", axis, curves, "interactive", log_x=True)
 
 
 def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:
-    labels = ("one round, yes or no", "one round, the best report", "asked in turn, proven limit", "asked again and again, proven limit")
+    labels = (
+        "one round, yes or no",
+        "one round, the best report",
+        "asked in turn, proven limit",
+        "asked again and again, proven limit",
+    )
     heights = [[count / p.unit for count in (m.clients, m.fewer, *p.bounds)] for p, m in laws]
-    curves = [curve(label, enumerate(bars), "bars") for label, bars in zip(labels, zip(*heights, strict=True), strict=bool(laws))]
+    curves = [
+        curve(label, enumerate(bars), "bars")
+        for label, bars in zip(labels, zip(*heights, strict=True), strict=bool(laws))
+    ]
     ticks = tuple(f"epsilon {p.epsilon:g}" for p, _ in laws)
-    return Figure("asking-again-laws", "Telling two known laws apart", "privacy", "people, in C^2 / t^2", curves, x_ticks=ticks)
+    return Figure(
+        "asking-again-laws",
+        "Telling two known laws apart",
+        "privacy",
+        "people, in C^2 / t^2",
+        curves,
+        x_ticks=ticks,
+    )
 
 
 EXPERIMENT = AskingAgain()

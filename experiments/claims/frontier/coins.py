@@ -1,4 +1,5 @@
-"""How many people it takes to distinguish a law from the uniform one: with coins that everybody sees, and with coins of one's own."""
+"""How many people it takes to distinguish a law from the uniform one: with coins that everybody
+sees, and with coins of one's own."""
 
 import math
 from dataclasses import dataclass
@@ -21,15 +22,32 @@ from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Normal, Posi
 from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
-BETA, MEAN = 0.05, 0.1  # both errors at the threshold of `identity`; the mean of both at the best threshold of the run
-HALVES = {"10 shared halves": 10, "40 shared halves": 40}  # groups, each with one public random half of the symbols
+BETA, MEAN = (
+    0.05,
+    0.1,
+)  # both errors at the threshold of `identity`; the mean of both at the best threshold of the run
+HALVES = {
+    "10 shared halves": 10,
+    "40 shared halves": 40,
+}  # groups, each with one public random half of the symbols
 TEN, _ = HALVES
 PUBLIC, PRIVATE, FIXED = f"{ROWS} shared rows", "own rows", "rows known beforehand"
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted number of clients
-SIZES: dict[Scale, tuple[int, ...]] = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
+SIZES: dict[Scale, tuple[int, ...]] = {
+    "quick": (16, 64, 256, 1024, 2048),
+    "full": (16, 64, 256, 1024, 2048, 4096),
+}
 TRIALS: dict[Scale, int] = {"quick": 6000, "full": 20_000}
-OWN_CELLS: dict[Scale, int] = {"quick": 3 << 19, "full": 12 << 20}  # with own rows, the largest number of trials times symbols
-FEWER = {(PRIVATE, 16): 0.865, (PRIVATE, 64): 0.945}  # need of the closed form, where rows are few: .86 to .87 and .94 to .95 as measured at seeds 5 and 8
+OWN_CELLS: dict[Scale, int] = {
+    "quick": 3 << 19,
+    "full": 12 << 20,
+}  # with own rows, the largest number of trials times symbols
+FEWER = {
+    (PRIVATE, 16): 0.865,
+    (PRIVATE, 64): 0.945,
+    # need of the closed form, where rows are few: .86 to .87 and .94 to .95 as measured at seeds 5
+    # and 8
+}
 Counts = dict[str, dict[int, Positive]]  # people by design and k
 
 
@@ -54,22 +72,39 @@ class Test:
     def predicted(self) -> int:
         """The closed form: with halves for a mean error of .1, else for both errors of .05."""
         if self.design in HALVES:
-            return interaction.shared_half_clients(EPSILON, self.k, ALPHA, MEAN, HALVES[self.design])
-        return (interaction.private_coin_clients if self.design == PRIVATE else interaction.public_coin_clients)(EPSILON, self.k, ALPHA, BETA)
+            return interaction.shared_half_clients(
+                EPSILON, self.k, ALPHA, MEAN, HALVES[self.design]
+            )
+        return (
+            interaction.private_coin_clients
+            if self.design == PRIVATE
+            else interaction.public_coin_clients
+        )(EPSILON, self.k, ALPHA, BETA)
 
     def threshold(self, clients: int) -> float:
-        """Above it the uniform law is rejected: with halves half of the shift by a law alpha away, else the .05 tail of the uniform law."""
+        """Above it the uniform law is rejected: with halves half of the shift by a law alpha away,
+        else the .05 tail of the uniform law."""
         if self.design in HALVES:
-            return interaction.half_threshold(half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]), HALVES[self.design])
+            return interaction.half_threshold(
+                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
+                HALVES[self.design],
+            )
         return interaction.chi_square_quantile(BETA, self.k - 1 if self.design == PRIVATE else ROWS)
 
     def formula(self, clients: int) -> tuple[float, float]:
-        """False alarms and misses at the stated threshold: of chi-squares, stretched by a law alpha away or, with own rows, moved by it."""
+        """False alarms and misses at the stated threshold: of chi-squares, stretched by a law alpha
+        away or, with own rows, moved by it."""
         limit = self.threshold(clients)
         if self.design in HALVES:
-            return interaction.half_errors(half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]), HALVES[self.design], limit)
+            return interaction.half_errors(
+                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
+                HALVES[self.design],
+                limit,
+            )
         if self.design == PUBLIC:
-            return interaction.half_errors(half_stretch(EPSILON, self.k + 1, ALPHA, clients, ROWS), ROWS, limit)
+            return interaction.half_errors(
+                half_stretch(EPSILON, self.k + 1, ALPHA, clients, ROWS), ROWS, limit
+            )
         alarms = interaction.chi_square_tail(limit, self.k - 1 if self.design == PRIVATE else ROWS)
         if self.design == FIXED:
             return alarms, 1 - alarms
@@ -78,7 +113,12 @@ class Test:
 
     def measure(self, seed: int) -> Errors:
         generator = np.random.default_rng(seed)
-        clients, alarms, misses, least = [round(factor * self.predicted) for factor in FACTORS], [], [], []
+        clients, alarms, misses, least = (
+            [round(factor * self.predicted) for factor in FACTORS],
+            [],
+            [],
+            [],
+        )
         for n in clients:
             means, expected = moments(self.design, self.k, self.trials, generator)
             uniform, away = (statistics(each, expected, n, generator) for each in (expected, means))
@@ -89,12 +129,16 @@ class Test:
         return Errors(clients, self.predicted, alarms, misses, least)
 
 
-def moments(design: str, k: int, trials: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
-    """The mean sign of each row under a law alpha away and under the uniform one, for each trial: shape (trials, rows).
+def moments(
+    design: str, k: int, trials: int, generator: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """The mean sign of each row under a law alpha away and under the uniform one, for each trial:
+    shape (trials, rows).
 
-    Halves: the count of the more frequent symbols in each is hypergeometric. Random rows: the sums of a row over the more frequent symbols, and over
-    the others, are two binomials. Own rows, Sylvester's without the first: a transform of a random half. Rows known beforehand: an adversary makes a half
-    more frequent that all of them split evenly.
+    Halves: the count of the more frequent symbols in each is hypergeometric. Random rows: the sums
+    of a row over the more frequent symbols, and over the others, are two binomials. Own rows,
+    Sylvester's without the first: a transform of a random half. Rows known beforehand: an adversary
+    makes a half more frequent that all of them split evenly.
     """
     half = k // 2
     if design in HALVES:
@@ -111,7 +155,9 @@ def moments(design: str, k: int, trials: int, generator: np.random.Generator) ->
     return 2 * ALPHA * moved / k, np.zeros(moved.shape)
 
 
-def statistics(means: Floats, expected: Floats, clients: int, generator: np.random.Generator) -> Floats:
+def statistics(
+    means: Floats, expected: Floats, clients: int, generator: np.random.Generator
+) -> Floats:
     """The test's statistic in each trial: the reports of each row are binomial."""
     gain, size = response_gain(EPSILON), max(1, clients // means.shape[1])
     plus = generator.binomial(size, (1 + means / gain) / 2)
@@ -123,7 +169,9 @@ def least_error(uniform: Floats, away: Floats) -> float:
     both = np.concatenate([uniform, away])
     order = np.argsort(both, kind="stable")
     rejected = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
-    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * rejected - 1)])  # uniform sums above the threshold and others below it
+    wrong = len(uniform) + np.concatenate(
+        [[0.0], np.cumsum(2 * rejected - 1)]
+    )  # uniform sums above the threshold and others below it
     return float(wrong.min() / len(both))
 
 
@@ -132,8 +180,10 @@ class Coins(Experiment[Test, Errors]):
     chapter = FRONTIER
     title = "Sharing a coin saves sqrt(k)"
     claim = (
-        "Without any interaction, a coin that everybody sees saves people. To test whether k symbols are equally frequent takes of the order of "
-        "k C^2 / alpha^2 people if a few random halves of the symbols are shared, and k^1.5 C^2 / alpha^2 if everybody draws a row alone. The shared part "
+        "Without any interaction, a coin that everybody sees saves people. To test whether k "
+        "symbols are equally frequent takes of the order of "
+        "k C^2 / alpha^2 people if a few random halves of the symbols are shared, and k^1.5 C^2 / "
+        "alpha^2 if everybody draws a row alone. The shared part "
         "must be random: rows that are known beforehand miss some law for ever."
     )
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5)"
@@ -150,41 +200,75 @@ class Coins(Experiment[Test, Errors]):
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
         tested: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
         for p, m in measurements:
-            for counts, errors, level, laws in ((least, m.least, MEAN, 2), (tested, m.misses, BETA, 1)):
+            for counts, errors, level, laws in (
+                (least, m.least, MEAN, 2),
+                (tested, m.misses, BETA, 1),
+            ):
                 if p.design in counts:
                     counts[p.design][p.k] = needed(m.clients, errors, level, laws * p.trials)
         formula = {(p.design, p.k): m.predicted for p, m in measurements}
-        alarms = {f"{p.design}, k = {p.k}": _pooled(p, m.alarms) for p, m in measurements if p.design not in HALVES}
-        found = {f"k = {p.k}": _pooled(p, [1 - miss for miss in m.misses]) for p, m in measurements if p.design == FIXED}
+        alarms = {
+            f"{p.design}, k = {p.k}": _pooled(p, m.alarms)
+            for p, m in measurements
+            if p.design not in HALVES
+        }
+        found = {
+            f"k = {p.k}": _pooled(p, [1 - miss for miss in m.misses])
+            for p, m in measurements
+            if p.design == FIXED
+        }
         checks = [
             _check_slopes(least, tested),
             _check_gains(least),
             _check_needs(least, tested, formula),
             _check_errors(measurements),
-            measured(f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the runs, within .5 %", alarms, BETA - 0.005, BETA + 0.005),
             measured(
-                f"Rows known beforehand find a law that was made for them in {BETA:.0%} of the runs, within .5 %, with any number of people",
+                (
+                    f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the "
+                    "runs, "
+                    "within .5 %"
+                ),
+                alarms,
+                BETA - 0.005,
+                BETA + 0.005,
+            ),
+            measured(
+                (
+                    f"Rows known beforehand find a law that was made for them in {BETA:.0%} of the "
+                    "runs, within .5 %, with any number of people"
+                ),
                 found,
                 BETA - 0.005,
                 BETA + 0.005,
             ),
         ]
         notes = [
-            f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the hardest: half of the symbols are more frequent, half less; "
+            f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
+            "hardest: half of the symbols are more frequent, half less; "
             "which half is random. The sums of reports are drawn from their binomial laws.",
-            f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For `local-dp run identity`, which has {ROWS} shared rows or own "
-            f"ones, also for both errors of {BETA:g} at its threshold. With halves the formula's threshold is half of the shift by the law away.",
-            "The source proves that no test with private coins does better than k^1.5; the curve is that of the best known one.",
+            f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
+            f"`local-dp run identity`, which has {ROWS} shared rows or own "
+            f"ones, also for both errors of {BETA:g} at its threshold. With halves the formula's "
+            "threshold is half of the shift by the law away.",
+            (
+                "The source proves that no test with private coins does better than k^1.5; the "
+                "curve "
+                "is that of the best known one."
+            ),
         ]
         tables = [_people(least, tested, formula), _errors(measurements)]
-        return Finding(checks, tables, [_figure(least, tested, formula)], notes, headline=_headline(least))
+        return Finding(
+            checks, tables, [_figure(least, tested, formula)], notes, headline=_headline(least)
+        )
 
 
 def needed(clients: list[int], errors: list[float], level: float, trials: int) -> Positive:
-    """The clients at which the error falls through `level`: by a parabola through errors from a fourth to four times as much; none if it does not.
+    """The clients at which the error falls through `level`: by a parabola through errors from a
+    fourth to four times as much; none if it does not.
 
-    Its standard error is what the independent binomial errors of so many trials make of the parabola there, to first order. The mean of two errors varies
-    no more than one error of twice the trials.
+    Its standard error is what the independent binomial errors of so many trials make of the
+    parabola there, to first order. The mean of two errors varies no more than one error of twice
+    the trials.
     """
     people, shares = np.array(clients), np.array(errors)
     near = (shares > level / 4) & (shares < 4 * level)
@@ -193,7 +277,11 @@ def needed(clients: list[int], errors: list[float], level: float, trials: int) -
     logs, at = np.log(shares[near]), math.log(level)
     parabola = np.polyfit(logs, np.log(people[near]), 2)
     weights = np.vander([at], 3)[0] @ np.linalg.pinv(np.vander(logs, 3))
-    moved = weights * np.polyval(np.polyder(parabola), logs) * np.sqrt((1 - shares[near]) / (shares[near] * trials))
+    moved = (
+        weights
+        * np.polyval(np.polyder(parabola), logs)
+        * np.sqrt((1 - shares[near]) / (shares[near] * trials))
+    )
     return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(moved)))
 
 
@@ -206,8 +294,16 @@ def _check_slopes(least: Counts, tested: Counts) -> Check:
     claims = {}
     for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
         for design, by_k in counts.items():
-            claims[f"{design}, {error}"] = Claimed(_slope(by_k), *((1.42, 1.58) if design == PRIVATE else (0.95, 1.05)))
-    return holds("The number of people grows as k^1 with a shared coin, within .05 in the power, and as k^1.5 with rows drawn alone, within .08", claims)
+            claims[f"{design}, {error}"] = Claimed(
+                _slope(by_k), *((1.42, 1.58) if design == PRIVATE else (0.95, 1.05))
+            )
+    return holds(
+        (
+            "The number of people grows as k^1 with a shared coin, within .05 in the power, and as "
+            "k^1.5 with rows drawn alone, within .08"
+        ),
+        claims,
+    )
 
 
 def _slope(by_k: dict[int, Positive]) -> Normal:
@@ -215,7 +311,10 @@ def _slope(by_k: dict[int, Positive]) -> Normal:
     counts = list(by_k.values())
     if len(counts) < 2 or not all(count.known for count in counts):
         return NOTHING
-    logs, errors = np.log([count.value for count in counts]), np.array([count.error for count in counts])
+    logs, errors = (
+        np.log([count.value for count in counts]),
+        np.array([count.error for count in counts]),
+    )
     return Normal(*slope(np.log(list(by_k)), logs, errors))
 
 
@@ -227,40 +326,67 @@ def _pooled(point: Test, shares: list[float]) -> Rate:
 def _check_gains(least: Counts) -> Check:
     """How many times fewer people a shared coin takes."""
     gains = {k: count / least[TEN].get(k, NO_FACTOR) for k, count in least[PRIVATE].items()}
-    claims = {f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25) for fewer, more in pairwise(gains)}
-    statement = "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as at the last, and more than 6.5 times at the most"
-    return holds(statement, {**claims, "at the most": Claimed(gains[max(gains)] if gains else NO_FACTOR, low=6.5)})
+    claims = {
+        f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25)
+        for fewer, more in pairwise(gains)
+    }
+    statement = (
+        "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
+        "at "
+        "the last, and more than 6.5 times at the most"
+    )
+    return holds(
+        statement,
+        {**claims, "at the most": Claimed(gains[max(gains)] if gains else NO_FACTOR, low=6.5)},
+    )
 
 
 def _check_needs(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Check:
     claims = {}
     for design, by_k in [(design, least[design]) for design in HALVES] + list(tested.items()):
         for k, count in by_k.items():
-            claims[f"{design}, k = {k}"] = Claimed(count / (formula[design, k] * FEWER.get((design, k), 1.0)), 0.95, 1.05)
+            claims[f"{design}, k = {k}"] = Claimed(
+                count / (formula[design, k] * FEWER.get((design, k), 1.0)), 0.95, 1.05
+            )
     return holds(
-        "The chi-square formula gives the need for shared halves, and the closed forms of `identity` its own, within 5 %; with own rows .865 of it at k = 16 "
+        "The chi-square formula gives the need for shared halves, and the closed forms of "
+        "`identity` its own, within 5 %; with own rows .865 of it at k = 16 "
         "and .945 at k = 64 (in units of these)",
         claims,
     )
 
 
 def _check_errors(measurements: Rows[Test, Errors]) -> Check:
-    """The mean over all numbers of people of an error less the formula's. Sums of so many independent binomials are nearly normal."""
+    """The mean over all numbers of people of an error less the formula's. Sums of so many
+    independent binomials are nearly normal."""
     claims = {}
     for p, m in measurements:
         formulas = np.array([p.formula(n) for n in m.clients])
         spread = np.sqrt((formulas * (1 - formulas)).sum(axis=0) / p.trials) / len(formulas)
         room = 0.025 if p.design == PRIVATE else 0.01
-        for name, errors, formula, error in zip(("alarms", "misses"), (m.alarms, m.misses), formulas.T, spread, strict=True):
-            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(Normal(float(np.mean(errors - formula)), float(error)), -room, room)
-    return holds("At the stated thresholds tests err as chi-squares do, within .01 in the mean over numbers of people, with own rows within .025", claims)
+        for name, errors, formula, error in zip(
+            ("alarms", "misses"), (m.alarms, m.misses), formulas.T, spread, strict=True
+        ):
+            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(
+                Normal(float(np.mean(errors - formula)), float(error)), -room, room
+            )
+    return holds(
+        (
+            "At the stated thresholds tests err as chi-squares do, within .01 in the mean over "
+            "numbers of people, with own rows within .025"
+        ),
+        claims,
+    )
 
 
 def _headline(least: Counts) -> str:
     k = max(least[TEN].keys() & least[PRIVATE].keys(), default=0)
     if not (k and least[TEN][k].known and least[PRIVATE][k].known):
         return "No number of people was found that is enough both with a shared coin and without."
-    return f"At k = {k:,}: {least[TEN][k].value:,.0f} people with halves that 10 groups share, {least[PRIVATE][k].value:,.0f} with rows drawn alone."
+    return (
+        f"At k = {k:,}: {least[TEN][k].value:,.0f} people with halves that 10 groups share, "
+        f"{least[PRIVATE][k].value:,.0f} with rows drawn alone."
+    )
 
 
 def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Table:
@@ -270,28 +396,70 @@ def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
     rows: list[tuple[object, ...]] = []
     for design, by_k in least.items():
         for k, count in by_k.items():
-            rest = (formula[design, k], "", "") if design in HALVES else ("", whole(tested.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
+            rest = (
+                (formula[design, k], "", "")
+                if design in HALVES
+                else ("", whole(tested.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
+            )
             rows.append((design, k, whole(count), round(count.value / unit(k), 2), *rest))
     error = f"mean error {MEAN:g}"
-    columns = ("design", "symbols k", f"people, {error}", "in C^2 k / alpha^2", f"formula, {error}", f"people, both errors {BETA:g}", "formula, both errors")
+    columns = (
+        "design",
+        "symbols k",
+        f"people, {error}",
+        "in C^2 k / alpha^2",
+        f"formula, {error}",
+        f"people, both errors {BETA:g}",
+        "formula, both errors",
+    )
     return Table("People needed", columns, rows)
 
 
 def _errors(measurements: Rows[Test, Errors]) -> Table:
     at = FACTORS.index(1.0)
-    rows = [(p.design, p.k, m.predicted, m.alarms[at], m.misses[at], *(round(e, 3) for e in p.formula(m.predicted))) for p, m in measurements]
-    columns = ("design", "symbols k", "people", "false alarms", "misses", "formula", "formula, misses")
-    return Table("Errors at the stated threshold, with as many people as the formula gives", columns, rows)
+    rows = [
+        (
+            p.design,
+            p.k,
+            m.predicted,
+            m.alarms[at],
+            m.misses[at],
+            *(round(e, 3) for e in p.formula(m.predicted)),
+        )
+        for p, m in measurements
+    ]
+    columns = (
+        "design",
+        "symbols k",
+        "people",
+        "false alarms",
+        "misses",
+        "formula",
+        "formula, misses",
+    )
+    return Table(
+        "Errors at the stated threshold, with as many people as the formula gives", columns, rows
+    )
 
 
 def _figure(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Figure:
     curves = []
     for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
         for design in (*HALVES, PRIVATE) if counts is least else tested:
-            drawn, name = [(k, count.value / unit(k)) for k, count in counts[design].items() if count.known], f"{design}, {error}"
+            drawn, name = (
+                [(k, count.value / unit(k)) for k, count in counts[design].items() if count.known],
+                f"{design}, {error}",
+            )
             curves.append(curve(name, drawn, group=name))
             if counts is tested or design in HALVES:
-                curves.append(curve(f"{design}, formula", ((k, formula[design, k] / unit(k)) for k, _ in drawn), "theory", group=name))
+                curves.append(
+                    curve(
+                        f"{design}, formula",
+                        ((k, formula[design, k] / unit(k)) for k, _ in drawn),
+                        "theory",
+                        group=name,
+                    )
+                )
     title, axis = "People to distinguish a law from the uniform one", "people / (C^2 k / alpha^2)"
     return Figure("coins", title, "symbols k", axis, curves, "one-round", log_x=True, log_y=True)
 

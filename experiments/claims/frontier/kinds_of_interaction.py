@@ -13,11 +13,25 @@ from local_dp.bounds.interaction import group_lengths, ladder_clients, ladder_on
 from local_dp.errors import LocalDPError, RefusedError
 from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import every, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    measured_clients,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Watched, run
 from local_dp.ledger import Ledger
@@ -33,9 +47,17 @@ from local_dp.tallies import Tally
 from local_dp.verification.worst import worst_transcript
 
 EPSILON, BETA = 1.0, 0.1
-AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = "again", "in turn", "in turn, random nodes below too", "again, charged by the sum", "one round"
+AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = (
+    "again",
+    "in turn",
+    "in turn, random nodes below too",
+    "again, charged by the sum",
+    "one round",
+)
 WAYS = (AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND)
-THREE = OneOfRounds(1.09861229, word_bits=2)  # E = 3: probabilities of 1/4, 1/2 and 3/4, without rounding
+THREE = OneOfRounds(
+    1.09861229, word_bits=2
+)  # E = 3: probabilities of 1/4, 1/2 and 3/4, without rounding
 LEVELS = (2, 4, 8, 12, 16)
 AT, ROUNDS = 12, (1, 2, 3, 4, 6, 12)  # levels, and rounds allowed, of the first figure
 LOST = (1, 2, 3, 4, 6)  # rounds of which all transcripts are enumerated
@@ -44,7 +66,12 @@ TIMES = 200  # how many times fewer than any one round takes
 SLACK = 0.06
 TRIALS: dict[Scale, int] = {"quick": 12_000, "full": 120_000}
 USERS: dict[Scale, int] = {"quick": 300, "full": 2000}
-NAMES = {AGAIN: "fully interactive", BY_SUM: "fully interactive", IN_TURN: "sequentially interactive", BELOW: "sequentially interactive"}
+NAMES = {
+    AGAIN: "fully interactive",
+    BY_SUM: "fully interactive",
+    IN_TURN: "sequentially interactive",
+    BELOW: "sequentially interactive",
+}
 BOUND = "one round, no protocol with fewer"
 
 
@@ -55,7 +82,8 @@ def rounds_of(way: str, k: int) -> int:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to follow a ladder of k levels in so many rounds; `again` asks all clients in each, with epsilon `each` for one answer."""
+    """One way to follow a ladder of k levels in so many rounds; `again` asks all clients in each,
+    with epsilon `each` for one answer."""
 
     name: str
     k: int
@@ -75,12 +103,16 @@ class Way:
 
     @property
     def predicted(self) -> int:
-        return ladder_clients(self.k, self.each, BETA, self.rounds, again=self.again, below=self.below)
+        return ladder_clients(
+            self.k, self.each, BETA, self.rounds, again=self.again, below=self.below
+        )
 
     @property
     def apart(self) -> int:
         """The prediction if the answers of other levels were coins."""
-        return ladder_clients(self.k, self.each, BETA, self.rounds, again=self.again, below=self.below, apart=True)
+        return ladder_clients(
+            self.k, self.each, BETA, self.rounds, again=self.again, below=self.below, apart=True
+        )
 
     @property
     def least(self) -> int:
@@ -101,43 +133,79 @@ class Way:
         """The rounds: the first level, the number of levels and the number of clients."""
         lengths = group_lengths(self.k, self.rounds)
         firsts = list(accumulate(lengths, initial=0))
-        each = [n] * self.rounds if self.again else [high - low for low, high in pairwise(n * place // self.rounds for place in range(self.rounds + 1))]
+        each = (
+            [n] * self.rounds
+            if self.again
+            else [
+                high - low
+                for low, high in pairwise(
+                    n * place // self.rounds for place in range(self.rounds + 1)
+                )
+            ]
+        )
         depths = [
-            max(length, min(self.k - first, DEEPEST, max(1, m).bit_length() - 1)) if self.below else length
+            max(length, min(self.k - first, DEEPEST, max(1, m).bit_length() - 1))
+            if self.below
+            else length
             for first, length, m in zip(firsts, lengths, each, strict=False)
         ]
         return list(zip(firsts, depths, each, strict=False))
 
 
 def successes(way: Way, n: int, runs: int, generator: np.random.Generator) -> int:
-    """In how many of so many runs the path is found: the answers to all questions of a kind from their binomial law.
+    """In how many of so many runs the path is found: the answers to all questions of a kind from
+    their binomial law.
 
-    Fresh clients have independent levels, so for one round this is the law of the protocol. Only the sizes of the kinds are rounded as those of the
-    questions. Where the same clients are asked again, it ignores that a client has one level only: some clients in a thousand.
+    Fresh clients have independent levels, so for one round this is the law of the protocol. Only
+    the sizes of the kinds are rounded as those of the questions. Where the same clients are asked
+    again, it ignores that a client has one level only: some clients in a thousand.
     """
     right, leads = np.ones(runs, dtype=np.bool_), list[tuple[int, Ints]]()
     rounds = {first: (depth, many) for first, depth, many in way.plan(n)}
     for level in range(way.k):
         if level in rounds:
-            leads.append((level, lead(*rounds[level], math.tanh(way.each / 2) / (2 * way.k), runs, generator)))
-        score = sum((each[:, level - first] for first, each in leads if level - first < each.shape[1]), np.zeros(runs, dtype=np.int64))
-        right &= (score > 0) | ((score == 0) & (generator.random(runs) < 0.5))  # a tie is called 0, which half of all bits are
+            leads.append(
+                (
+                    level,
+                    lead(*rounds[level], math.tanh(way.each / 2) / (2 * way.k), runs, generator),
+                )
+            )
+        score = sum(
+            (each[:, level - first] for first, each in leads if level - first < each.shape[1]),
+            np.zeros(runs, dtype=np.int64),
+        )
+        right &= (score > 0) | (
+            (score == 0) & (generator.random(runs) < 0.5)
+        )  # a tie is called 0, which half of all bits are
     return int(right.sum())
 
 
 def lead(depth: int, many: int, lean: float, runs: int, generator: np.random.Generator) -> Ints:
-    """The lead of the path's bit in answers at each level along it, shape (runs, depth), among `many` clients.
+    """The lead of the path's bit in answers at each level along it, shape (runs, depth), among
+    `many` clients.
 
-    A path in question is of a kind: where it first leaves the true one (or nowhere), and how many of the later levels' tables confirm its step nevertheless.
-    For any tables, of the 2^i ways on from a node, j of i steps are confirmed on binomial(i, j). Each level of k confirms or denies by `lean`.
+    A path in question is of a kind: where it first leaves the true one (or nowhere), and how many
+    of the later levels' tables confirm its step nevertheless. For any tables, of the 2^i ways on
+    from a node, j of i steps are confirmed on binomial(i, j). Each level of k confirms or denies by
+    `lean`.
     """
-    kinds = [(left, agreed) for left in range(depth) for agreed in range(depth - left)] + [(depth, 0)]
+    kinds = [(left, agreed) for left in range(depth) for agreed in range(depth - left)] + [
+        (depth, 0)
+    ]
     shares = [math.comb(depth - left - 1, agreed) if left < depth else 1 for left, agreed in kinds]
-    means = [left - 1 + 2 * agreed - (depth - left - 1) if left < depth else depth for left, agreed in kinds]
+    means = [
+        left - 1 + 2 * agreed - (depth - left - 1) if left < depth else depth
+        for left, agreed in kinds
+    ]
     sizes = np.diff(many * np.cumsum([0, *shares]) // (1 << depth))
-    confirmed = 2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
+    confirmed = (
+        2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
+    )
     leaving = np.array([left for left, _ in kinds])
-    ahead: Ints = np.stack([confirmed @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)], axis=1)
+    ahead: Ints = np.stack(
+        [confirmed @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)],
+        axis=1,
+    )
     return ahead
 
 
@@ -155,8 +223,16 @@ class Count:
     trials: int
 
     def measure(self, seed: int) -> Counted:
-        way, generator = self.way, np.random.default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds])
-        search = measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=self.trials, least=way.least)
+        way, generator = (
+            self.way,
+            np.random.default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds]),
+        )
+        search = measured_clients(
+            lambda n, runs: successes(way, n, runs, generator),
+            way.predicted,
+            trials=self.trials,
+            least=way.least,
+        )
         return Counted(search, way.predicted)
 
 
@@ -164,7 +240,8 @@ class Count:
 class Ratios:
     together: str  # the largest ratio over all transcripts, a fraction
     alone: str  # that of one answer
-    session: bool  # whether a client with the epsilon of one answer for life answers all rounds in a session
+    # whether a client with the epsilon of one answer for life answers all rounds in a session
+    session: bool
     sum: bool  # and where each answer is charged by itself
 
 
@@ -179,15 +256,25 @@ class Loss:
             together, alone = worst_transcript(THREE, self.rounds), exact_ratio(THREE)
         except RefusedError as error:
             return Refusal(str(error))
-        return Ratios(str(together), str(alone), _allowed(self.rounds, "ladder"), _allowed(self.rounds, ""))
+        return Ratios(
+            str(together), str(alone), _allowed(self.rounds, "ladder"), _allowed(self.rounds, "")
+        )
 
 
 def _allowed(rounds: int, session: str) -> bool:
-    """Whether the ledger of one answer's epsilon covers questions to one client about so many levels."""
+    """Whether the ledger of one answer's epsilon covers questions to one client about so many
+    levels."""
     ledger = Ledger(THREE.epsilon)
     try:
         for level in range(rounds):
-            ledger.charge("run", [LocalQuery(PathStep("1" * (level + 1), level), THREE, Cohort(0, 1), session).charge()])
+            ledger.charge(
+                "run",
+                [
+                    LocalQuery(
+                        PathStep("1" * (level + 1), level), THREE, Cohort(0, 1), session
+                    ).charge()
+                ],
+            )
     except RefusedError:
         return False
     return True
@@ -203,7 +290,8 @@ class Seen:
 
 @dataclass(frozen=True)
 class Users:
-    """The same way client by client: success beside that of the law, the kind of interaction, the loss."""
+    """The same way client by client: success beside that of the law, the kind of interaction, the
+    loss."""
 
     way: Way
     runs: int
@@ -248,49 +336,115 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "Asked once, asked in turn, asked again"
     claim = (
-        "To find a path of k steps, each known to other people, one must ask in turn: one question to all takes exponentially many people. Asking the same "
-        "people at every step costs no privacy, if each speaks in one round and tosses a coin in all others, and takes k times fewer."
+        "To find a path of k steps, each known to other people, one must ask in turn: one "
+        "question to all takes exponentially many people. Asking the same "
+        "people at every step costs no privacy, if each speaks in one round and tosses a coin in "
+        "all others, and takes k times fewer."
     )
     source = "Joseph, Mao, Neel, Roth 2019; Joseph, Mao, Roth 2020; docs/limits 12.1"
 
     def points(self, scale: Scale) -> list[Point]:
-        users = [*(Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS), Users(Way(AGAIN, LARGE, LARGE), USERS[scale] // 2)]
+        users = [
+            *(Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS),
+            Users(Way(AGAIN, LARGE, LARGE), USERS[scale] // 2),
+        ]
         ways = [Way(way, k, rounds_of(way, k)) for way in WAYS for k in LEVELS]
-        ways += [Way(way, AT, rounds) for way in (AGAIN, IN_TURN) for rounds in ROUNDS if rounds < AT]
-        return [*(Loss(rounds) for rounds in LOST), *users, *(Count(way, TRIALS[scale]) for way in ways)]
+        ways += [
+            Way(way, AT, rounds) for way in (AGAIN, IN_TURN) for rounds in ROUNDS if rounds < AT
+        ]
+        return [
+            *(Loss(rounds) for rounds in LOST),
+            *users,
+            *(Count(way, TRIALS[scale]) for way in ways),
+        ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         searches, users = of_kind(measurements, Count), of_kind(measurements, Users)
-        losses: Rows[Loss, Ratios] = [(p, m) for p, m in of_kind(measurements, Loss) if isinstance(m, Ratios)]
-        counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)}
+        losses: Rows[Loss, Ratios] = [
+            (p, m) for p, m in of_kind(measurements, Loss) if isinstance(m, Ratios)
+        ]
+        counts: Counts = {
+            p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)
+        }
         table, figures = _table(counts), [_figure_over_rounds(counts), _figure_over_levels(counts)]
-        crossed = [(f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m) for p, m in users]
-        parts = {str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()}
+        crossed = [
+            (f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m)
+            for p, m in users
+        ]
+        parts = {
+            str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()
+        }
         answers = {True: "answered", False: "refused"}
-        rows = [(p.rounds, m.together, str(Fraction(m.alone) ** p.rounds), answers[m.session], answers[m.sum]) for p, m in losses]
-        columns = ("rounds", "largest ratio of all transcripts", "by the sum of Definition 4.4", "a session within epsilon", "the sum within epsilon")
+        rows = [
+            (
+                p.rounds,
+                m.together,
+                str(Fraction(m.alone) ** p.rounds),
+                answers[m.session],
+                answers[m.sum],
+            )
+            for p, m in losses
+        ]
+        columns = (
+            "rounds",
+            "largest ratio of all transcripts",
+            "by the sum of Definition 4.4",
+            "a session within epsilon",
+            "the sum within epsilon",
+        )
         checks = [
             every(
-                "All answers of a session lose exactly the loss of one, whatever the server asks; their sum would be refused (ratios at E = 3)",
-                ((m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1), f"{p.rounds} rounds: {m.together}") for p, m in losses),
+                (
+                    "All answers of a session lose exactly the loss of one, whatever the server "
+                    "asks; "
+                    "their sum would be refused (ratios at E = 3)"
+                ),
+                (
+                    (
+                        m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1),
+                        f"{p.rounds} rounds: {m.together}",
+                    )
+                    for p, m in losses
+                ),
                 also=len(losses) == len(LOST),
             ),
             *(cross_check_shown(name, crossing) for name, crossing in crossed),
             _check_names({p.way.name: m for p, m in users}),
             reached_check([(str(p.way), m.search) for p, m in searches]),
-            measured(f"The closed forms predict the counts, within {SLACK:.0%} (in units of the prediction)", parts, 1 - SLACK, 1 + SLACK),
+            measured(
+                (
+                    f"The closed forms predict the counts, within {SLACK:.0%} (in units of the "
+                    "prediction)"
+                ),
+                parts,
+                1 - SLACK,
+                1 + SLACK,
+            ),
             *_check_counts(counts),
             *_check_rounds(counts),
             figure_check(figures, table),
         ]
         notes = [
-            f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k bits. Counts are of runs drawn from the law of the answers; "
+            f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k "
+            "bits. Counts are of runs drawn from the law of the answers; "
             "runs client by client agree.",
-            "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and again are those of the best method known here.",
-            "In a round that asks about several levels, the answers of the levels above all confirm the true path, so they vary less than coins. The last "
-            "column is the count if they did not, as with a public coin that flips each level's answers.",
+            (
+                "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and "
+                "again "
+                "are those of the best method known here."
+            ),
+            "In a round that asks about several levels, the answers of the levels above all "
+            "confirm the true path, so they vary less than coins. The last "
+            "column is the count if they did not, as with a public coin that flips each level's "
+            "answers.",
         ]
-        return Finding(checks, [table, Table("The loss of all rounds together, E = 3", columns, rows)], figures, notes, headline=_headline(counts))
+        return Finding(
+            checks,
+            [table, Table("The loss of all rounds together, E = 3", columns, rows)],
+            figures,
+            notes,
+            headline=_headline(counts),
+        )
 
 
 def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCount:
@@ -304,61 +458,165 @@ def _headline(counts: Counts) -> str:
         return "No path was counted."
     least = ladder_one_round_least(LARGE, EPSILON, BETA)
     few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
-    return f"A path of {LARGE} steps: {few}, and in one round more than {least:,.0f}, whatever is asked."
+    return (
+        f"A path of {LARGE} steps: {few}, and in one round more "
+        f"than {least:,.0f}, whatever is asked."
+    )
 
 
 def _check_names(users: dict[str, Seen | Refusal]) -> Check:
     models = {"non-interactive": "LNI", "sequentially interactive": "LI", "fully interactive": "FI"}
-    seen = {way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)}
-    right = {way: (NAMES.get(way, "non-interactive"), models[NAMES.get(way, "non-interactive")], EPSILON) for way in WAYS}
-    statement = f"Each way is of its stated kind, as the server saw it, and nobody spends more than {EPSILON:g}"
-    return Check(statement, seen == right, ", ".join(f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()))
+    seen = {
+        way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)
+    }
+    right = {
+        way: (NAMES.get(way, "non-interactive"), models[NAMES.get(way, "non-interactive")], EPSILON)
+        for way in WAYS
+    }
+    statement = (
+        "Each way is of its stated kind, as the server saw it, and nobody spends more than "
+        f"{EPSILON:g}"
+    )
+    return Check(
+        statement,
+        seen == right,
+        ", ".join(
+            f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()
+        ),
+    )
 
 
 def _check_counts(counts: Counts) -> list[Check]:
     """Asking again against asking in turn, and both against one round."""
-    turns = {f"k = {k}": least_count(_of(counts, AGAIN, k)) / least_count(_of(counts, IN_TURN, k)) * k for k in (4, 8, 16)}
+    turns = {
+        f"k = {k}": least_count(_of(counts, AGAIN, k)) / least_count(_of(counts, IN_TURN, k)) * k
+        for k in (4, 8, 16)
+    }
     again = least_count(_of(counts, AGAIN, LARGE)) / ladder_one_round_least(LARGE, EPSILON, BETA)
-    above = {f"k = {k}": least_count(_of(counts, ONE_ROUND, k)) / ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
-    fewer = f"Asking the same people again takes k times fewer than asking others in turn, within {SLACK:.0%} (in units of a k-th)"
-    far = f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one round (in units of its least)"
+    above = {
+        f"k = {k}": least_count(_of(counts, ONE_ROUND, k))
+        / ladder_one_round_least(k, EPSILON, BETA)
+        for k in LEVELS
+    }
+    fewer = (
+        "Asking the same people again takes k times fewer than asking others in turn, within "
+        f"{SLACK:.0%} (in units of a k-th)"
+    )
+    far = (
+        f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one round "
+        "(in units of its least)"
+    )
     return [
         measured(fewer, turns, 1 - SLACK, 1 + SLACK),
         measured(far, {"": again}, high=1 / TIMES),
-        measured("One round takes more than the theorem's least, at every k (in units of it)", above, 1),
+        measured(
+            "One round takes more than the theorem's least, at every k (in units of it)", above, 1
+        ),
     ]
 
 
 def _check_rounds(counts: Counts) -> list[Check]:
-    """The closed forms give factors of 1.6 and more for each step with the same people, and 1.24 in turn."""
-    in_turn, again = ([least_count(_of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN))
-    steps = {f"{more} rounds for {fewer}": before / after for (fewer, before), (more, after) in pairwise(zip(ROUNDS, again, strict=True))}
+    """The closed forms give factors of 1.6 and more for each step with the same people, and 1.24 in
+    turn."""
+    in_turn, again = (
+        [least_count(_of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)
+    )
+    steps = {
+        f"{more} rounds for {fewer}": before / after
+        for (fewer, before), (more, after) in pairwise(zip(ROUNDS, again, strict=True))
+    }
     worse = in_turn[-1] / in_turn[-2]
     return [
-        measured(f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 times fewer", steps, 1.5),
-        measured(f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many people as {ROUNDS[-2]}", {"": worse}, 1.15),
+        measured(
+            (
+                f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
+                "times "
+                "fewer"
+            ),
+            steps,
+            1.5,
+        ),
+        measured(
+            (
+                f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
+                "people as "
+                f"{ROUNDS[-2]}"
+            ),
+            {"": worse},
+            1.15,
+        ),
     ]
 
 
 def _table(counts: Counts) -> Table:
-    rows = [(way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart) for way, (count, predicted) in counts.items()]
-    bounds = [(BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None) for k in LEVELS]
-    columns = ("way", "levels k", "rounds", "clients", "95 % from", "to", "predicted", "predicted, others as coins")
+    rows = [
+        (way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart)
+        for way, (count, predicted) in counts.items()
+    ]
+    bounds = [
+        (BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None)
+        for k in LEVELS
+    ]
+    columns = (
+        "way",
+        "levels k",
+        "rounds",
+        "clients",
+        "95 % from",
+        "to",
+        "predicted",
+        "predicted, others as coins",
+    )
     return Table(f"Least clients for {1 - BETA:.0%} success", columns, [*rows, *bounds])
 
 
 def _figure_over_rounds(counts: Counts) -> Figure:
-    by_way = {way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)}
-    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
-    curves.append(curve(BOUND, ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])), "bound"))
-    return Figure("kinds-of-interaction", f"Clients to find a path of {AT} steps, epsilon 1", "rounds allowed", "clients", curves, log_x=True, log_y=True)
+    by_way = {
+        way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS]
+        for way in (IN_TURN, AGAIN)
+    }
+    curves = [
+        curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n))
+        for way, each in by_way.items()
+    ]
+    curves.append(
+        curve(
+            BOUND,
+            ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])),
+            "bound",
+        )
+    )
+    return Figure(
+        "kinds-of-interaction",
+        f"Clients to find a path of {AT} steps, epsilon 1",
+        "rounds allowed",
+        "clients",
+        curves,
+        log_x=True,
+        log_y=True,
+    )
 
 
 def _figure_over_levels(counts: Counts) -> Figure:
-    by_way = {way: [(k, _of(counts, way, k)) for k in LEVELS] for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)}
-    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
-    curves.append(curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound"))
-    return Figure("kinds-of-interaction-levels", "Clients to find a path of k steps, epsilon 1", "steps k", "clients", curves, log_y=True)
+    by_way = {
+        way: [(k, _of(counts, way, k)) for k in LEVELS]
+        for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)
+    }
+    curves = [
+        curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n))
+        for way, each in by_way.items()
+    ]
+    curves.append(
+        curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound")
+    )
+    return Figure(
+        "kinds-of-interaction-levels",
+        "Clients to find a path of k steps, epsilon 1",
+        "steps k",
+        "clients",
+        curves,
+        log_y=True,
+    )
 
 
 EXPERIMENT = KindsOfInteraction()

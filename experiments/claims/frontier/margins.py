@@ -1,4 +1,5 @@
-"""Margin complexity: files that prove how many people one round takes to learn a class barely, whatever the distribution (limits 12.4)."""
+"""Margin complexity: files that prove how many people one round takes to learn a class barely,
+whatever the distribution (limits 12.4)."""
 
 import math
 from dataclasses import dataclass
@@ -13,8 +14,24 @@ from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import Claimed, holds
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
+from local_dp.experiments.lab.cross_check import (
+    CrossCheck,
+    Crossing,
+    Refusal,
+    Trial,
+    cross_check,
+    cross_check_shown,
+)
 from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.certificates import verify_certificate
@@ -27,13 +44,24 @@ EPSILON, SUCCESS = 1.0, 0.9
 MULTIPLES = (4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 16.0)  # of MC^2: how many clients vote
 LISTS = "odd-max-bit"
 RUN = BlockClass(LISTS, 4, 2)  # small enough to be run client by client
-CERTIFIED = ((LISTS, 4, 2), (LISTS, 8, 2), (LISTS, 8, 4), (LISTS, 8, 8), (LISTS, 8, 16), ("and", 8, 4), ("majority", 7, 4), ("parity", 4, 4))
+CERTIFIED = (
+    (LISTS, 4, 2),
+    (LISTS, 8, 2),
+    (LISTS, 8, 4),
+    (LISTS, 8, 8),
+    (LISTS, 8, 16),
+    ("and", 8, 4),
+    ("majority", 7, 4),
+    ("parity", 4, 4),
+)
 LARGER = ((LISTS, 9, 81), (LISTS, 10, 16), ("parity", 8, 4))
 SMALL = ((2, 2), (2, 3), (3, 2), (3, 3))
 VOTED = ((LISTS, 4, 2), (LISTS, 8, 16), ("and", 8, 4), ("majority", 7, 4), ("parity", 4, 4))
 MAX_LIST = 40  # variables of the learner of lists
 CLOSE = 1e-6
-TIMES = 4.2  # of the bound, for nine tenths of the votes: parity takes 4.12 times, the others 3.35 to 3.5, as measured in 200,000 runs with seed 3
+# of the bound, for nine tenths of the votes: parity takes 4.12 times, the others 3.35 to 3.5, as
+# measured in 200,000 runs with seed 3
+TIMES = 4.2
 
 
 @dataclass(frozen=True)
@@ -69,15 +97,29 @@ class Certificate:
         result = margin(BlockClass(self.function, self.t, self.b))
         certificate = result.certificate(EPSILON, SUCCESS)
         forged = [accepted(forgery) for forgery in forgeries(certificate)]
-        return Certified(Side.of(result), certificate, verify_certificate(certificate).valid, len(forged), sum(forged))
+        return Certified(
+            Side.of(result),
+            certificate,
+            verify_certificate(certificate).valid,
+            len(forged),
+            sum(forged),
+        )
 
 
 def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
-    """The certificate with one weight altered, for each of them; with b altered; and with a figure that says more."""
+    """The certificate with one weight altered, for each of them; with b altered; and with a figure
+    that says more."""
     weights = certificate["weights"]
-    altered = [{**certificate, "weights": [*weights[:place], weight + 1, *weights[place + 1 :]]} for place, weight in enumerate(weights)]
+    altered = [
+        {**certificate, "weights": [*weights[:place], weight + 1, *weights[place + 1 :]]}
+        for place, weight in enumerate(weights)
+    ]
     altered += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
-    return [*altered, {**certificate, "clients_at_least": certificate["clients_at_least"] + 1}, {**certificate, "squared_margin_at_most": "1/1000000000"}]
+    return [
+        *altered,
+        {**certificate, "clients_at_least": certificate["clients_at_least"] + 1},
+        {**certificate, "squared_margin_at_most": "1/1000000000"},
+    ]
 
 
 def accepted(certificate: dict[str, Any]) -> bool:
@@ -95,14 +137,17 @@ class Sides:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The margin complexity of one function for several numbers of blocks of b variables; with b = 0, of as many as the square of their number."""
+    """The margin complexity of one function for several numbers of blocks of b variables; with b =
+    0, of as many as the square of their number."""
 
     function: str
     ts: tuple[int, ...]
     b: int
 
     def measure(self, seed: int) -> Sides:
-        return Sides([Side.of(margin(BlockClass(self.function, t, self.b or t * t))) for t in self.ts])
+        return Sides(
+            [Side.of(margin(BlockClass(self.function, t, self.b or t * t))) for t in self.ts]
+        )
 
 
 @dataclass(frozen=True)
@@ -157,7 +202,8 @@ class Votes:
 
     @property
     def needed(self) -> float:
-        """The clients with which nine tenths of the votes are right more often than wrong: by a line through the two numbers around it."""
+        """The clients with which nine tenths of the votes are right more often than wrong: by a
+        line through the two numbers around it."""
         rates = [won / self.trials for won in self.won]
         for place, (low, high) in enumerate(pairwise(rates)):
             if low < SUCCESS <= high:
@@ -176,10 +222,23 @@ class Vote:
     trials: int
 
     def measure(self, seed: int) -> Votes:
-        result, generator = margin(BlockClass(self.function, self.t, self.b)), np.random.default_rng([seed, self.t, self.b])
+        result, generator = (
+            margin(BlockClass(self.function, self.t, self.b)),
+            np.random.default_rng([seed, self.t, self.b]),
+        )
         squared = result.at_least**2
-        fewest, most = margin_clients(squared, EPSILON, SUCCESS) - 1, vote_clients(squared, EPSILON, SUCCESS)
-        clients = sorted([fewest, *(round(multiple * squared) for multiple in MULTIPLES), enough(fewest + 1), most])
+        fewest, most = (
+            margin_clients(squared, EPSILON, SUCCESS) - 1,
+            vote_clients(squared, EPSILON, SUCCESS),
+        )
+        clients = sorted(
+            [
+                fewest,
+                *(round(multiple * squared) for multiple in MULTIPLES),
+                enough(fewest + 1),
+                most,
+            ]
+        )
         won = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
         return Votes(squared, clients, won, self.trials)
 
@@ -192,13 +251,18 @@ def enough(bound: int) -> int:
 def advantages(result: Margin, clients: int, trials: int, generator: np.random.Generator) -> Floats:
     """n E[y h] of so many votes under the hardest law, by the law of the answers.
 
-    Of each set of blocks those clients count whose mask has the right variables in it; of other masks the label is independent.
+    Of each set of blocks those clients count whose mask has the right variables in it; of other
+    masks the label is independent.
     """
     total: Floats = np.zeros(trials)
     for S, cohort in cohorts(result, clients).items():
         correlation = float(result.correlations[S])
-        voters = generator.binomial(len(cohort), float(result.concepts.b) ** -S.bit_count(), size=trials)
-        agreed = generator.binomial(voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2))
+        voters = generator.binomial(
+            len(cohort), float(result.concepts.b) ** -S.bit_count(), size=trials
+        )
+        agreed = generator.binomial(
+            voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2)
+        )
         total += correlation * (2 * agreed - voters)
     return total
 
@@ -214,7 +278,13 @@ class Users:
         result, n = margin(RUN), self.clients
 
         def trial() -> Trial:
-            return Trial(vote(result, EPSILON, n), lambda drawn: hard_examples(result, n, drawn), lambda words, _: advantage(result, words) > 1e-12, n, EPSILON)
+            return Trial(
+                vote(result, EPSILON, n),
+                lambda drawn: hard_examples(result, n, drawn),
+                lambda words, _: advantage(result, words) > 1e-12,
+                n,
+                EPSILON,
+            )
 
         return cross_check(trial, seed, users=self.users, laws=4 * self.users)
 
@@ -228,18 +298,27 @@ class Margins(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "A file that proves how many people one round takes, whatever the distribution"
     claim = (
-        "A file that anybody can check proves that every one-round method with pure privacy needs n people to learn these rules, even barely: to be right more "
-        "often than wrong. For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small "
-        "linear program computes. One round in which everybody is asked about one random parity comes within a factor of 5 of it."
+        "A file that anybody can check proves that every one-round method with pure privacy needs "
+        "n people to learn these rules, even barely: to be right more "
+        "often than wrong. For lists of rules and other functions of variables that nobody knows, "
+        "n is about 2.29 times the square of a number that a small "
+        "linear program computes. One round in which everybody is asked about one random parity "
+        "comes within a factor of 5 of it."
     )
-    source = "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in limits 12.4"
+    source = (
+        "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in "
+        "limits 12.4"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         full = scale == "full"
         most = 10 if full else 8
         return [
             *(Certificate(*each) for each in (*CERTIFIED, *(LARGER if full else ()))),
-            *(Blocks(function, tuple(range(1, most + 1, 1 + (function == "majority"))), 4) for function in FUNCTIONS),
+            *(
+                Blocks(function, tuple(range(1, most + 1, 1 + (function == "majority"))), 4)
+                for function in FUNCTIONS
+            ),
             Blocks(LISTS, tuple(range(2, 10)), 0),
             Limits(tuple(range(1, 9))),
             *(Matrix(function, *sizes) for function in FUNCTIONS for sizes in SMALL),
@@ -248,49 +327,126 @@ class Margins(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        certificates, matrices, votes = of_kind(measurements, Certificate), of_kind(measurements, Matrix), of_kind(measurements, Vote)
+        certificates, matrices, votes = (
+            of_kind(measurements, Certificate),
+            of_kind(measurements, Matrix),
+            of_kind(measurements, Vote),
+        )
         blocks: Rows[Blocks, Sides] = of_kind(measurements, Blocks)
-        fixed, squares = [(p, m.sides) for p, m in blocks if p.b], [m.sides for p, m in blocks if not p.b]
-        sides = [side for _, m in blocks for side in m.sides] + [m.side for _, m in (*certificates, *matrices)]
+        fixed, squares = (
+            [(p, m.sides) for p, m in blocks if p.b],
+            [m.sides for p, m in blocks if not p.b],
+        )
+        sides = [side for _, m in blocks for side in m.sides] + [
+            m.side for _, m in (*certificates, *matrices)
+        ]
         gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
         off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
         sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
         checks = [
             Check(
-                "The law that bounds the margin complexity from below and the polynomial that bounds it from above agree to one part in a million",
+                (
+                    "The law that bounds the margin complexity from below and the polynomial that "
+                    "bounds it from above agree to one part in a million"
+                ),
                 bool(gaps) and max(gaps) <= CLOSE,
                 f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
             ),
             Check(
-                "On whole sign matrices, with no symmetry used, the spectral norm and vectors written out for every concept and point give the same number",
+                (
+                    "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
+                    "written out for every concept and point give the same number"
+                ),
                 bool(off) and max(off) <= CLOSE,
-                f"{len(matrices)} matrices of {sizes} blocks: {sum(value > CLOSE for value in off)} of {len(off)} bounds differ",
+                (
+                    f"{len(matrices)} matrices of {sizes} blocks: "
+                    f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
+                ),
             ),
             _check_certificates(certificates),
-            _check_closed([side for p, each in fixed if p.function == "parity" for side in each], of_kind(measurements, Limits)),
+            _check_closed(
+                [side for p, each in fixed if p.function == "parity" for side in each],
+                of_kind(measurements, Limits),
+            ),
             _check_votes(votes),
-            *(cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85) for _, m in of_kind(measurements, Users)),
+            *(
+                cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85)
+                for _, m in of_kind(measurements, Users)
+            ),
         ]
-        rows = [(p.function, p.t, p.b, p.t * p.b, m.side.at_least, m.certificate["clients_at_least"]) for p, m in certificates]
-        vote_rows = [(_name(p), m.squared**0.5, m.bound, m.needed if math.isinf(m.needed) else round(m.needed), m.clients[-1]) for p, m in votes]
-        columns = ("function", "blocks", "B", "variables", "margin complexity", "clients of one round, at least")
-        vote_columns = ("function (blocks, B)", "margin complexity", "any method, at least", "the vote, measured", "the vote, proved")
+        rows = [
+            (p.function, p.t, p.b, p.t * p.b, m.side.at_least, m.certificate["clients_at_least"])
+            for p, m in certificates
+        ]
+        vote_rows = [
+            (
+                _name(p),
+                m.squared**0.5,
+                m.bound,
+                m.needed if math.isinf(m.needed) else round(m.needed),
+                m.clients[-1],
+            )
+            for p, m in votes
+        ]
+        columns = (
+            "function",
+            "blocks",
+            "B",
+            "variables",
+            "margin complexity",
+            "clients of one round, at least",
+        )
+        vote_columns = (
+            "function (blocks, B)",
+            "margin complexity",
+            "any method, at least",
+            "the vote, measured",
+            "the vote, proved",
+        )
         tables = [
             Table("The proofs of the certificates, epsilon 1", columns, rows),
             _squares_table(squares),
             Table("Clients to learn barely in one round", vote_columns, vote_rows),
         ]
         title = "Margin complexity of one variable of each block, four in a block"
-        drawn = [curve(p.function, ((side.t, side.at_least) for side in each), "theory") for p, each in fixed]
-        voted = curves((_name(p), n / m.squared, won / m.trials) for p, m in votes for n, won in zip(m.clients, m.won, strict=True))
+        drawn = [
+            curve(p.function, ((side.t, side.at_least) for side in each), "theory")
+            for p, each in fixed
+        ]
+        voted = curves(
+            (_name(p), n / m.squared, won / m.trials)
+            for p, m in votes
+            for n, won in zip(m.clients, m.won, strict=True)
+        )
         constant = margin_constant(EPSILON, SUCCESS)
-        voted.append(curve("no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound"))
+        voted.append(
+            curve(
+                "no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound"
+            )
+        )
         figures = [
-            Figure("margins", title, "blocks t", "margin complexity", drawn, "one-round", log_y=True),
-            Figure("votes", "One round is right more often than wrong", "clients, in units of MC^2", "share of runs", voted, "one-round", log_x=True),
+            Figure(
+                "margins", title, "blocks t", "margin complexity", drawn, "one-round", log_y=True
+            ),
+            Figure(
+                "votes",
+                "One round is right more often than wrong",
+                "clients, in units of MC^2",
+                "share of runs",
+                voted,
+                "one-round",
+                log_x=True,
+            ),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
-        return Finding(checks, tables, figures, _notes(fixed, squares, certificates), files, headline=_headline(certificates))
+        return Finding(
+            checks,
+            tables,
+            figures,
+            _notes(fixed, squares, certificates),
+            files,
+            headline=_headline(certificates),
+        )
 
 
 def _name(point: Certificate | Vote) -> str:
@@ -303,19 +459,39 @@ def _headline(certificates: Rows[Certificate, Certified]) -> str:
         return "No list was certified."
     p, m = max(lists, key=lambda row: int(row[1].certificate["clients_at_least"]))
     return (
-        f"A file of {len(m.certificate['weights'])} whole numbers {'proves' if m.valid else 'does not prove'}: to learn lists of {p.t} rules over "
-        f"{p.t * p.b} variables, even barely, every one-round method needs {m.certificate['clients_at_least']:,} people."
+        f"A file of {len(m.certificate['weights'])} whole numbers "
+        f"{'proves' if m.valid else 'does not prove'}: to learn lists of {p.t} rules over "
+        f"{p.t * p.b} variables, even barely, every one-round method needs "
+        f"{m.certificate['clients_at_least']:,} people."
     )
 
 
 def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
-    forged, accepted_ones, verified = sum(m.forgeries for _, m in rows), sum(m.accepted for _, m in rows), sum(m.valid for _, m in rows)
-    least = [(p, margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1, m.certificate["clients_at_least"]) for p, m in rows]
+    forged, accepted_ones, verified = (
+        sum(m.forgeries for _, m in rows),
+        sum(m.accepted for _, m in rows),
+        sum(m.valid for _, m in rows),
+    )
+    least = [
+        (
+            p,
+            margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1,
+            m.certificate["clients_at_least"],
+        )
+        for p, m in rows
+    ]
     short = [_name(p) for p, bound, stated in least if stated < bound]
     return Check(
-        "Every certificate passes the independent checker, and none with one altered weight, another B or a larger count does",
+        (
+            "Every certificate passes the independent checker, and none with one altered weight, "
+            "another B or a larger count does"
+        ),
         bool(rows) and verified == len(rows) and forged > 0 == accepted_ones and not short,
-        f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} forgeries accepted"
+        (
+            f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} "
+            "forgeries "
+            "accepted"
+        )
         + (f"; short of the bound: {', '.join(short)}" if short else ""),
     )
 
@@ -332,21 +508,34 @@ def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
     roots = all(abs(side.at_least / side.b ** (side.t / 2) - 1) <= CLOSE for side in parity)
     values = [(t, value) for p, m in limits for t, value in zip(p.blocks, m.values, strict=True)]
     return Check(
-        "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B",
-        bool(parity) and roots and bool(values) and all(abs(value / (fibonacci(t + 2) - 1) - 1) <= CLOSE for t, value in values),
-        f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits {', '.join(f'{value:.4g}' for _, value in values)}",
+        (
+            "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
+            "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B"
+        ),
+        bool(parity)
+        and roots
+        and bool(values)
+        and all(abs(value / (fibonacci(t + 2) - 1) - 1) <= CLOSE for t, value in values),
+        (
+            f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits "
+            f"{', '.join(f'{value:.4g}' for _, value in values)}"
+        ),
     )
 
 
 def _check_votes(rows: Rows[Vote, Votes]) -> Check:
-    """Fewer clients than the certificate's bound must fail in more than a tenth of runs, and the number of Cantelli's inequality must not."""
+    """Fewer clients than the certificate's bound must fail in more than a tenth of runs, and the
+    number of Cantelli's inequality must not."""
     claims = {}
     for p, m in rows:
         claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.8)
-        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(m.rate(enough(m.bound)), low=SUCCESS)
+        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(
+            m.rate(enough(m.bound)), low=SUCCESS
+        )
         claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
     return holds(
-        f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times the clients that every one-round method needs, in at most "
+        f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times "
+        "the clients that every one-round method needs, in at most "
         "80 % with fewer than these, and in 99 % with the number of its proof",
         claims,
     )
@@ -354,44 +543,75 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
 
 def _slope(first: Side, second: Side) -> float:
     """Of ln MC over ln d between two neighbours."""
-    return math.log(second.at_least / first.at_least) / math.log(second.t * second.b / (first.t * first.b))
+    return math.log(second.at_least / first.at_least) / math.log(
+        second.t * second.b / (first.t * first.b)
+    )
 
 
 def _squares_table(squares: list[list[Side]]) -> Table:
     rows: list[tuple[Any, ...]] = []
     for sides in squares:
         slopes = ["", *(_slope(first, second) for first, second in pairwise(sides))]
-        rows += [(side.t, side.b, side.t * side.b, side.at_least, slope) for side, slope in zip(sides, slopes, strict=True)]
-    columns = ("blocks", "B", "variables", "margin complexity", "its growth since the line above, as a power of the variables")
+        rows += [
+            (side.t, side.b, side.t * side.b, side.at_least, slope)
+            for side, slope in zip(sides, slopes, strict=True)
+        ]
+    columns = (
+        "blocks",
+        "B",
+        "variables",
+        "margin complexity",
+        "its growth since the line above, as a power of the variables",
+    )
     return Table("Odd-max-bit, t blocks of t^2", columns, rows)
 
 
-def _notes(fixed: list[tuple[Blocks, list[Side]]], squares: list[list[Side]], certificates: Rows[Certificate, Certified]) -> list[str]:
+def _notes(
+    fixed: list[tuple[Blocks, list[Side]]],
+    squares: list[list[Side]],
+    certificates: Rows[Certificate, Certified],
+) -> list[str]:
     enough = vote_clients(1e6, EPSILON, SUCCESS) / 1e6
     notes = [
-        "A class: all functions of one variable, or its negation, of each of t blocks of B, where nobody knows which. Odd-max-bit of them is a list of rules: "
+        "A class: all functions of one variable, or its negation, of each of t blocks of B, where "
+        "nobody knows which. Odd-max-bit of them is a list of rules: "
         "the last block that contains a 1 decides, by whether its place is odd.",
-        f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= {margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {enough:.1f} MC^2 are enough (Cantelli's "
-        "inequality). Barely means an error below 1/2. To learn well is another matter: a class with large margins may still need exponentially many people "
+        f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= "
+        f"{margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {enough:.1f} MC^2 are enough "
+        "(Cantelli's "
+        "inequality). Barely means an error below 1/2. To learn well is another matter: a class "
+        "with large margins may still need exponentially many people "
         "in one round (Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
-        "A certificate with B and all dependent figures altered is no forgery: it proves its statement, of the class with so many variables.",
+        (
+            "A certificate with B and all dependent figures altered is no forgery: it proves its "
+            "statement, of the class with so many variables."
+        ),
     ]
     factors = []
     for p, (*_, before, last) in fixed:
-        factors.append(f"{p.function} by {(last.at_least / before.at_least) ** (1 / (last.t - before.t)):.2f}")
+        factors.append(
+            f"{p.function} by {(last.at_least / before.at_least) ** (1 / (last.t - before.t)):.2f}"
+        )
     for sides in squares:
         slopes = [_slope(first, second) for first, second in pairwise(sides)]
         notes.append(
-            "The margin complexity of lists of rules over d variables is exponential in d^(1/3) (recalled: Buhrman, Vereshchagin, de Wolf 2007). That is "
-            f"invisible at these sizes: with B = t^2 it grows as a power of d between {min(slopes):.2f} and {max(slopes):.2f} from one t to the next, up to "
-            f"d = {sides[-1].t * sides[-1].b}. Only parity grows by a constant factor with every block: with four variables in each, over the last "
+            "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
+            "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is "
+            "invisible at these sizes: with B = t^2 it grows as a power of d between "
+            f"{min(slopes):.2f} and {max(slopes):.2f} from one t to the next, up to "
+            f"d = {sides[-1].t * sides[-1].b}. Only parity grows by a constant factor with every "
+            "block: with four variables in each, over the last "
             f"steps of t, {', '.join(factors)} a block."
         )
-    for list_, m in [(p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST][-1:]:
+    for list_, m in [
+        (p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
+    ][-1:]:
         learner = DecisionLists(d=list_.t * list_.b)
         notes.append(
-            f"The bound lies far below our learners: the one for lists of rules over {learner.d} variables needs {learner.clients(EPSILON, 0.1):,} people in "
-            f"{learner.rounds} rounds, for an error of a tenth; to learn barely, one round takes {m.certificate['clients_at_least']:,} at least."
+            f"The bound lies far below our learners: the one for lists of rules over {learner.d} "
+            f"variables needs {learner.clients(EPSILON, 0.1):,} people in "
+            f"{learner.rounds} rounds, for an error of a tenth; to learn barely, one round takes "
+            f"{m.certificate['clients_at_least']:,} at least."
         )
     return notes
 

@@ -1,4 +1,5 @@
-"""Parity in one round: the bound for every randomizer, the best randomizer, and how few rounds beat them all."""
+"""Parity in one round: the bound for every randomizer, the best randomizer, and how few rounds beat
+them all."""
 
 import math
 from collections.abc import Callable
@@ -16,16 +17,46 @@ from local_dp.bounds.response import response_gain
 from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, cross_check, cross_check_shown, exact_trial
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
+from local_dp.experiments.lab.cross_check import (
+    CrossCheck,
+    Crossing,
+    Refusal,
+    cross_check,
+    cross_check_shown,
+    exact_trial,
+)
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, own_seed, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    NoCount,
+    Search,
+    exact_recovery,
+    measured_clients,
+    own_seed,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
-DENY, MASKS, TWO, THREE, HALVING = "named suspects", "random masks", "two rounds", "three rounds", "halving"
+DENY, MASKS, TWO, THREE, HALVING = (
+    "named suspects",
+    "random masks",
+    "two rounds",
+    "three rounds",
+    "halving",
+)
 ONE_ROUND, SEVERAL = (DENY, MASKS), (TWO, THREE, HALVING)
 LN3 = math.log(3)
 EPSILONS = (0.5, 1.0, LN3, 3.0)
@@ -39,7 +70,11 @@ AT_BOUND: dict[Scale, dict[str, tuple[int, ...]]] = {
     "quick": {TWO: (8, 10), THREE: (7, 8, 10), HALVING: (7, 8)},
     "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
 }
-BEATEN_FROM = {TWO: 8, THREE: 7, HALVING: 7}  # the d from which as many clients as one round needs at least are more than enough
+BEATEN_FROM = {
+    TWO: 8,
+    THREE: 7,
+    HALVING: 7,
+}  # the d from which as many clients as one round needs at least are more than enough
 TRIALS: dict[Scale, dict[str, int]] = {
     "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
     "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
@@ -50,8 +85,13 @@ FORMULAS: dict[str, Callable[[int, float, float], int]] = {
     HALVING: parity.parity_halving_clients,
 }
 RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
-RATE = 0.03  # how far success may be from the formula's: .012 at most with 4,000 runs at each d from 6 to 10, as measured with seed 77
-RIGHT = {DENY: (0.94, 1.06), MASKS: (0.86, 1.04)}  # counts in units of the formula, which masks undercut
+# how far success may be from the formula's: .012 at most with 4,000 runs at each d from 6 to 10, as
+# measured with seed 77
+RATE = 0.03
+RIGHT = {
+    DENY: (0.94, 1.06),
+    MASKS: (0.86, 1.04),
+}  # counts in units of the formula, which masks undercut
 COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
 
@@ -61,7 +101,9 @@ def protocol_of(kind: str, d: int) -> LocalProtocol[Any]:
     names = {DENY: "parity-deny", MASKS: "parity-one-round", HALVING: "parity"}
     if kind in names:
         return find_protocol(names[kind]).from_settings({"d": str(d)})
-    return find_protocol("parity-rounds").from_settings({"d": str(d), "rounds": "2" if kind == TWO else "3"})
+    return find_protocol("parity-rounds").from_settings(
+        {"d": str(d), "rounds": "2" if kind == TWO else "3"}
+    )
 
 
 def guess(kind: str, d: int) -> int:
@@ -88,8 +130,15 @@ class Channels:
     epsilon: float
 
     def measure(self, seed: int) -> Information:
-        d, epsilon, generator = self.d, self.epsilon, np.random.default_rng([own_seed("one round parity channels None", seed, self.d)])
-        drawn = (parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator) for _ in range(CHANNELS))
+        d, epsilon, generator = (
+            self.d,
+            self.epsilon,
+            np.random.default_rng([own_seed("one round parity channels None", seed, self.d)]),
+        )
+        drawn = (
+            parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
+            for _ in range(CHANNELS)
+        )
         return Information(
             parity.best_parity_information(d, epsilon),
             max(float(parity.parity_information(d, channel).sum()) for channel in drawn),
@@ -108,8 +157,14 @@ class Count:
     trials: int
 
     def measure(self, seed: int) -> Search:
-        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, own_seed(f"one round parity {self.kind} None", seed, self.d))
-        return measured_clients(success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d)
+        success = exact_recovery(
+            protocol_of(self.kind, self.d),
+            EPSILON,
+            own_seed(f"one round parity {self.kind} None", seed, self.d),
+        )
+        return measured_clients(
+            success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +186,11 @@ class AtBound:
     def measure(self, seed: int) -> Successes:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
-            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, own_seed(f"one round parity bound {self.several}", seed, self.d))
+            recovery = exact_recovery(
+                protocol_of(self.several, self.d),
+                EPSILON,
+                own_seed(f"one round parity bound {self.several}", seed, self.d),
+            )
             return Successes(n, recovery(n, self.trials), self.predicted(n))
         except LocalDPError as error:
             return Successes(n, 0, math.nan, str(error))
@@ -140,7 +199,9 @@ class AtBound:
         """The success by formula."""
         if self.several == HALVING:
             return parity.parity_halving_success(self.d, EPSILON, n)
-        return few_rounds_success(self.d, EPSILON, n, few_rounds_plan(self.d, 2 if self.several == TWO else 3))
+        return few_rounds_success(
+            self.d, EPSILON, n, few_rounds_plan(self.d, 2 if self.several == TWO else 3)
+        )
 
 
 @dataclass(frozen=True)
@@ -152,7 +213,10 @@ class Cross:
 
     def measure(self, seed: int) -> Crossing:
         protocol, clients = protocol_of(self.of, self.d), guess(self.of, self.d)
-        return cross_check(lambda: exact_trial(protocol, EPSILON, clients), own_seed(f"one round parity cross {self.of}", seed, self.d))
+        return cross_check(
+            lambda: exact_trial(protocol, EPSILON, clients),
+            own_seed(f"one round parity cross {self.of}", seed, self.d),
+        )
 
 
 Point: TypeAlias = Channels | Count | AtBound | Cross
@@ -165,38 +229,80 @@ class OneRoundParity(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
     claim = (
-        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked with pure privacy. Up to epsilon ln 3 the best "
-        "question for many bits is: name a suspect that your own example rules out. Two or three rounds of questions need fewer people than any one round."
+        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever "
+        "they are asked with pure privacy. Up to epsilon ln 3 the best "
+        "question for many bits is: name a suspect that your own example rules out. Two or three "
+        "rounds of questions need fewer people than any one round."
     )
     source = "limits 12.2"
 
     def points(self, scale: Scale) -> list[Point]:
         return [
             *(Channels(d, epsilon) for d in SMALL for epsilon in EPSILONS),
-            *(Count(kind, d, TRIALS[scale][kind]) for kind, sizes in DIMENSIONS[scale].items() for d in sizes),
-            *(AtBound(kind, d, RUNS[scale]) for kind, sizes in AT_BOUND[scale].items() for d in sizes),
+            *(
+                Count(kind, d, TRIALS[scale][kind])
+                for kind, sizes in DIMENSIONS[scale].items()
+                for d in sizes
+            ),
+            *(
+                AtBound(kind, d, RUNS[scale])
+                for kind, sizes in AT_BOUND[scale].items()
+                for d in sizes
+            ),
             *(Cross(kind, 4) for kind in (DENY, TWO, THREE)),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        channels, bounded, counted = of_kind(measurements, Channels), of_kind(measurements, AtBound), of_kind(measurements, Count)
+        channels, bounded, counted = (
+            of_kind(measurements, Channels),
+            of_kind(measurements, AtBound),
+            of_kind(measurements, Count),
+        )
         reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
-        crossed = (cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in of_kind(measurements, Cross))
+        crossed = (
+            cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85)
+            for p, m in of_kind(measurements, Cross)
+        )
         checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
-        rates = [(p.several, p.d, m.n, m.successes / p.trials, *wilson(m.successes, p.trials), round(m.predicted, 4)) for p, m in bounded]
+        rates = [
+            (
+                p.several,
+                p.d,
+                m.n,
+                m.successes / p.trials,
+                *wilson(m.successes, p.trials),
+                round(m.predicted, 4),
+            )
+            for p, m in bounded
+        ]
         columns = ("protocol", "d", "clients", "success", "95 % low", "95 % high", "formula")
-        tables = [_channel_table(channels), Table("Success with as many clients as one round needs at least", columns, rates)]
+        tables = [
+            _channel_table(channels),
+            Table("Success with as many clients as one round needs at least", columns, rates),
+        ]
         figures, headline = list[Figure](), "No least number of clients was found."
         if reached.shown and counted:
-            counts = {kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)}
+            counts = {
+                kind: {p.d: m for p, m in counted if p.kind == kind}
+                for kind in (*ONE_ROUND, *SEVERAL)
+            }
             checks += _count_checks(counts)
-            tables, figures, headline = [_count_table(counts), *tables], [_figure(counts)], _headline(counts)
+            tables, figures, headline = (
+                [_count_table(counts), *tables],
+                [_figure(counts)],
+                _headline(counts),
+            )
         notes = [
-            "The bound for one round holds for every pure randomizer, different ones for different people and public coins included, at every epsilon. Naming "
-            "suspects comes near it for epsilon up to ln 3 only. A linear program over all 2^(2^(d + 1)) extreme columns finds the best of all channels.",
-            "Two and three rounds: suspects named first, then one-bit parities over a list that shrinks; lists and shares are the best by formula. They "
-            "are the best method known; nobody has proved that nothing better is possible in few rounds.",
-            f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % intervals; tallies are drawn from their law, and at d = 4 also "
+            "The bound for one round holds for every pure randomizer, different ones for "
+            "different people and public coins included, at every epsilon. Naming "
+            "suspects comes near it for epsilon up to ln 3 only. A linear program over all "
+            "2^(2^(d + 1)) extreme columns finds the best of all channels.",
+            "Two and three rounds: suspects named first, then one-bit parities over a list that "
+            "shrinks; lists and shares are the best by formula. They "
+            "are the best method known; nobody has proved that nothing better is possible in few "
+            "rounds.",
+            f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % "
+            "intervals; tallies are drawn from their law, and at d = 4 also "
             "client by client.",
         ]
         return Finding(checks, tables, figures, notes, headline=headline)
@@ -204,21 +310,42 @@ class OneRoundParity(Experiment[Point, Measurement]):
 
 def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
     places = [(f"(d = {p.d}, epsilon {p.epsilon:.3g})", p, m) for p, m in channels]
-    growing = [parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON) for d in (2, 4, 6, 8, 10)]
+    growing = [
+        parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON)
+        for d in (2, 4, 6, 8, 10)
+    ]
     return [
         every(
-            f"no report reveals more of a parity than the bound: the best of all channels does not, nor does any of {CHANNELS} random ones (in units of it)",
-            ((0 < max(m.best, m.random) < m.bound, f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}") for place, _, m in places),
+            (
+                "no report reveals more of a parity than the bound: the best of all channels does "
+                f"not, nor does any of {CHANNELS} random ones (in units of it)"
+            ),
+            (
+                (
+                    0 < max(m.best, m.random) < m.bound,
+                    f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
+                )
+                for place, _, m in places
+            ),
         ),
         every(
-            "naming a suspect reveals at least 95 % of the best channel's information, up to ln 3, and more than naming a parity that agrees",
-            ((NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}") for place, p, m in places if p.epsilon <= LN3),
+            (
+                "naming a suspect reveals at least 95 % of the best channel's information, up to "
+                "ln "
+                "3, and more than naming a parity that agrees"
+            ),
+            (
+                (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
+                for place, p, m in places
+                if p.epsilon <= LN3
+            ),
             also=all(m.support < m.deny for _, m in channels),
         ),
         Check(
             "as d grows it reveals all that the bound allows",
             all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
-            "share of the bound at d = 2, 4, 6, 8, 10: " + ", ".join(f"{share:.4f}" for share in growing),
+            "share of the bound at d = 2, 4, 6, 8, 10: "
+            + ", ".join(f"{share:.4f}" for share in growing),
         ),
     ]
 
@@ -227,18 +354,31 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
     refused = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
     return holds(
-        f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several rounds succeed as computed, within {RATE:.0%}: more often "
+        f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
+        f"rounds succeed as computed, within {RATE:.0%}: more often "
         "from d = 7 on, and in two rounds from d = 8 on",
-        {f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE) for p, m in bounded},
+        {
+            f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
+                Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
+            )
+            for p, m in bounded
+        },
         "; ".join(refused),
-        also={kind for kind, _ in beaten} == set(SEVERAL) and min(predicted for _, predicted in beaten) > TARGET,
+        also={kind for kind, _ in beaten} == set(SEVERAL)
+        and min(predicted for _, predicted in beaten) > TARGET,
     )
 
 
 def _count_checks(counts: Counts) -> list[Check]:
     least = {kind: {d: least_count(m) for d, m in by_d.items()} for kind, by_d in counts.items()}
-    formula = {kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()} for kind in ONE_ROUND}
-    bound = {kind: {d: figure / _bound_of(kind, d) for d, figure in by_d.items()} for kind, by_d in least.items()}
+    formula = {
+        kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()}
+        for kind in ONE_ROUND
+    }
+    bound = {
+        kind: {d: figure / _bound_of(kind, d) for d, figure in by_d.items()}
+        for kind, by_d in least.items()
+    }
     both = sorted(least[DENY].keys() & least[MASKS].keys())
     return [
         measured(
@@ -247,15 +387,34 @@ def _count_checks(counts: Counts) -> list[Check]:
             high=0.92,
         ),
         holds(
-            "Counts of one round are as computed: named suspects within 6 %, random masks from 14 % fewer to 4 % more (in units of the formula)",
-            {f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind]) for kind in ONE_ROUND for d, figure in formula[kind].items()},
+            (
+                "Counts of one round are as computed: named suspects within 6 %, random masks "
+                "from 14 "
+                "% fewer to 4 % more (in units of the formula)"
+            ),
+            {
+                f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
+                for kind in ONE_ROUND
+                for d, figure in formula[kind].items()
+            },
         ),
         holds(
-            "Counts are at least 1.5 times the bound: that for one round, or that for every protocol (in units of it)",
-            {f"{kind}, d = {d}": Claimed(figure, 1.5) for kind, by_d in bound.items() for d, figure in by_d.items()},
+            (
+                "Counts are at least 1.5 times the bound: that for one round, or that for every "
+                "protocol (in units of it)"
+            ),
+            {
+                f"{kind}, d = {d}": Claimed(figure, 1.5)
+                for kind, by_d in bound.items()
+                for d, figure in by_d.items()
+            },
         ),
         within(
-            f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the bound for one round",
+            (
+                f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
+                "bound "
+                "for one round"
+            ),
             {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
             1.0,
             1.75,
@@ -264,7 +423,9 @@ def _count_checks(counts: Counts) -> list[Check]:
 
 
 def _bound_of(kind: str, d: int) -> float:
-    return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(d, EPSILON, TARGET)
+    return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(
+        d, EPSILON, TARGET
+    )
 
 
 def _units(d: float) -> float:
@@ -272,9 +433,19 @@ def _units(d: float) -> float:
 
 
 def _figure(counts: Counts) -> Figure:
-    labels = {DENY: "one round, suspects named", MASKS: "one round, random masks", TWO: "two rounds", THREE: "three rounds", HALVING: "d rounds, halving"}
+    labels = {
+        DENY: "one round, suspects named",
+        MASKS: "one round, random masks",
+        TWO: "two rounds",
+        THREE: "three rounds",
+        HALVING: "d rounds, halving",
+    }
     drawn = [
-        curve(f"{labels[kind]}: measured", ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()), group=kind)
+        curve(
+            f"{labels[kind]}: measured",
+            ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()),
+            group=kind,
+        )
         for kind, by_d in counts.items()
         if by_d
     ]
@@ -285,9 +456,18 @@ def _figure(counts: Counts) -> Figure:
     }
     for label, (bound, group) in bounds.items():
         grid = range(min(measured_at), max(measured_at) + 1)
-        drawn.append(curve(label, ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid), "bound", group))
+        drawn.append(
+            curve(
+                label,
+                ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid),
+                "bound",
+                group,
+            )
+        )
     title = "Clients for 90 % exact recovery of a parity, epsilon 1"
-    return Figure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn, log_y=True)
+    return Figure(
+        "one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn, log_y=True
+    )
 
 
 def _headline(counts: Counts) -> str:
@@ -296,7 +476,8 @@ def _headline(counts: Counts) -> str:
         return "Nothing was measured at one d in one round and in two."
     bound = parity_one_round_bound(d, EPSILON, TARGET)
     return (
-        f"At d = {d}: {counts[DENY][d].n:,.0f} people in one round, where no question needs fewer than {bound:,.0f}; "
+        f"At d = {d}: {counts[DENY][d].n:,.0f} people in one round, where no question needs fewer "
+        f"than {bound:,.0f}; "
         f"{counts[TWO][d].n:,.0f} in two rounds, {counts[THREE][d].n:,.0f} in three."
     )
 
@@ -308,13 +489,36 @@ def _count_table(counts: Counts) -> Table:
             masks = round(parity.parity_masks_bound(d, EPSILON, TARGET)) if kind == MASKS else ""
             bounds = (guess(kind, d), round(_bound_of(kind, d)), masks)
             rows.append((kind, d, m.n, m.low, m.high, round(m.n / _units(d), 2), *bounds))
-    interval, bounds_columns = ("95 % low", "95 % high"), ("formula", "bound of its kind", "bound for masks alone")
-    return Table("Least number of clients, epsilon 1", ("protocol", "d", "clients for 90 %", *interval, "in C^2 2^d", *bounds_columns), rows)
+    interval, bounds_columns = (
+        ("95 % low", "95 % high"),
+        ("formula", "bound of its kind", "bound for masks alone"),
+    )
+    return Table(
+        "Least number of clients, epsilon 1",
+        ("protocol", "d", "clients for 90 %", *interval, "in C^2 2^d", *bounds_columns),
+        rows,
+    )
 
 
 def _channel_table(channels: Rows[Channels, Information]) -> Table:
-    rows = [(p.d, round(p.epsilon, 4), m.bound, *(round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random))) for p, m in channels]
-    columns = ("d", "epsilon", "bound, nats", "best of all channels / bound", "a suspect named", "one that agrees named", "best of 250 random channels")
+    rows = [
+        (
+            p.d,
+            round(p.epsilon, 4),
+            m.bound,
+            *(round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random)),
+        )
+        for p, m in channels
+    ]
+    columns = (
+        "d",
+        "epsilon",
+        "bound, nats",
+        "best of all channels / bound",
+        "a suspect named",
+        "one that agrees named",
+        "best of 250 random channels",
+    )
     return Table("The information of one report about a parity", columns, rows)
 
 

@@ -1,4 +1,5 @@
-"""Private Occam: the exponential mechanism learns any finite class, and how many examples that takes."""
+"""Private Occam: the exponential mechanism learns any finite class, and how many examples that
+takes."""
 
 import math
 from collections import Counter
@@ -11,15 +12,34 @@ import numpy as np
 from scipy import special
 
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
+from local_dp.bounds.curator import (
+    occam_examples,
+    occam_examples_printed,
+    occam_examples_realizable,
+    occam_examples_uniform,
+)
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
-from local_dp.curator.selection.exponential import ExponentialMechanism, HypothesisClass, Labelled, OccamLearner
+from local_dp.curator.selection.exponential import (
+    ExponentialMechanism,
+    HypothesisClass,
+    Labelled,
+    OccamLearner,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.checks import Claimed, drawn, every, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import quantile
@@ -28,10 +48,15 @@ from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 
 BETA = 0.1
-FAILING = 0.01  # the share of runs, over all n, that may exceed the proven alpha; it is about a thousandth
+# the share of runs, over all n, that may exceed the proven alpha; it is about a thousandth
+FAILING = 0.01
 DRAWS = 1500  # of a small law
-POINTS, TARGET = 256, 100  # the class of the error curves: thresholds on 256 points, the best one at 100
-HYPOTHESES = 1024  # the class of the sizes: independent features, one of them better by alpha than all others
+POINTS, TARGET = (
+    256,
+    100,
+)  # the class of the error curves: thresholds on 256 points, the best one at 100
+# the class of the sizes: independent features, one of them better by alpha than all others
+HYPOTHESES = 1024
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random
 EXPONENT = {"realizable": -1.0, "agnostic": -2.0}  # of alpha in the number of examples
 
@@ -72,13 +97,17 @@ class Error:
     trials: int
 
     def steps_off(self, seed: int) -> Ints:
-        """The number of points of the grid by which the chosen threshold is above the best one, in each trial."""
+        """The number of points of the grid by which the chosen threshold is above the best one, in
+        each trial."""
         learner, steps = OccamLearner(Thresholds(POINTS), self.epsilon), []
         for trial in range(self.trials):
             generator = np.random.default_rng([seed, self.n, trial])
             x = generator.integers(0, POINTS, self.n)
             y = ((x >= TARGET) ^ (generator.random(self.n) < FLIP[self.case])).astype(np.int64)
-            steps.append(learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) - TARGET)
+            steps.append(
+                learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63)))))
+                - TARGET
+            )
         return np.array(steps)
 
     def measure(self, seed: int) -> Excess:
@@ -111,7 +140,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Size:
-    """The least n at which the best feature is chosen with probability 1 - BETA, by the exact law."""
+    """The least n at which the best feature is chosen with probability 1 - BETA, by the exact
+    law."""
 
     case: str
     epsilon: float
@@ -119,15 +149,28 @@ class Size:
     trials: int
 
     def chosen(self, n: int, seed: int) -> Chosen:
-        mechanism, generator = ExponentialMechanism(_fewest_errors, self.epsilon), np.random.default_rng([seed, n, 1])
+        mechanism, generator = (
+            ExponentialMechanism(_fewest_errors, self.epsilon),
+            np.random.default_rng([seed, n, 1]),
+        )
         draws = Draws(KeyedNoise(int(generator.integers(1 << 63))))
-        right = sum(mechanism.release(_draw_errors(self.case, self.alpha, n, generator), draws) == 0 for _ in range(self.trials))
+        right = sum(
+            mechanism.release(_draw_errors(self.case, self.alpha, n, generator), draws) == 0
+            for _ in range(self.trials)
+        )
         return Chosen(n, right, best_chosen(self.case, self.epsilon, self.alpha, n))
 
     def measure(self, seed: int) -> Sizes:
-        proven, printed = enough(self.case, HYPOTHESES, self.epsilon, self.alpha), occam_examples_printed(HYPOTHESES, self.epsilon, self.alpha, BETA)
-        least = least_clients(lambda n: best_chosen(self.case, self.epsilon, self.alpha, n) >= 1 - BETA)
-        return Sizes(self.chosen(least, seed), self.chosen(proven, seed), self.chosen(printed, seed))
+        proven, printed = (
+            enough(self.case, HYPOTHESES, self.epsilon, self.alpha),
+            occam_examples_printed(HYPOTHESES, self.epsilon, self.alpha, BETA),
+        )
+        least = least_clients(
+            lambda n: best_chosen(self.case, self.epsilon, self.alpha, n) >= 1 - BETA
+        )
+        return Sizes(
+            self.chosen(least, seed), self.chosen(proven, seed), self.chosen(printed, seed)
+        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +197,11 @@ class Privacy:
         drawn = Counter(learner.release(database, draws) for _ in range(DRAWS))
         whole = sum(law.values())
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
-        return Loss(loss, [drawn[hypothesis] for hypothesis in law], [weight / whole for weight in law.values()])
+        return Loss(
+            loss,
+            [drawn[hypothesis] for hypothesis in law],
+            [weight / whole for weight in law.values()],
+        )
 
 
 Place: TypeAlias = Error | Size | Privacy
@@ -164,39 +211,83 @@ Result: TypeAlias = Excess | Sizes | Loss
 class Occam(Experiment[Place, Result]):
     name: ClassVar[str] = "occam"
     chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
-    title: ClassVar[str] = "Private Occam: whatever can be learned at all can be learned privately by a trusted curator"
+    title: ClassVar[str] = (
+        "Private Occam: whatever can be learned at all can be learned privately by a trusted "
+        "curator"
+    )
     claim: ClassVar[str] = (
-        "A trusted curator who picks a hypothesis with probability falling exponentially in its errors learns any finite class H privately: to come within "
-        "alpha of the best takes about ln |H| / alpha examples if some hypothesis is perfect and ln |H| / alpha^2 if none is."
+        "A trusted curator who picks a hypothesis with probability falling exponentially in its "
+        "errors learns any finite class H privately: to come within "
+        "alpha of the best takes about ln |H| / alpha examples if some hypothesis is perfect and "
+        "ln |H| / alpha^2 if none is."
     )
     source: ClassVar[str] = "KLNRS 2008, Theorems 3.6 and 3.7; limits 4.1"
 
     def points(self, scale: Scale) -> list[Place]:
         trials, epsilons = TRIALS[scale], (0.5,) if scale == "quick" else (0.1, 0.5, 2.0)
         return [
-            *(Error(case, epsilon, 50 << k, trials) for case in FLIP for epsilon in epsilons for k in range(9)),
-            *(Size(case, 1.0, alpha, trials) for case in FLIP for alpha in (0.02, 0.04, 0.08, 0.16)),
-            *(Privacy(name, epsilon) for name in ("parities", "thresholds") for epsilon in (0.5, 1.0, 2.0)),
+            *(
+                Error(case, epsilon, 50 << k, trials)
+                for case in FLIP
+                for epsilon in epsilons
+                for k in range(9)
+            ),
+            *(
+                Size(case, 1.0, alpha, trials)
+                for case in FLIP
+                for alpha in (0.02, 0.04, 0.08, 0.16)
+            ),
+            *(
+                Privacy(name, epsilon)
+                for name in ("parities", "thresholds")
+                for epsilon in (0.5, 1.0, 2.0)
+            ),
         ]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        errors, least, privacy = of_kind(measurements, Error), of_kind(measurements, Size), of_kind(measurements, Privacy)
+        errors, least, privacy = (
+            of_kind(measurements, Error),
+            of_kind(measurements, Size),
+            of_kind(measurements, Privacy),
+        )
         sizes, figure = _size_table(least), _size_figure(least)
-        checks = [*_check_privacy(privacy), _check_errors(errors), *_check_sizes(least), _check_slopes(least), _check_printed(least)]
+        checks = [
+            *_check_privacy(privacy),
+            _check_errors(errors),
+            *_check_sizes(least),
+            _check_slopes(least),
+            _check_printed(least),
+        ]
         checks += [figure_check([figure], sizes), intervals_check()]
         notes = [
-            "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - errors of the best) / 2)), instead of uniform convergence. They "
-            "show that the printed size of Theorem 3.7 is enough without a perfect hypothesis too. The printed proof does not cover that case.",
-            "The error of thresholds with random label noise falls like 1/n, faster than in general. The class of independent features needs 1/alpha^2.",
-            "If one of these features is perfect, the least n almost reaches the proven n. If none is, the proof loses a factor of 2, because each feature "
+            "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - "
+            "errors of the best) / 2)), instead of uniform convergence. They "
+            "show that the printed size of Theorem 3.7 is enough without a perfect hypothesis "
+            "too. The printed proof does not cover that case.",
+            (
+                "The error of thresholds with random label noise falls like 1/n, faster than in "
+                "general. The class of independent features needs 1/alpha^2."
+            ),
+            "If one of these features is perfect, the least n almost reaches the proven n. If "
+            "none is, the proof loses a factor of 2, because each feature "
             "disagrees with the best on half of the examples only.",
-            "A threshold lies anywhere between its two neighbouring points, so the quantile of its error has a continuous law.",
+            (
+                "A threshold lies anywhere between its two neighbouring points, so the quantile of "
+                "its error has a continuous law."
+            ),
         ]
-        return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes, headline=_headline(least))
+        return Finding(
+            checks,
+            [_error_table(errors), sizes],
+            [*_error_figures(errors), figure],
+            notes,
+            headline=_headline(least),
+        )
 
 
 def _within_steps(steps: Ints, generator: np.random.Generator) -> Floats:
-    """The distance of thresholds that lie anywhere between the two points they part: a continuous law, as the interval of a quantile needs."""
+    """The distance of thresholds that lie anywhere between the two points they part: a continuous
+    law, as the interval of a quantile needs."""
     away: Floats = np.abs(steps + generator.random(len(steps)) - 0.5)
     return away
 
@@ -206,14 +297,22 @@ def _error_rates(case: str, alpha: float) -> tuple[float, float]:
     return (0.0, alpha) if case == "realizable" else (0.5 - alpha, 0.5)
 
 
-def best_chosen(case: str, epsilon: float, alpha: float, n: int, hypotheses: int = HYPOTHESES) -> float:
-    """Pr[the best feature is chosen], examples and mechanism together: exact up to the error of quadrature.
+def best_chosen(
+    case: str, epsilon: float, alpha: float, n: int, hypotheses: int = HYPOTHESES
+) -> float:
+    """Pr[the best feature is chosen], examples and mechanism together: exact up to the error of
+    quadrature.
 
-    The exponential mechanism chooses the largest of the scores -eps errors / 2, each plus a Gumbel variable of its own (McSherry, Talwar 2007). The errors are
-    independent binomial counts, so the others are all below x with probability F(x)^(hypotheses - 1).
+    The exponential mechanism chooses the largest of the scores -eps errors / 2, each plus a Gumbel
+    variable of its own (McSherry, Talwar 2007). The errors are independent binomial counts, so the
+    others are all below x with probability F(x)^(hypotheses - 1).
     """
-    (best, chances), (others, other_chances) = (_binomial(n, rate) for rate in _error_rates(case, alpha))
-    own, step = np.linspace(-epsilon / 2 * best.max() - 6, -epsilon / 2 * best.min() + 40, 1500, retstep=True)
+    (best, chances), (others, other_chances) = (
+        _binomial(n, rate) for rate in _error_rates(case, alpha)
+    )
+    own, step = np.linspace(
+        -epsilon / 2 * best.max() - 6, -epsilon / 2 * best.min() + 40, 1500, retstep=True
+    )
     fall = np.exp(np.minimum(-(own[:, None] + epsilon / 2 * best), 50))
     density = (fall * np.exp(-fall)) @ chances
     below = np.exp(-np.exp(np.minimum(-(own[:, None] + epsilon / 2 * others), 50))) @ other_chances
@@ -223,15 +322,22 @@ def best_chosen(case: str, epsilon: float, alpha: float, n: int, hypotheses: int
 def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     """The counts within nine standard errors, and their probabilities."""
     reach = 9 * math.sqrt(n * rate * (1 - rate)) + 9
-    counts = np.arange(max(0, math.floor(n * rate - reach)), min(n, math.ceil(n * rate + reach)) + 1, dtype=np.float64)
+    counts = np.arange(
+        max(0, math.floor(n * rate - reach)),
+        min(n, math.ceil(n * rate + reach)) + 1,
+        dtype=np.float64,
+    )
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
     return counts, np.exp(ways + special.xlogy(counts, rate) + special.xlog1py(n - counts, -rate))
 
 
 def _draw_errors(case: str, alpha: float, n: int, generator: np.random.Generator) -> np.ndarray:
-    """The errors of HYPOTHESES independent features on n examples, the first one best by alpha: exact in law."""
+    """The errors of HYPOTHESES independent features on n examples, the first one best by alpha:
+    exact in law."""
     best, others = _error_rates(case, alpha)
-    return np.concatenate([[generator.binomial(n, best)], generator.binomial(n, others, HYPOTHESES - 1)]).astype(np.int64)
+    return np.concatenate(
+        [[generator.binomial(n, best)], generator.binomial(n, others, HYPOTHESES - 1)]
+    ).astype(np.int64)
 
 
 def _fewest_errors(errors: Ints) -> Ints:
@@ -242,7 +348,11 @@ def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
     laws = {f"{p.hypotheses}, epsilon {p.epsilon:g}": (m.drawn, m.law) for p, m in privacy}
     return [
         every(
-            "the loss of the sampled law, rounding included, is at most epsilon over all pairs of neighbouring databases",
+            (
+                "the loss of the sampled law, rounding included, is at most epsilon over all "
+                "pairs of "
+                "neighbouring databases"
+            ),
             ((m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy),
         ),
         drawn("the hypotheses are drawn from that law", laws),
@@ -250,26 +360,58 @@ def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
 
 
 def _check_errors(errors: Rows[Error, Excess]) -> Check:
-    """By the theorem the truth is at most BETA, at every n; here it is some thousandths, so its mean over n says more."""
-    failures = {case: [(m.failures, p.trials) for p, m in errors if p.case == case] for case in FLIP}
+    """By the theorem the truth is at most BETA, at every n; here it is some thousandths, so its
+    mean over n says more."""
+    failures = {
+        case: [(m.failures, p.trials) for p, m in errors if p.case == case] for case in FLIP
+    }
     return measured(
-        f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs at all n together (the theorem allows {BETA:.0%} at each)",
-        {case: Rate(sum(own for own, _ in each), sum(runs for _, runs in each)) for case, each in failures.items()},
+        (
+            f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
+            "at "
+            f"all n together (the theorem allows {BETA:.0%} at each)"
+        ),
+        {
+            case: Rate(sum(own for own, _ in each), sum(runs for _, runs in each))
+            for case, each in failures.items()
+        },
         high=FAILING,
     )
 
 
 def _check_sizes(least: Rows[Size, Sizes]) -> list[Check]:
-    """A count of successes of unequal chances varies less than a binomial one of their mean (Hoeffding 1956)."""
-    runs = {kind: [(p.trials, m.all[place]) for p, m in least] for place, kind in enumerate(("the least n", "the proven n", "the printed n"))}
-    totals = {kind: Rate(sum(each.successes for _, each in rows), sum(trials for trials, _ in rows)) for kind, rows in runs.items()}
-    chances = {kind: float(np.mean([each.chance for _, each in rows])) for kind, rows in runs.items() if rows}
+    """A count of successes of unequal chances varies less than a binomial one of their mean
+    (Hoeffding 1956)."""
+    runs = {
+        kind: [(p.trials, m.all[place]) for p, m in least]
+        for place, kind in enumerate(("the least n", "the proven n", "the printed n"))
+    }
+    totals = {
+        kind: Rate(sum(each.successes for _, each in rows), sum(trials for trials, _ in rows))
+        for kind, rows in runs.items()
+    }
+    chances = {
+        kind: float(np.mean([each.chance for _, each in rows]))
+        for kind, rows in runs.items()
+        if rows
+    }
     return [
         holds(
-            f"runs choose the best as often as the exact law says: at the least n in {1 - BETA:.0%}, at the proven and the printed n in no fewer",
-            {f"{kind}, {chance:.4f} by its law": Claimed(totals[kind], chance, chance) for kind, chance in chances.items()},
+            (
+                "runs choose the best as often as the exact law says: at the least n in "
+                f"{1 - BETA:.0%}, at the proven and the printed n in no fewer"
+            ),
+            {
+                f"{kind}, {chance:.4f} by its law": Claimed(totals[kind], chance, chance)
+                for kind, chance in chances.items()
+            },
         ),
-        within("the proven n is at least the least n, and at most four times it (in units of it)", _over_least(least, "proven"), 1, 4),
+        within(
+            "the proven n is at least the least n, and at most four times it (in units of it)",
+            _over_least(least, "proven"),
+            1,
+            4,
+        ),
     ]
 
 
@@ -280,8 +422,13 @@ def _over_least(least: Rows[Size, Sizes], kind: str) -> dict[str, float]:
 def _headline(least: Rows[Size, Sizes]) -> str:
     """The counts at the smallest error."""
     alpha = min((p.alpha for p, _ in least), default=math.nan)
-    counts = "; ".join(f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha)
-    return f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes so many examples: {counts or 'unknown'}."
+    counts = "; ".join(
+        f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha
+    )
+    return (
+        f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes so "
+        f"many examples: {counts or 'unknown'}."
+    )
 
 
 def _check_slopes(least: Rows[Size, Sizes]) -> Check:
@@ -290,34 +437,94 @@ def _check_slopes(least: Rows[Size, Sizes]) -> Check:
     for case, expected in EXPONENT.items():
         sizes = [(math.log(p.alpha), math.log(m.least.n)) for p, m in least if p.case == case]
         if len(sizes) > 1:
-            ratios[f"{case}, of {expected:g}"] = linear_regression(*zip(*sizes, strict=True)).slope / expected
-    return within("the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without (exponent over the theorem's)", ratios, 0.95, 1.05)
+            ratios[f"{case}, of {expected:g}"] = (
+                linear_regression(*zip(*sizes, strict=True)).slope / expected
+            )
+    return within(
+        (
+            "the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without "
+            "(exponent over the theorem's)"
+        ),
+        ratios,
+        0.95,
+        1.05,
+    )
 
 
 def _check_printed(least: Rows[Size, Sizes]) -> Check:
     ratios = [m.printed.n / occam_examples(HYPOTHESES, p.epsilon, p.alpha, BETA) for p, m in least]
     chance = min((m.printed.chance for _, m in least), default=math.nan)
     return Check(
-        "the printed size of Theorem 3.7 is at least the proven agnostic one, and enough: the theorem holds agnostically although its proof does not",
+        (
+            "the printed size of Theorem 3.7 is at least the proven agnostic one, and enough: the "
+            "theorem holds agnostically although its proof does not"
+        ),
         bool(ratios) and min(ratios) >= 1 and chance >= 1 - BETA,
-        f"printed over proven from {min(ratios, default=math.nan):.3f} to {max(ratios, default=math.nan):.3f}; at the printed n the best is chosen with "
+        f"printed over proven from {min(ratios, default=math.nan):.3f} to "
+        f"{max(ratios, default=math.nan):.3f}; at the printed n the best is chosen with "
         f"probability {chance:.4f} or more",
     )
 
 
 def _error_table(errors: Rows[Error, Excess]) -> Table:
-    rows = [(p.case, p.epsilon, p.n, round(m.quantile, 4), round(m.bound, 4), str(Rate(m.failures, p.trials))) for p, m in errors]
-    columns = ("case", "epsilon", "n", "90 % quantile of the excess error", "proven alpha", "above it [95 %]")
+    rows = [
+        (
+            p.case,
+            p.epsilon,
+            p.n,
+            round(m.quantile, 4),
+            round(m.bound, 4),
+            str(Rate(m.failures, p.trials)),
+        )
+        for p, m in errors
+    ]
+    columns = (
+        "case",
+        "epsilon",
+        "n",
+        "90 % quantile of the excess error",
+        "proven alpha",
+        "above it [95 %]",
+    )
     return Table(f"Excess error of thresholds on {POINTS} points", columns, rows)
 
 
 def _size_table(least: Rows[Size, Sizes]) -> Table:
     rows = []
     for p, m in least:
-        formulas = (size(HYPOTHESES, p.epsilon, p.alpha, BETA) for size in (occam_examples_printed, occam_examples_uniform))
-        rows.append((p.case, p.epsilon, p.alpha, m.least.n, str(Rate(m.least.successes, p.trials)), m.proven.n, *formulas))
-    columns = ("case", "epsilon", "alpha", "least n", "successes at n [95 %]", "proven n", "printed n", "n by uniform convergence")
-    return Table(f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} independent features", columns, rows)
+        formulas = (
+            size(HYPOTHESES, p.epsilon, p.alpha, BETA)
+            for size in (occam_examples_printed, occam_examples_uniform)
+        )
+        rows.append(
+            (
+                p.case,
+                p.epsilon,
+                p.alpha,
+                m.least.n,
+                str(Rate(m.least.successes, p.trials)),
+                m.proven.n,
+                *formulas,
+            )
+        )
+    columns = (
+        "case",
+        "epsilon",
+        "alpha",
+        "least n",
+        "successes at n [95 %]",
+        "proven n",
+        "printed n",
+        "n by uniform convergence",
+    )
+    return Table(
+        (
+            f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} "
+            "independent features"
+        ),
+        columns,
+        rows,
+    )
 
 
 def _error_figures(errors: Rows[Error, Excess]) -> list[Figure]:
@@ -326,10 +533,22 @@ def _error_figures(errors: Rows[Error, Excess]) -> list[Figure]:
         curves = []
         for case in FLIP:
             here = [(p.n, m) for p, m in errors if (p.case, p.epsilon) == (case, epsilon)]
-            curves.append(curve(f"{case}, measured", ((n, m.quantile, m.low, m.high) for n, m in here)))
+            curves.append(
+                curve(f"{case}, measured", ((n, m.quantile, m.low, m.high) for n, m in here))
+            )
             curves.append(curve(f"{case}, proven", ((n, m.bound) for n, m in here), "bound"))
         title = f"Error above the best threshold, exceeded in 10 % of runs, epsilon {epsilon:g}"
-        figures.append(Figure(f"occam-error-{epsilon:g}", title, "examples n", "excess error", curves, log_x=True, log_y=True))
+        figures.append(
+            Figure(
+                f"occam-error-{epsilon:g}",
+                title,
+                "examples n",
+                "excess error",
+                curves,
+                log_x=True,
+                log_y=True,
+            )
+        )
     return figures
 
 
@@ -339,9 +558,26 @@ def _size_figure(least: Rows[Size, Sizes]) -> Figure:
         here = [(p.alpha, m) for p, m in least if p.case == case]
         curves.append(curve(f"{case}, least", ((alpha, m.least.n) for alpha, m in here)))
         curves.append(curve(f"{case}, proven", ((alpha, m.proven.n) for alpha, m in here), "bound"))
-    for label, size in (("printed, agnostic", occam_examples_printed), ("by uniform convergence, agnostic", occam_examples_uniform)):
-        curves.append(curve(label, ((alpha, size(HYPOTHESES, 1.0, alpha, BETA)) for alpha in curves[-1].x), "theory"))
-    return Figure("occam-size", f"Examples to pick the best of {HYPOTHESES} features, epsilon 1", "advantage alpha", "least n", curves, log_x=True, log_y=True)
+    for label, size in (
+        ("printed, agnostic", occam_examples_printed),
+        ("by uniform convergence, agnostic", occam_examples_uniform),
+    ):
+        curves.append(
+            curve(
+                label,
+                ((alpha, size(HYPOTHESES, 1.0, alpha, BETA)) for alpha in curves[-1].x),
+                "theory",
+            )
+        )
+    return Figure(
+        "occam-size",
+        f"Examples to pick the best of {HYPOTHESES} features, epsilon 1",
+        "advantage alpha",
+        "least n",
+        curves,
+        log_x=True,
+        log_y=True,
+    )
 
 
 EXPERIMENT = Occam()

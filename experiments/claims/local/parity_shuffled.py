@@ -1,4 +1,5 @@
-"""Parity between the models: from a noisy sum of examples, behind a shuffler or an aggregator, a parity takes about 2^(d/2) clients."""
+"""Parity between the models: from a noisy sum of examples, behind a shuffler or an aggregator, a
+parity takes about 2^(d/2) clients."""
 
 import math
 from dataclasses import dataclass
@@ -14,9 +15,25 @@ from local_dp.curator.inversion import mu_squared
 from local_dp.curator.parity.learner import amplified_learner
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, own_seed, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    measured_clients,
+    own_seed,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.loss import approximate
 from local_dp.populations.parity import ParityPopulation
@@ -32,7 +49,10 @@ TRIALS = {8: 3000, 12: 2000, 14: 1500, 16: 3000, 20: 600}
 BLANKETS: dict[Scale, tuple[int, ...]] = {"quick": (4, 6, 8), "full": (4, 6, 8, 10)}
 RUNS = 2000  # of the blanket's law
 CLIENT_BY_CLIENT, BATCHES = 6, 150  # the dimension, and runs through the shuffler's role
-LOW, HIGH = 0.5, 0.58  # doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
+LOW, HIGH = (
+    0.5,
+    0.58,
+)  # doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
 CROWD = 100
 _CELLS = 1 << 21  # at a time
 
@@ -43,7 +63,8 @@ def cell_variance() -> float:
 
 
 def drawn_cells(d: int, n: int, runs: int, generator: np.random.Generator) -> Counts:
-    """The counts of n uniform examples of the parity 0, shape (2^(d + 1), runs): all labels are +1. Every other parity is alike, by renaming the labels."""
+    """The counts of n uniform examples of the parity 0, shape (2^(d + 1), runs): all labels are +1.
+    Every other parity is alike, by renaming the labels."""
     cells = np.zeros((2 << d, runs), dtype=np.int64)
     for run in range(runs):
         cells[0::2, run] = np.bincount(generator.integers(0, 1 << d, n), minlength=1 << d)
@@ -51,7 +72,8 @@ def drawn_cells(d: int, n: int, runs: int, generator: np.random.Generator) -> Co
 
 
 def summed(d: int, n: int, runs: int, generator: np.random.Generator) -> Floats:
-    """Differences of both cells of each x with normal noise, in place of the cells, shape (2^(d + 1), runs): half of the draws, and the same scores."""
+    """Differences of both cells of each x with normal noise, in place of the cells, shape (2^(d +
+    1), runs): half of the draws, and the same scores."""
     cells = drawn_cells(d, n, runs, generator).astype(np.float64)
     cells[0::2] += generator.normal(0, math.sqrt(2 * cell_variance()), (1 << d, runs))
     return cells
@@ -70,9 +92,17 @@ class Summed:
         def successes(n: int, runs: int) -> int:
             each = max(1, _CELLS >> (self.d + 1))
             parts = [min(each, runs - start) for start in range(0, runs, each)]
-            return sum(int(np.sum(parity_of_cells(summed(self.d, n, part, generator)) == 0)) for part in parts)
+            return sum(
+                int(np.sum(parity_of_cells(summed(self.d, n, part, generator)) == 0))
+                for part in parts
+            )
 
-        return measured_clients(successes, parity_cells_clients(self.d, cell_variance(), BETA), target=SUCCESS, trials=TRIALS[self.d])
+        return measured_clients(
+            successes,
+            parity_cells_clients(self.d, cell_variance(), BETA),
+            target=SUCCESS,
+            trials=TRIALS[self.d],
+        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +119,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Blanketed:
-    """How often the formula's number of clients find the parity with blanket messages, counted by their law."""
+    """How often the formula's number of clients find the parity with blanket messages, counted by
+    their law."""
 
     d: int
     kind: Literal["blanketed"] = "blanketed"
@@ -99,14 +130,18 @@ class Blanketed:
         generator, k = np.random.default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
         law, found = np.append(np.full(k, histogram.share), max(0.0, 1 - k * histogram.share)), 0
         for _ in range(RUNS):
-            cells = drawn_cells(self.d, n, 1, generator)[:, 0] + generator.multinomial(n * histogram.tries, law)[:k]
+            cells = (
+                drawn_cells(self.d, n, 1, generator)[:, 0]
+                + generator.multinomial(n * histogram.tries, law)[:k]
+            )
             found += int(parity_of_cells(cells) == 0)
         return Found(n, histogram.messages_each, found, RUNS)
 
 
 @dataclass(frozen=True)
 class Batches:
-    """The same, client by client: all messages of all clients in one batch, ordered by the shuffler's role."""
+    """The same, client by client: all messages of all clients in one batch, ordered by the
+    shuffler's role."""
 
     d: int
     kind: Literal["batches"] = "batches"
@@ -117,7 +152,9 @@ class Batches:
         for batch in range(BATCHES):
             own = own_seed("batch", seed, batch)
             population = ParityPopulation(self.d, own % (1 << self.d), n, own)
-            words = np.random.default_rng(own).integers(0, 1 << 32, (n, histogram.tries), dtype=np.uint64)
+            words = np.random.default_rng(own).integers(
+                0, 1 << 32, (n, histogram.tries), dtype=np.uint64
+            )
             messages = histogram.respond(population.values(ParityExample(self.d), 0, n), words)
             passed = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))[:, 0]
             shares = histogram.estimate(histogram.tally(passed.astype(np.int64), n)).value
@@ -134,14 +171,20 @@ class ParityShuffled(Experiment[Place, Result]):
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Parity between local and central: a shuffler takes the square root"
     claim: ClassVar[str] = (
-        "Clients who trust nobody need about 2^d of them to find a parity of d bits, a trusted curator a number that grows with d. Between the two lies a "
-        "sum of all examples that only its noise protects, as a shuffler with blanket messages or an aggregator makes it: about 2^(d/2) clients are "
+        "Clients who trust nobody need about 2^d of them to find a parity of d bits, a trusted "
+        "curator a number that grows with d. Between the two lies a "
+        "sum of all examples that only its noise protects, as a shuffler with blanket messages or "
+        "an aggregator makes it: about 2^(d/2) clients are "
         "enough."
     )
     source: ClassVar[str] = "Cheu, Zhilyaev 2022; lower bounds, cited: Cheu, Ullman 2021; Yan 2021"
 
     def points(self, scale: Scale) -> list[Place]:
-        return [*(Summed(d) for d in DIMENSIONS[scale]), *(Blanketed(d) for d in BLANKETS[scale]), Batches(CLIENT_BY_CLIENT)]
+        return [
+            *(Summed(d) for d in DIMENSIONS[scale]),
+            *(Blanketed(d) for d in BLANKETS[scale]),
+            Batches(CLIENT_BY_CLIENT),
+        ]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         searches = {p.d: m for p, m in of_kind(measurements, Summed)}
@@ -152,12 +195,19 @@ class ParityShuffled(Experiment[Place, Result]):
             reached_check([(f"{SUMMED}, d = {d}", m) for d, m in searches.items()]),
             measured(
                 "the noisy sum needs .97 to 1.03 of the clients that its formula says",
-                {f"d = {d}": least_count(m) / parity_cells_clients(d, cell_variance(), BETA) for d, m in counts.items()},
+                {
+                    f"d = {d}": least_count(m) / parity_cells_clients(d, cell_variance(), BETA)
+                    for d, m in counts.items()
+                },
                 0.97,
                 1.03,
             ),
             measured(
-                "behind a shuffler the formula's number of clients finds the parity in 88 to 92 % of runs, by the law of the messages",
+                (
+                    "behind a shuffler the formula's number of clients finds the parity in 88 to "
+                    "92 % "
+                    "of runs, by the law of the messages"
+                ),
                 {f"d = {d}, {m.clients:,} clients": m.rate for d, m in blankets.items()},
                 0.88,
                 0.92,
@@ -170,15 +220,31 @@ class ParityShuffled(Experiment[Place, Result]):
             *_between(counts),
         ]
         notes = [
-            f"Epsilon is {EPSILON:g}, delta {DELTA:g} for the sum and the shuffler, none for clients alone and the curator. Examples are uniform, with "
-            "right labels. The curves of clients alone and of the curator are formulas; `parity` measures them.",
-            "Robust shuffle protocols of one round need of the order 2^(d/2): cited, for agnostic learners (Cheu, Ullman 2021) and for learners under "
-            "every law of the examples (Yan 2021). Robust means private although some clients leave. No bound is cited for uniform examples with right "
-            "labels. In two rounds a shuffler computes anything (Beimel, Haitner, Nissim, Stemmer 2020).",
+            f"Epsilon is {EPSILON:g}, delta {DELTA:g} for the sum and the shuffler, none for "
+            "clients alone and the curator. Examples are uniform, with "
+            "right labels. The curves of clients alone and of the curator are formulas; `parity` "
+            "measures them.",
+            "Robust shuffle protocols of one round need of the order 2^(d/2): cited, for agnostic "
+            "learners (Cheu, Ullman 2021) and for learners under "
+            "every law of the examples (Yan 2021). Robust means private although some clients "
+            "leave. No bound is cited for uniform examples with right "
+            "labels. In two rounds a shuffler computes anything (Beimel, Haitner, Nissim, Stemmer "
+            "2020).",
         ]
         tables = [_table(counts, blankets | batches)]
-        title = f"Clients or records that find a parity in {SUCCESS:.0%} of runs, epsilon {EPSILON:g}"
-        figures = [Figure("parity-shuffled", title, "dimension d", "least n", _curves(counts, blankets), log_y=True)]
+        title = (
+            f"Clients or records that find a parity in {SUCCESS:.0%} of runs, epsilon {EPSILON:g}"
+        )
+        figures = [
+            Figure(
+                "parity-shuffled",
+                title,
+                "dimension d",
+                "least n",
+                _curves(counts, blankets),
+                log_y=True,
+            )
+        ]
         return Finding(checks, tables, figures, notes, headline=_headline(counts))
 
 
@@ -192,20 +258,40 @@ def _between(counts: dict[int, ClientCount]) -> list[Check]:
         return []
     first, last = min(counts), max(counts)
     growth = least_count(counts[last]) / least_count(counts[first])
-    doublings = [math.log2(each(last) / each(first)) / (last - first) for each in (lambda d: parity_interactive_bound(d, EPSILON, SUCCESS), _curator)]
+    doublings = [
+        math.log2(each(last) / each(first)) / (last - first)
+        for each in (lambda d: parity_interactive_bound(d, EPSILON, SUCCESS), _curator)
+    ]
     measured_last = least_count(counts[last])
     sides = {
-        "over clients alone, by a proven bound": Claimed(measured_last / parity_interactive_bound(last, EPSILON, SUCCESS), high=1 / 20),
+        "over clients alone, by a proven bound": Claimed(
+            measured_last / parity_interactive_bound(last, EPSILON, SUCCESS), high=1 / 20
+        ),
         "over a curator": Claimed(measured_last / _curator(last), 100),
     }
     return [
         holds(
             f"each dimension takes the noisy sum 2^{LOW:g} to 2^{HIGH:g} times as many clients",
-            {f"from d = {first} to {last}": Claimed(growth, 2 ** (LOW * (last - first)), 2 ** (HIGH * (last - first)))},
+            {
+                f"from d = {first} to {last}": Claimed(
+                    growth, 2 ** (LOW * (last - first)), 2 ** (HIGH * (last - first))
+                )
+            },
         ),
-        within("clients alone take twice as many, by a proven bound, each dimension", {"doublings": doublings[0]}, 0.98, 1.02),
+        within(
+            "clients alone take twice as many, by a proven bound, each dimension",
+            {"doublings": doublings[0]},
+            0.98,
+            1.02,
+        ),
         within("a curator hardly more", {"doublings": doublings[1]}, 0, 0.15),
-        holds(f"at d = {last} the sum needs a 20th of what clients alone need, and 100 times as many as a curator", sides),
+        holds(
+            (
+                f"at d = {last} the sum needs a 20th of what clients alone need, and 100 times as "
+                "many as a curator"
+            ),
+            sides,
+        ),
     ]
 
 
@@ -213,19 +299,56 @@ def _table(counts: dict[int, ClientCount], found: dict[int, Found]) -> Table:
     rows: list[tuple[Any, ...]] = []
     for d, m in counts.items():
         rows.append(
-            (SUMMED, d, m.n, m.low, m.high, parity_cells_clients(d, cell_variance(), BETA), round(parity_interactive_bound(d, EPSILON, SUCCESS)), _curator(d))
+            (
+                SUMMED,
+                d,
+                m.n,
+                m.low,
+                m.high,
+                parity_cells_clients(d, cell_variance(), BETA),
+                round(parity_interactive_bound(d, EPSILON, SUCCESS)),
+                _curator(d),
+            )
         )
     for d, each in found.items():
-        rows.append((SHUFFLED, d, "", "", "", each.clients, round(parity_interactive_bound(d, EPSILON, SUCCESS)), _curator(d)))
-    columns = ("from", "d", "clients for 90 %, measured minimum", "95 % low", "95 % high", "formula", "clients alone, proven bound", "curator")
+        rows.append(
+            (
+                SHUFFLED,
+                d,
+                "",
+                "",
+                "",
+                each.clients,
+                round(parity_interactive_bound(d, EPSILON, SUCCESS)),
+                _curator(d),
+            )
+        )
+    columns = (
+        "from",
+        "d",
+        "clients for 90 %, measured minimum",
+        "95 % low",
+        "95 % high",
+        "formula",
+        "clients alone, proven bound",
+        "curator",
+    )
     return Table("Clients or records that find a parity", columns, rows)
 
 
 def _curves(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> list[Curve]:
     dimensions = sorted({*counts, *blankets})
     return [
-        curve("clients alone, proven bound", [(d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in dimensions], "bound"),
-        curve("clients alone, halving in rounds", [(d, parity_halving_clients(d, EPSILON, BETA)) for d in dimensions if d <= 12], "theory"),
+        curve(
+            "clients alone, proven bound",
+            [(d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in dimensions],
+            "bound",
+        ),
+        curve(
+            "clients alone, halving in rounds",
+            [(d, parity_halving_clients(d, EPSILON, BETA)) for d in dimensions if d <= 12],
+            "theory",
+        ),
         curve(SHUFFLED, [(d, each.clients) for d, each in blankets.items()], "theory"),
         curve(SUMMED, [(d, m.n, m.low, m.high) for d, m in counts.items()]),
         curve("curator", [(d, _curator(d)) for d in dimensions], "theory"),
@@ -237,7 +360,10 @@ def _headline(counts: dict[int, ClientCount]) -> str:
         return "No number of clients was found."
     d = max(counts)
     alone = parity_interactive_bound(d, EPSILON, SUCCESS)
-    return f"At d = {d} a noisy sum of examples takes {counts[d].n:,} clients, clients alone {alone:,.0f} at least, a curator {_curator(d):,}."
+    return (
+        f"At d = {d} a noisy sum of examples takes {counts[d].n:,} clients, clients alone "
+        f"{alone:,.0f} at least, a curator {_curator(d):,}."
+    )
 
 
 EXPERIMENT = ParityShuffled()

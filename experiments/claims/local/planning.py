@@ -1,6 +1,8 @@
-"""Planning: the number of clients that a closed form asks for, beside the least number for which 95 % of the runs are within the accuracy.
+"""Planning: the number of clients that a closed form asks for, beside the least number for which 95
+% of the runs are within the accuracy.
 
-`local-dp experiment planning --full` measures every count of the table in docs/planning.md; some minutes on one core.
+`local-dp experiment planning --full` measures every count of the table in docs/planning.md; some
+minutes on one core.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +16,12 @@ from local_dp.arrays import Floats
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import measured
 from local_dp.experiments.lab.claim import Curve, Experiment, Figure, Finding, Scale, Table, curve
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    measured_clients,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
@@ -29,15 +36,28 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 
 EPSILONS = (0.1, 1.0, 4.0)
-TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}, "quantiles": {}}  # and their parameters
+TASKS: dict[str, dict[str, Any]] = {
+    "survey": {},
+    "frequency": {},
+    "mean": {},
+    "quantiles": {},
+}  # and their parameters
 WITHIN = 0.05
 TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each
 TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 60_000}
-SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
+SIZES = np.linspace(
+    -0.05,
+    0.05,
+    21,
+    # a number of clients stands for these around it: reports are whole, and success is a saw-tooth
+    # in n of about that period
+)
 BLOCK = 1 << 22  # counts that are drawn at a time
 NARROW = 16  # a tally of so few counts is likely to be drawn more than once
-MADE_UP = 1  # clients of the synthetic population whose law is taken: the law does not depend on how many there are
+# clients of the synthetic population whose law is taken: the law does not depend on how many there
+# are
+MADE_UP = 1
 
 
 @dataclass(frozen=True)
@@ -66,10 +86,19 @@ class Task:
         tolerance = tolerance_of(protocol)
         assert tolerance is not None
         plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))
-        generator = np.random.default_rng([seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)])
+        generator = np.random.default_rng(
+            [seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)]
+        )
         planned = plan.clients(tolerance)
-        count = measured_clients(within(protocol, self.epsilon, tolerance, generator), planned, target=1 - BETA, trials=self.trials)
-        return Planned(planned, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count)
+        count = measured_clients(
+            within(protocol, self.epsilon, tolerance, generator),
+            planned,
+            target=1 - BETA,
+            trials=self.trials,
+        )
+        return Planned(
+            planned, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count
+        )
 
 
 Counted = list[tuple[Task, Planned, ClientCount]]
@@ -80,10 +109,15 @@ class Planning(Experiment[Task, Planned]):
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"
     claim: ClassVar[str] = (
-        "The closed form of `local-dp plan` gives the least number of clients within 5 %. With so many, the largest error of a survey, of eight frequencies, "
-        "of a mean or of a median stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
+        "The closed form of `local-dp plan` gives the least number of clients within 5 %. With so "
+        "many, the largest error of a survey, of eight frequencies, "
+        "of a mean or of a median stays within the accuracy in 95 % of the runs, at epsilon 0.1, "
+        "1 and 4."
     )
-    source: ClassVar[str] = "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, Jordan and Wainwright 2013"
+    source: ClassVar[str] = (
+        "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, "
+        "Jordan and Wainwright 2013"
+    )
 
     def points(self, scale: Scale) -> list[Task]:
         return [
@@ -94,29 +128,64 @@ class Planning(Experiment[Task, Planned]):
         ]
 
     def conclude(self, measurements: list[tuple[Task, Planned]], scale: Scale) -> Finding:
-        known: Counted = [(task, found, found.count) for task, found in measurements if isinstance(found.count, ClientCount)]
+        known: Counted = [
+            (task, found, found.count)
+            for task, found in measurements
+            if isinstance(found.count, ClientCount)
+        ]
         reached = reached_check([(str(task), found.count) for task, found in measurements])
         if not known:
             return Finding([reached], headline="No count was found.")
         ratios = {str(task): least_count(count) / found.planned for task, found, count in known}
         off = {name: 1 / ratio.value - 1 for name, ratio in ratios.items()}
         worst = max(off, key=lambda name: abs(off[name]))
-        plans = measured(f"Every plan is within {WITHIN:.0%} of the least number of clients (which is in units of the plan)", ratios, 1 - WITHIN, 1 + WITHIN)
-        headline = f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of clients ({worst})."
-        return Finding([reached, plans], [_table(known)], [_figure(known)], [NOTE], headline=headline)
+        plans = measured(
+            (
+                f"Every plan is within {WITHIN:.0%} of the least number of clients (which is in "
+                "units "
+                "of the plan)"
+            ),
+            ratios,
+            1 - WITHIN,
+            1 + WITHIN,
+        )
+        headline = (
+            f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of "
+            f"clients ({worst})."
+        )
+        return Finding(
+            [reached, plans], [_table(known)], [_figure(known)], [NOTE], headline=headline
+        )
 
 
 NOTE = (
-    "The clients are drawn from the population that a run without a table makes up. If nothing is known about the population, plan for the last column but one."
+    "The clients are drawn from the population that a run without a table makes up. If nothing "
+    "is known about the population, plan for the last column but one."
 )
 
 
 def _table(known: Counted) -> Table:
-    columns = ("task", "epsilon", "accuracy", "randomizer", "planned", "measured", "95 % interval", "planned / measured", "planned, any population", "runs")
+    columns = (
+        "task",
+        "epsilon",
+        "accuracy",
+        "randomizer",
+        "planned",
+        "measured",
+        "95 % interval",
+        "planned / measured",
+        "planned, any population",
+        "runs",
+    )
     rows = [
         (
             *(task.task, task.epsilon, found.accuracy, found.randomizer, found.planned, count.n),
-            *(f"{count.low} to {count.high}", round(found.planned / count.n, 3), found.any, count.trials),
+            *(
+                f"{count.low} to {count.high}",
+                round(found.planned / count.n, 3),
+                found.any,
+                count.trials,
+            ),
         )
         for task, found, count in known
     ]
@@ -125,23 +194,43 @@ def _table(known: Counted) -> Table:
 
 def _figure(known: Counted) -> Figure:
     places = range(len(known))
-    ratios = [(place, *(found.planned / end for end in (count.n, count.high, count.low))) for place, (_, found, count) in enumerate(known)]
-    bands = [Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(known), "bound") for side, sign in (("above", 1), ("below", -1))]
+    ratios = [
+        (place, *(found.planned / end for end in (count.n, count.high, count.low)))
+        for place, (_, found, count) in enumerate(known)
+    ]
+    bands = [
+        Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(known), "bound")
+        for side, sign in (("above", 1), ("below", -1))
+    ]
     ticks = tuple(f"{task.task}, {task.epsilon:g}" for task, _, _ in known)
     curves = [curve("planned / measured, 95 % interval", ratios), *bands]
-    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", curves, "one-round", x_ticks=ticks)
+    return Figure(
+        "planned-over-measured",
+        "Planned over measured clients",
+        "task and epsilon",
+        "ratio",
+        curves,
+        "one-round",
+        x_ticks=ticks,
+    )
 
 
-def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+def within(
+    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator
+) -> Callable[[int, int], int]:
     """For `minimal_clients`: in how many of some runs the largest error is within the accuracy.
 
-    Tallies are drawn from their law and decoded by the protocol. The runs are shared out among numbers of clients around n (`SIZES`).
+    Tallies are drawn from their law and decoded by the protocol. The runs are shared out among
+    numbers of clients around n (`SIZES`).
     """
     population = protocol.synthetic(MADE_UP, 0)
     algorithm = protocol.algorithm(epsilon, MADE_UP)
     if not isinstance(algorithm, Nonadaptive):
         return _within_in_rounds(protocol, epsilon, accuracy, generator)
-    laws = [(query.randomizer, _report_law(query.randomizer, population.law(query.query))) for query in algorithm.queries]
+    laws = [
+        (query.randomizer, _report_law(query.randomizer, population.law(query.query)))
+        for query in algorithm.queries
+    ]
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
     def count(n: int, runs: int) -> int:
@@ -149,7 +238,9 @@ def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, genera
         for size, share in _sizes(n, runs):
             for tallies, times in _drawn(laws, size, generator, share):
                 result: Any = algorithm.decode(tallies)
-                successes += times * (largest_error(getattr(result, "estimate", result).value, truth) <= accuracy)
+                successes += times * (
+                    largest_error(getattr(result, "estimate", result).value, truth) <= accuracy
+                )
         return successes
 
     return count
@@ -160,26 +251,46 @@ def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
     assert isinstance(randomizer, FiniteChannel)
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
     values = np.flatnonzero(law).tolist()
-    mass = sum(law[v] * np.exp(randomizer.log_probability(reports, np.array([[v + randomizer.domain.low]]), cells)) for v in values)
+    mass = sum(
+        law[v]
+        * np.exp(
+            randomizer.log_probability(reports, np.array([[v + randomizer.domain.low]]), cells)
+        )
+        for v in values
+    )
     flat: Floats = np.ravel(mass) / np.sum(mass)
     return flat
 
 
-def _drawn(laws: list[tuple[Any, Floats]], n: int, generator: np.random.Generator, runs: int) -> Iterator[tuple[tuple[Tally, ...], int]]:
-    """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs gave them."""
+def _drawn(
+    laws: list[tuple[Any, Floats]], n: int, generator: np.random.Generator, runs: int
+) -> Iterator[tuple[tuple[Tally, ...], int]]:
+    """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs
+    gave them."""
     ends = np.cumsum([law.size for _, law in laws])
     block = max(1, BLOCK // int(ends[-1]))
     for start in range(0, runs, block):
-        rows = np.concatenate([generator.multinomial(n, law, size=min(block, runs - start)) for _, law in laws], axis=1)
+        rows = np.concatenate(
+            [generator.multinomial(n, law, size=min(block, runs - start)) for _, law in laws],
+            axis=1,
+        )
         times = np.ones(len(rows), dtype=np.int64)
         if ends[-1] <= NARROW:
             rows, times = np.unique(rows, axis=0, return_counts=True)
         for row, count in zip(rows, times.tolist(), strict=True):
             parts = zip(np.split(row, ends[:-1]), laws, strict=True)
-            yield tuple(Tally(part.reshape(channel.cells, channel.alphabet)) for part, (channel, _) in parts), count
+            yield (
+                tuple(
+                    Tally(part.reshape(channel.cells, channel.alphabet))
+                    for part, (channel, _) in parts
+                ),
+                count,
+            )
 
 
-def _within_in_rounds(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+def _within_in_rounds(
+    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator
+) -> Callable[[int, int], int]:
     """The same for a protocol of several rounds, run by run in the aggregate tier."""
     people = _Known(protocol.synthetic(MADE_UP, 0))
 
@@ -196,7 +307,8 @@ def _within_in_rounds(protocol: LocalProtocol[Any], epsilon: float, accuracy: fl
 
 
 class _Known(Population):
-    """A population whose laws are computed once: a search asks the same few hundred thresholds again and again."""
+    """A population whose laws are computed once: a search asks the same few hundred thresholds
+    again and again."""
 
     def __init__(self, people: Population) -> None:
         super().__init__(people.size)
@@ -215,7 +327,9 @@ class _Known(Population):
 def _sizes(n: int, runs: int) -> list[tuple[int, int]]:
     """The numbers of clients that stand for n, and how many of the runs each has."""
     sizes = np.maximum(1, np.rint(n * (1 + SIZES)).astype(np.int64)).tolist()
-    return [(size, runs // len(sizes) + (place < runs % len(sizes))) for place, size in enumerate(sizes)]
+    return [
+        (size, runs // len(sizes) + (place < runs % len(sizes))) for place, size in enumerate(sizes)
+    ]
 
 
 EXPERIMENT = Planning()

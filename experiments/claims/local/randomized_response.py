@@ -1,4 +1,5 @@
-"""Error against the number of clients: randomized response, local Laplace noise, and a trusted curator."""
+"""Error against the number of clients: randomized response, local Laplace noise, and a trusted
+curator."""
 
 import math
 from collections.abc import Callable
@@ -11,8 +12,24 @@ from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.laplace import laplace_reports
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
+from local_dp.experiments.lab.cross_check import (
+    CrossCheck,
+    Crossing,
+    Refusal,
+    Trial,
+    cross_check,
+    cross_check_shown,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
 from local_dp.experiments.lab.statistics import Normal, Positive
@@ -31,7 +48,11 @@ Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
 def _by_survey(records: Records, epsilon: float, generator: np.random.Generator) -> float:
     """The shipped survey: randomized response, tallies drawn from their law."""
     n = len(records)
-    return float(run(Survey().algorithm(epsilon, n), AggregateOracle(Rows(records), generator, epsilon)).value)
+    return float(
+        run(
+            Survey().algorithm(epsilon, n), AggregateOracle(Rows(records), generator, epsilon)
+        ).value
+    )
 
 
 def _by_laplace(records: Records, epsilon: float, generator: np.random.Generator) -> float:
@@ -40,11 +61,16 @@ def _by_laplace(records: Records, epsilon: float, generator: np.random.Generator
 
 
 def _by_curator(records: Records, epsilon: float, generator: np.random.Generator) -> float:
-    """A trusted curator sees all records and adds Lap(1/(eps n)) to their share: one record moves it by 1/n."""
+    """A trusted curator sees all records and adds Lap(1/(eps n)) to their share: one record moves
+    it by 1/n."""
     return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records))))
 
 
-WAYS: dict[str, Way] = {"randomized response": _by_survey, "local Laplace": _by_laplace, "curator": _by_curator}
+WAYS: dict[str, Way] = {
+    "randomized response": _by_survey,
+    "local Laplace": _by_laplace,
+    "curator": _by_curator,
+}
 SLOPES = {"randomized response": -0.5, "local Laplace": -0.5, "curator": -1.0}
 
 
@@ -56,18 +82,28 @@ def _people(n: int) -> Records:
 
 @dataclass(frozen=True)
 class Users:
-    """The shipped survey with every client answering, beside its law: how often it is within 1.645 predicted errors, which is 90 % of the time."""
+    """The shipped survey with every client answering, beside its law: how often it is within 1.645
+    predicted errors, which is 90 % of the time."""
 
     epsilon: float
     n: int
 
     def measure(self, seed: int) -> Crossing:
         records = _people(self.n)
-        truth, margin = float(records["yes"].mean()), 1.645 * predicted("randomized response", self.epsilon, self.n)
+        truth, margin = (
+            float(records["yes"].mean()),
+            1.645 * predicted("randomized response", self.epsilon, self.n),
+        )
 
         def trial() -> Trial:
             algorithm = Survey().algorithm(self.epsilon, self.n)
-            return Trial(algorithm, lambda drawn: Rows(records), lambda share, people: abs(float(share.value) - truth) <= margin, self.n, self.epsilon)
+            return Trial(
+                algorithm,
+                lambda drawn: Rows(records),
+                lambda share, people: abs(float(share.value) - truth) <= margin,
+                self.n,
+                self.epsilon,
+            )
 
         return cross_check(trial, seed, users=1600, laws=6400)
 
@@ -92,16 +128,20 @@ class Setting:
 
     @property
     def law_error(self) -> float:
-        """The standard error of the logarithm of a root mean square: squares of normal errors vary by sqrt 2 of their mean, of one Laplace error by sqrt 5.
+        """The standard error of the logarithm of a root mean square: squares of normal errors vary
+        by sqrt 2 of their mean, of one Laplace error by sqrt 5.
 
-        The mean of n errors has a fourth moment that is larger by 3 / n at most. On a logarithmic scale Student's law with a quarter of the trials as degrees
-        fits: from 1e-5 to 1e-8 both tails together are as heavy as chi-squared's, and as those of squared Laplace errors.
+        The mean of n errors has a fourth moment that is larger by 3 / n at most. On a logarithmic
+        scale Student's law with a quarter of the trials as degrees fits: from 1e-5 to 1e-8 both
+        tails together are as heavy as chi-squared's, and as those of squared Laplace errors.
         """
         return math.sqrt((5 if self.way == "curator" else 2 + 3 / self.n) / self.trials) / 2
 
     def off(self, row: "Row") -> Positive:
         """The measured error in units of the predicted one."""
-        return Positive(row.rmse / predicted(self.way, self.epsilon, self.n), self.law_error, self.trials / 4)
+        return Positive(
+            row.rmse / predicted(self.way, self.epsilon, self.n), self.law_error, self.trials / 4
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +161,8 @@ Lines: TypeAlias = dict[tuple[float, str], list[Row]]  # by epsilon and mechanis
 
 
 def predicted(way: str, epsilon: float, n: int) -> float:
-    """The root mean square error of the share of the n clients at hand: the noise of privacy alone."""
+    """The root mean square error of the share of the n clients at hand: the noise of privacy
+    alone."""
     if way == "curator":
         return math.sqrt(2) / (epsilon * n)
     variance = response_gain(epsilon) ** 2 - 1 if way == "randomized response" else 8 / epsilon**2
@@ -134,16 +175,24 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
 
     name: ClassVar[str] = "randomized-response"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Without a trusted curator, ten times the accuracy takes a hundred times the people"
+    title: ClassVar[str] = (
+        "Without a trusted curator, ten times the accuracy takes a hundred times the people"
+    )
     claim: ClassVar[str] = (
-        "Estimate the share of yes among n people. If everybody randomizes their own answer, the error falls as 1 over the square root of n; if a trusted "
-        "curator collects the true answers and adds noise once, it falls as 1/n. Randomized response, a coin flip, beats adding Laplace noise to every answer."
+        "Estimate the share of yes among n people. If everybody randomizes their own answer, the "
+        "error falls as 1 over the square root of n; if a trusted "
+        "curator collects the true answers and adds noise once, it falls as 1/n. Randomized "
+        "response, a coin flip, beats adding Laplace noise to every answer."
     )
     source: ClassVar[str] = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
     ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
 
     def points(self, scale: Scale) -> list[Users | Setting]:
-        sizes = (100, 1000, 10_000) if scale == "quick" else (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+        sizes = (
+            (100, 1000, 10_000)
+            if scale == "quick"
+            else (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+        )
         epsilons = (0.5, 1.0) if scale == "quick" else (0.25, 0.5, 1.0, 2.0)
         trials = 4500 if scale == "quick" else 6000
 
@@ -152,7 +201,15 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
                 return 3 * trials  # a single Laplace draw has a heavy tail
             return min(trials, 10**8 // n) if way == "local Laplace" else trials
 
-        return [Users(1.0, 200), *(Setting(way, epsilon, n, runs(way, n)) for epsilon in epsilons for way in SLOPES for n in sizes)]
+        return [
+            Users(1.0, 200),
+            *(
+                Setting(way, epsilon, n, runs(way, n))
+                for epsilon in epsilons
+                for way in SLOPES
+                for n in sizes
+            ),
+        ]
 
     def measure(self, point: Users | Setting, seed: int) -> Crossing | MeanSquare:
         if isinstance(point, Users):
@@ -161,10 +218,17 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         generator = np.random.default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
         records = _people(n)
         truth = float(records["yes"].mean())
-        squares = np.array([(self.ways[way](records, epsilon, generator) - truth) ** 2 for _ in range(point.trials)])
+        squares = np.array(
+            [
+                (self.ways[way](records, epsilon, generator) - truth) ** 2
+                for _ in range(point.trials)
+            ]
+        )
         return MeanSquare(float(squares.mean()), relative_error(squares))
 
-    def conclude(self, measurements: list[tuple[Users | Setting, Crossing | MeanSquare]], scale: Scale) -> Finding:
+    def conclude(
+        self, measurements: list[tuple[Users | Setting, Crossing | MeanSquare]], scale: Scale
+    ) -> Finding:
         lines: Lines = {}
         off: dict[Setting, Positive] = {}
         for point, square in sorted(of_kind(measurements, Setting), key=lambda each: each[0].n):
@@ -174,23 +238,50 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         slopes = {key: line_slope(rows) for key, rows in lines.items()}
         checks = [
             _slope_check(off),
-            measured("Every measured error is the one that the formula predicts (in units of it)", {str(point): each for point, each in off.items()}, 1, 1),
+            measured(
+                "Every measured error is the one that the formula predicts (in units of it)",
+                {str(point): each for point, each in off.items()},
+                1,
+                1,
+            ),
             _order_check(off),
-            *(cross_check_shown("The survey of 200 people", crossing, 0.88) for _, crossing in of_kind(measurements, Users)),
+            *(
+                cross_check_shown("The survey of 200 people", crossing, 0.88)
+                for _, crossing in of_kind(measurements, Users)
+            ),
         ]
-        notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
-        tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
-        return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes, headline=_headline(lines))
+        notes = [
+            (
+                "Errors are against the share among the n people at hand, so that they show the "
+                "cost "
+                "of privacy alone; sampling adds its own 1/sqrt(n)."
+            )
+        ]
+        tables, figures = (
+            _tables(lines, slopes),
+            [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})],
+        )
+        return Finding(
+            [*checks, figure_check(figures, tables[1])],
+            tables,
+            figures,
+            notes,
+            headline=_headline(lines),
+        )
 
 
 def _row(n: int, mean_square: float, relative: float) -> Row:
-    """The error at n; the logarithm of a root is half as far off as the mean square is, relatively."""
+    """The error at n; the logarithm of a root is half as far off as the mean square is,
+    relatively."""
     return Row(n, math.sqrt(mean_square), relative / 2)
 
 
 def line_slope(rows: list[Row]) -> tuple[float, float]:
-    """The slope of ln error on ln n, and its standard error, from the measured errors and their spreads."""
-    n, error, spread = (np.array([getattr(row, key) for row in rows]) for key in ("n", "rmse", "spread"))
+    """The slope of ln error on ln n, and its standard error, from the measured errors and their
+    spreads."""
+    n, error, spread = (
+        np.array([getattr(row, key) for row in rows]) for key in ("n", "rmse", "spread")
+    )
     return slope(np.log(n), np.log(error), spread)
 
 
@@ -199,29 +290,54 @@ def _headline(lines: Lines) -> str:
     epsilon = max((epsilon for epsilon, _ in lines), default=math.nan)
     last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
     told = ", ".join(f"{row.rmse:.2g} ({way})" for way, row in last.items())
-    return f"At epsilon {epsilon:g} a share among {max((row.n for row in last.values()), default=0):,.0f} people is off by {told or 'an unknown amount'}."
+    return (
+        f"At epsilon {epsilon:g} a share among "
+        f"{max((row.n for row in last.values()), default=0):,.0f} people is off by "
+        f"{told or 'an unknown amount'}."
+    )
 
 
 def _slope_check(off: dict[Setting, Positive]) -> Check:
     """Of the measured errors: the slope of what they are off, beside that of the formula."""
     slopes = {}
     for way, epsilon in sorted({(point.way, point.epsilon) for point in off}):
-        own = [(math.log(point.n), math.log(each.value), each.error) for point, each in off.items() if (point.way, point.epsilon) == (way, epsilon)]
+        own = [
+            (math.log(point.n), math.log(each.value), each.error)
+            for point, each in off.items()
+            if (point.way, point.epsilon) == (way, epsilon)
+        ]
         value, error = slope(*np.array(own).T)
-        slopes[f"{way}, epsilon {epsilon:g}"] = Claimed(Normal(SLOPES[way] + value, error), SLOPES[way], SLOPES[way])
-    return holds("Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power -1 with a curator", slopes)
+        slopes[f"{way}, epsilon {epsilon:g}"] = Claimed(
+            Normal(SLOPES[way] + value, error), SLOPES[way], SLOPES[way]
+        )
+    return holds(
+        (
+            "Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power "
+            "-1 "
+            "with a curator"
+        ),
+        slopes,
+    )
 
 
 def _order_check(off: dict[Setting, Positive]) -> Check:
     """With the most people. The formulas give 1.41 and more, and 67.8 and more."""
     most = max((point.n for point in off), default=0)
-    errors = {(point.way, point.epsilon): each * predicted(point.way, point.epsilon, point.n) for point, each in off.items() if point.n == most}
+    errors = {
+        (point.way, point.epsilon): each * predicted(point.way, point.epsilon, point.n)
+        for point, each in off.items()
+        if point.n == most
+    }
     claims = {}
     for epsilon in sorted({epsilon for _, epsilon in errors}):
         coin, noise, curator = (errors[way, epsilon] for way in SLOPES)
         claims[f"Laplace at epsilon {epsilon:g}"] = Claimed(noise / coin, LAPLACE)
         claims[f"curator at epsilon {epsilon:g}"] = Claimed(curator / coin, high=1 / CURATOR)
-    statement = f"Local Laplace noise errs at least {LAPLACE:g} times as much as randomized response, and a curator of {most:,} people {CURATOR} times less"
+    statement = (
+        f"Local Laplace noise errs at least {LAPLACE:g} times as much as randomized response, and "
+        "a "
+        f"curator of {most:,} people {CURATOR} times less"
+    )
     return holds(statement, claims)
 
 
@@ -230,10 +346,21 @@ def _tables(lines: Lines, slopes: dict[tuple[float, str], tuple[float, float]]) 
         (epsilon, way, row.n, row.rmse, *row.interval, predicted(way, epsilon, row.n))
         for (epsilon, way), rows in sorted(lines.items()) for row in rows
     ]  # fmt: skip
-    fits = [(epsilon, way, value, *about(value, spread)) for (epsilon, way), (value, spread) in sorted(slopes.items())]
+    fits = [
+        (epsilon, way, value, *about(value, spread))
+        for (epsilon, way), (value, spread) in sorted(slopes.items())
+    ]
     return [
-        Table("Slopes of ln error on ln n, with 95 % intervals", ("epsilon", "mechanism", "slope", "low", "high"), fits),
-        Table("Root mean square error of the share, with 95 % intervals", ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"), errors),
+        Table(
+            "Slopes of ln error on ln n, with 95 % intervals",
+            ("epsilon", "mechanism", "slope", "low", "high"),
+            fits,
+        ),
+        Table(
+            "Root mean square error of the share, with 95 % intervals",
+            ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"),
+            errors,
+        ),
     ]
 
 
@@ -242,9 +369,24 @@ def _figure(lines: Lines, epsilon: float) -> Figure:
     for way in SLOPES:
         rows = lines[epsilon, way]
         curves.append(curve(way, [(row.n, row.rmse, *row.interval) for row in rows]))
-        curves.append(curve(f"{way}, predicted", [(row.n, predicted(way, epsilon, row.n)) for row in rows], "theory"))
+        curves.append(
+            curve(
+                f"{way}, predicted",
+                [(row.n, predicted(way, epsilon, row.n)) for row in rows],
+                "theory",
+            )
+        )
     title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"
-    return Figure(f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, "one-round", log_x=True, log_y=True)
+    return Figure(
+        f"error-epsilon-{epsilon:g}",
+        title,
+        "people",
+        "root mean square error",
+        curves,
+        "one-round",
+        log_x=True,
+        log_y=True,
+    )
 
 
 EXPERIMENT = RandomizedResponse()

@@ -10,7 +10,16 @@ import numpy as np
 
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import relative_error
 from local_dp.experiments.lab.statistics import Positive
@@ -30,13 +39,21 @@ SHARES = np.arange(K, 0, -1) / (K * (K + 1) / 2)  # of the symbols, none alike
 CLIENTS = (1000, 10_000, 100_000)
 RUNS: dict[Scale, int] = {"quick": 4000, "full": 40_000}
 SMALL = ((2, 4, 0.1), (2, 10, 0.01), (3, 4, 0.05), (4, 3, 0.02))
-MORE = {ALONE: 28, ONE: 1.33, MANY: 2.3}  # times the error of the next of MODELS: 28.4, 1.34 and 2.33 by the closed forms
+MORE = {
+    ALONE: 28,
+    ONE: 1.33,
+    MANY: 2.3,
+}  # times the error of the next of MODELS: 28.4, 1.34 and 2.33 by the closed forms
 RULES = ("closed form", "clones", "variation ratio")
 
 
 def randomizer(name: str) -> FiniteChannel:
     """One of the three, at the local epsilon."""
-    kinds: dict[str, Any] = {RR: lambda: BinaryRR(LOCAL), KARY: lambda: GRR(LOCAL, k=K), HADAMARD: lambda: Hadamard(LOCAL, k=K)}
+    kinds: dict[str, Any] = {
+        RR: lambda: BinaryRR(LOCAL),
+        KARY: lambda: GRR(LOCAL, k=K),
+        HADAMARD: lambda: Hadamard(LOCAL, k=K),
+    }
     made: FiniteChannel = kinds[name]()
     return made
 
@@ -70,7 +87,8 @@ class WorstDeltas:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """All data sets of a few clients, in fractions: no more than delta at the upper bounds, no less at the lower."""
+    """All data sets of a few clients, in fractions: no more than delta at the upper bounds, no less
+    at the lower."""
 
     k: int
     n: int
@@ -87,7 +105,8 @@ class Enumerated:
 
 @dataclass(frozen=True)
 class Squares:
-    """The mean square of errors over symbols and runs, its standard error as a share of it, and the mean square that theory expects."""
+    """The mean square of errors over symbols and runs, its standard error as a share of it, and the
+    mean square that theory expects."""
 
     mean_square: float
     relative_error: float
@@ -96,7 +115,8 @@ class Squares:
 
     @property
     def root(self) -> Positive:
-        """The root mean square. A run's mean over the symbols is about chi-squared with K - 1 degrees of freedom."""
+        """The root mean square. A run's mean over the symbols is about chi-squared with K - 1
+        degrees of freedom."""
         return Positive(math.sqrt(self.mean_square), self.relative_error / 2, self.runs - 1)
 
 
@@ -108,10 +128,17 @@ class Errors:
     runs: int
 
     def measure(self, seed: int) -> Squares:
-        generator, counts = np.random.default_rng([seed, MODELS.index(self.model)]), np.round(SHARES * TARGET.clients).astype(np.int64)
+        generator, counts = (
+            np.random.default_rng([seed, MODELS.index(self.model)]),
+            np.round(SHARES * TARGET.clients).astype(np.int64),
+        )
         counts[0] += TARGET.clients - counts.sum()
-        draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(self.model, counts)
-        squares = np.array([((draw(generator) - counts / TARGET.clients) ** 2).mean() for _ in range(self.runs)])
+        draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(
+            self.model, counts
+        )
+        squares = np.array(
+            [((draw(generator) - counts / TARGET.clients) ** 2).mean() for _ in range(self.runs)]
+        )
         return Squares(float(squares.mean()), relative_error(squares), self.runs, expected)
 
 
@@ -121,7 +148,10 @@ def _reports(model: str, counts: Any) -> Any:
     by_symbol, n = dict(enumerate(counts.tolist())), TARGET.clients
     p, q = oracle.truth / oracle.total, oracle.other / oracle.total
     expected = (p * (1 - p) + (K - 1) * q * (1 - q)) / (K * n * (p - q) ** 2)
-    return lambda generator: oracle.estimate(oracle.draw_tally(by_symbol, generator)).value, expected
+    return (
+        lambda generator: oracle.estimate(oracle.draw_tally(by_symbol, generator)).value,
+        expected,
+    )
 
 
 def _many(model: str, counts: Any) -> Any:
@@ -154,11 +184,16 @@ class Shuffled(Experiment[Place, Result]):
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "A shuffler: the step between local and central"
     claim: ClassVar[str] = (
-        "A trusted shuffler mixes all reports and hides their senders, so each report hides among the others: its loss falls about as 1 / sqrt(n). "
-        "The loss is known from both sides, for randomized response exactly, over all data sets. A histogram at the same epsilon, with a small delta, "
-        "errs far less than without a shuffler. With blanket messages it errs almost as little as a curator's."
+        "A trusted shuffler mixes all reports and hides their senders, so each report hides among "
+        "the others: its loss falls about as 1 / sqrt(n). "
+        "The loss is known from both sides, for randomized response exactly, over all data sets. "
+        "A histogram at the same epsilon, with a small delta, "
+        "errs far less than without a shuffler. With blanket messages it errs almost as little as "
+        "a curator's."
     )
-    source: ClassVar[str] = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
+    source: ClassVar[str] = (
+        "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
+    )
 
     def points(self, scale: Scale) -> list[Place]:
         return [
@@ -168,9 +203,15 @@ class Shuffled(Experiment[Place, Result]):
         ]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        bounds, enumerated, errors = of_kind(measurements, Bounds), of_kind(measurements, Enumerated), of_kind(measurements, Errors)
+        bounds, enumerated, errors = (
+            of_kind(measurements, Bounds),
+            of_kind(measurements, Enumerated),
+            of_kind(measurements, Errors),
+        )
         gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
-        ratios = {point.model: squares.root / math.sqrt(squares.expected) for point, squares in errors}
+        ratios = {
+            point.model: squares.root / math.sqrt(squares.expected) for point, squares in errors
+        }
         checks = [
             _check_order(bounds),
             _check_exact(bounds),
@@ -180,19 +221,48 @@ class Shuffled(Experiment[Place, Result]):
             ),
             _check_power(bounds),
             _check_enumerated(enumerated),
-            measured("every histogram errs as its closed form says (root mean square errors in units of it)", ratios, 1, 1, also=len(errors) == len(MODELS)),
+            measured(
+                (
+                    "every histogram errs as its closed form says (root mean square errors in "
+                    "units "
+                    "of it)"
+                ),
+                ratios,
+                1,
+                1,
+                also=len(errors) == len(MODELS),
+            ),
             _check_models(errors),
         ]
         columns = ("randomizer", "reports", *RULES, "best upper bound", "lower bound")
-        rows = [(point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower) for point, each in bounds]
-        title, roots = f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}", ("model", "root mean square", "predicted")
+        rows = [
+            (point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower)
+            for point, each in bounds
+        ]
+        title, roots = (
+            f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}",
+            ("model", "root mean square", "predicted"),
+        )
         tables = [
             Table("Epsilon after shuffling", columns, rows),
-            Table(title, roots, [(point.model, squares.root.value, math.sqrt(squares.expected)) for point, squares in errors]),
+            Table(
+                title,
+                roots,
+                [
+                    (point.model, squares.root.value, math.sqrt(squares.expected))
+                    for point, squares in errors
+                ],
+            ),
         ]
         notes = [
-            f"A report loses {LOCAL:g}; delta is {DELTA:g}. Bounds are rounded outwards. Neighbours differ in one client's value.",
-            "The shuffler is trusted to mix and to keep silent, and all clients to answer. Blanket messages leave no privacy from the shuffler itself.",
+            (
+                f"A report loses {LOCAL:g}; delta is {DELTA:g}. Bounds are rounded outwards. "
+                "Neighbours differ in one client's value."
+            ),
+            (
+                "The shuffler is trusted to mix and to keep silent, and all clients to answer. "
+                "Blanket messages leave no privacy from the shuffler itself."
+            ),
         ]
         figures = [_bounds_figure(bounds), _errors_figure(errors)]
         return Finding(checks, tables, figures, notes, headline=_headline(bounds))
@@ -205,32 +275,59 @@ def _at(bounds: Rows[Bounds, Epsilons], name: str) -> dict[int, Epsilons]:
 def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
     epsilons = _at(bounds, RR).get(10_000)
     loss = f"{epsilons.upper:.4g}" if epsilons else "an unknown epsilon"
-    return f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {loss} on the worst data set, at delta {DELTA:g}."
+    return (
+        f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {loss} on "
+        f"the worst data set, at delta {DELTA:g}."
+    )
 
 
 def _check_order(bounds: Rows[Bounds, Epsilons]) -> Check:
-    ordered = [(each, [each[1].uppers[rule] for rule in RULES] + [each[1].upper, each[1].lower]) for each in bounds]
+    ordered = [
+        (each, [each[1].uppers[rule] for rule in RULES] + [each[1].upper, each[1].lower])
+        for each in bounds
+    ]
     return every(
         "each rule is at least as good as the older one, and no upper bound is below a lower one",
-        ((ends == sorted(ends, reverse=True), f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}") for (point, each), ends in ordered),
+        (
+            (
+                ends == sorted(ends, reverse=True),
+                f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}",
+            )
+            for (point, each), ends in ordered
+        ),
     )
 
 
 def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
     epsilons = _at(bounds, RR)
-    gains = {f"n = {n:,}, times less": each.uppers["variation ratio"] / each.upper for n, each in epsilons.items()}
+    gains = {
+        f"n = {n:,}, times less": each.uppers["variation ratio"] / each.upper
+        for n, each in epsilons.items()
+    }
     return within(
-        "for randomized response the worst of all data sets is found, and loses less than the best general bound says",
+        (
+            "for randomized response the worst of all data sets is found, and loses less than the "
+            "best general bound says"
+        ),
         gains,
         math.nextafter(1.1, 2),
         spec=".3f",
-        also=all(each.exact and each.upper <= each.lower * (1 + 1e-5) for each in epsilons.values()),
+        also=all(
+            each.exact and each.upper <= each.lower * (1 + 1e-5) for each in epsilons.values()
+        ),
     )
 
 
 def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
-    ends = [(name, each[CLIENTS[0]].upper, each[CLIENTS[-1]].upper) for name in (RR, KARY) if (each := _at(bounds, name))]
-    powers = {f"{name}, power": math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0]) for name, first, last in ends}
+    ends = [
+        (name, each[CLIENTS[0]].upper, each[CLIENTS[-1]].upper)
+        for name in (RR, KARY)
+        if (each := _at(bounds, name))
+    ]
+    powers = {
+        f"{name}, power": math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0])
+        for name, first, last in ends
+    }
     return within("the loss falls about as 1 / sqrt(n)", powers, -0.62, -0.48, spec=".3f")
 
 
@@ -240,35 +337,91 @@ def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
         return below and (deltas.least == 0 or deltas.lower >= point.delta * (1 - 1e-9))
 
     return every(
-        "enumerated over all data sets of a few clients, no upper bound is too low and no lower one too high",
-        ((true(point, each), f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at the lower end") for point, each in enumerated),
+        (
+            "enumerated over all data sets of a few clients, no upper bound is too low and no "
+            "lower "
+            "one too high"
+        ),
+        (
+            (
+                true(point, each),
+                (
+                    f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at the "
+                    "lower end"
+                ),
+            )
+            for point, each in enumerated
+        ),
     )
 
 
 def _check_models(errors: Rows[Errors, Squares]) -> Check:
     roots = {point.model: squares.root for point, squares in errors}
     times = {
-        f"{model} against {other}": Claimed(roots[model] / roots[other], MORE[model]) for model, other in pairwise(MODELS) if {model, other} <= roots.keys()
+        f"{model} against {other}": Claimed(roots[model] / roots[other], MORE[model])
+        for model, other in pairwise(MODELS)
+        if {model, other} <= roots.keys()
     }
     statement = (
-        f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one shuffled report {MORE[ONE]} times as much as they, "
+        f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one "
+        f"shuffled report {MORE[ONE]} times as much as they, "
         f"and the local model {MORE[ALONE]} times as much as that"
     )
     return holds(statement, times)
 
 
 def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
-    curves = [curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound") for rule in RULES]
+    curves = [
+        curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound")
+        for rule in RULES
+    ]
     for name in (RR, KARY, HADAMARD):
-        curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory", name))
-        curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()], group=name))
-    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, "shuffled", log_x=True, log_y=True)
+        curves.append(
+            curve(
+                f"{name}, upper",
+                [(n, each.upper) for n, each in _at(bounds, name).items()],
+                "theory",
+                name,
+            )
+        )
+        curves.append(
+            curve(
+                f"{name}, lower",
+                [(n, each.lower) for n, each in _at(bounds, name).items()],
+                group=name,
+            )
+        )
+    return Figure(
+        "shuffled-epsilon",
+        "Epsilon after shuffling",
+        "reports shuffled together",
+        "epsilon",
+        curves,
+        "shuffled",
+        log_x=True,
+        log_y=True,
+    )
 
 
 def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:
-    bars = curve("root mean square error", [(place, squares.root.value) for place, (_, squares) in enumerate(errors)], "bars")
-    title, ticks = f"A histogram of {TARGET.clients:,} clients", tuple(point.model for point, _ in errors)
-    return Figure("shuffled-errors", title, "model", "root mean square error", [bars], log_y=True, x_ticks=ticks)
+    bars = curve(
+        "root mean square error",
+        [(place, squares.root.value) for place, (_, squares) in enumerate(errors)],
+        "bars",
+    )
+    title, ticks = (
+        f"A histogram of {TARGET.clients:,} clients",
+        tuple(point.model for point, _ in errors),
+    )
+    return Figure(
+        "shuffled-errors",
+        title,
+        "model",
+        "root mean square error",
+        [bars],
+        log_y=True,
+        x_ticks=ticks,
+    )
 
 
 EXPERIMENT = Shuffled()

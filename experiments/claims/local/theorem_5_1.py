@@ -1,4 +1,5 @@
-"""Theorem 5.1 of KLNRS, played: the learner it says cannot exist, and the corrected bound with its matching family (limits 3.1, E4 and E5)."""
+"""Theorem 5.1 of KLNRS, played: the learner it says cannot exist, and the corrected bound with its
+matching family (limits 3.1, E4 and E5)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +12,16 @@ from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import every, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.adversary import described
@@ -32,7 +42,15 @@ from local_dp.masked.statistical import (
     spectrum,
     two_round_learner,
 )
-from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, StatisticalQuery, against, downward, legal, upward
+from local_dp.oracles.statistical.oracles import (
+    Bias,
+    BiasedOracle,
+    StatisticalQuery,
+    against,
+    downward,
+    legal,
+    upward,
+)
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}
@@ -59,12 +77,15 @@ def _spectra(learner: NonadaptiveLearner, d: int) -> tuple[Spectrum, ...]:
 
 def _at(spectra: Iterable[Spectrum], tolerance: float) -> tuple[Spectrum, ...]:
     """The same expectations, asked for at another tolerance."""
-    return tuple(replace(whole, query=replace(whole.query, tolerance=tolerance)) for whole in spectra)
+    return tuple(
+        replace(whole, query=replace(whole.query, tolerance=tolerance)) for whole in spectra
+    )
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The exact success of a learner of q queries about the mask, beside the success that its hidden set certifies and the bound of the theorem."""
+    """The exact success of a learner of q queries about the mask, beside the success that its
+    hidden set certifies and the bound of the theorem."""
 
     d: int
     q: int
@@ -74,10 +95,19 @@ class Setting:
     bound: float
 
     @classmethod
-    def of(cls, learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...], d: int, tolerance: float) -> "Setting":
+    def of(
+        cls, learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...], d: int, tolerance: float
+    ) -> "Setting":
         queries = len(learner.queries) - d
         certified = 1 - Fraction(int(hidden_set(spectra).sum()), 2 << d)
-        return cls(d, queries, tolerance, str(exact_success(learner, spectra)), str(certified), success_bound(d, queries, tolerance))
+        return cls(
+            d,
+            queries,
+            tolerance,
+            str(exact_success(learner, spectra)),
+            str(certified),
+            success_bound(d, queries, tolerance),
+        )
 
     @property
     def share(self) -> Fraction:
@@ -107,17 +137,29 @@ def _verified(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
 
 def _forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     if certificate["kind"] == "survivors":
-        # the last answer is every survivor's exact expectation; 3/2 of a tolerance more is not legal
-        moved = str(Fraction(certificate["answers"][-1]) + Fraction(3, 2) * Fraction(certificate["queries"][-1]["tolerance"]))
-        return [{**certificate, "answers": [*certificate["answers"][:-1], moved]}, {**certificate, "survivors": certificate["survivors"][:1] * 2}]
+        # the last answer is every survivor's exact expectation; 3/2 of a tolerance more is not
+        # legal
+        moved = str(
+            Fraction(certificate["answers"][-1])
+            + Fraction(3, 2) * Fraction(certificate["queries"][-1]["tolerance"])
+        )
+        return [
+            {**certificate, "answers": [*certificate["answers"][:-1], moved]},
+            {**certificate, "survivors": certificate["survivors"][:1] * 2},
+        ]
     first = f"{int(certificate['hidden'][:2], 16) ^ 1:02x}"  # r = 0 changes sides
     rho = Fraction(certificate["rho"]) + Fraction(1, 1 << certificate["d"])
-    forgeries = [{**certificate, "hidden": first + certificate["hidden"][2:]}, {**certificate, "rho": str(rho)}, {**certificate, "success_at_most": "0"}]
+    forgeries = [
+        {**certificate, "hidden": first + certificate["hidden"][2:]},
+        {**certificate, "rho": str(rho)},
+        {**certificate, "success_at_most": "0"},
+    ]
     return forgeries if certificate["d"] <= FORGED_D else forgeries[:1]
 
 
 def _first_ignored(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
-    """A forgery: the last query, which reveals the mask, is put first, and the hidden set ignores it."""
+    """A forgery: the last query, which reveals the mask, is put first, and the hidden set ignores
+    it."""
     rest = hidden_set_certificate(queries[:-1], d)
     return {**rest, "queries": [described(queries[-1]), *rest["queries"]]}
 
@@ -146,7 +188,11 @@ class Printed:
         learner = bent_learner(self.d, tolerance)
         setting = Setting.of(learner, _spectra(learner, self.d), self.d, tolerance)
         certificate = hidden_set_certificate(learner.queries, self.d)
-        others = [_first_ignored(learner.queries, self.d)] if setting.share == 1 and self.d <= FORGED_D else []
+        others = (
+            [_first_ignored(learner.queries, self.d)]
+            if setting.share == 1 and self.d <= FORGED_D
+            else []
+        )
         return Certified([setting], _verified(certificate, *others), certificate)
 
 
@@ -167,7 +213,9 @@ class Biased:
         for concept in _targets(self.d, BIASED_TARGETS, seed):
             population = MaskedParityPopulation(concept, 1, seed)
             for name, bias in BIASES.items():
-                wins[name] += run(learner, legal(BiasedOracle(population, bias), population)) == concept
+                wins[name] += (
+                    run(learner, legal(BiasedOracle(population, bias), population)) == concept
+                )
         return Wins(wins)
 
 
@@ -209,9 +257,20 @@ class Sweep:
     def measure(self, seed: int) -> Settings:
         d, family = self.d, FAMILIES[self.family]
         counts = [1 << e for e in range(min(d, 7))]
-        spectra = _spectra(family(d, TOLERANCES[0], counts[-1] if self.family != "bent cosets, k = 4" else min(counts[-1], 1 << (d - 4))), d)
+        spectra = _spectra(
+            family(
+                d,
+                TOLERANCES[0],
+                counts[-1]
+                if self.family != "bent cosets, k = 4"
+                else min(counts[-1], 1 << (d - 4)),
+            ),
+            d,
+        )
         cases = [(q, tau) for q in counts if d + q <= len(spectra) for tau in TOLERANCES]
-        return Settings([Setting.of(family(d, tau, q), _at(spectra[: d + q], tau), d, tau) for q, tau in cases])
+        return Settings(
+            [Setting.of(family(d, tau, q), _at(spectra[: d + q], tau), d, tau) for q, tau in cases]
+        )
 
 
 @dataclass(frozen=True)
@@ -229,10 +288,15 @@ class TwoRounds:
 
     def measure(self, seed: int) -> Learnt:
         concepts = [Concept(self.d, r, a) for r in range(1 << self.d) for a in (0, 1)]
-        wins = sum(run(two_round_learner(self.d), MidpointOracle(self.d, concept.r, concept.a)) == concept for concept in concepts)
+        wins = sum(
+            run(two_round_learner(self.d), MidpointOracle(self.d, concept.r, concept.a)) == concept
+            for concept in concepts
+        )
         (concept,) = _targets(self.d, 1, seed)
         oracle = MidpointOracle(self.d, concept.r, concept.a)
-        run(parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle)  # these queries are fixed in advance, so they cannot aim at r
+        run(
+            parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle
+        )  # these queries are fixed in advance, so they cannot aim at r
         certificate = oracle.certificate()
         return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
 
@@ -244,13 +308,20 @@ Result: TypeAlias = Certified | Wins | Sides | Settings | Learnt
 class Theorem51(Experiment[Place, Result]):
     name: ClassVar[str] = "theorem-5.1"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "A published impossibility theorem, refuted by running the impossible learner, and repaired"
-    claim: ClassVar[str] = (
-        "A masked parity hides one bit behind a string r of d bits. The paper says that statistical queries chosen in advance need about 2^d of them to learn "
-        "it at the tolerance 2^(-2d/3). In fact d + 1 are enough for even d from 8 on. What is true: q queries of tolerance tau succeed with probability "
-        "at most 1/2 + q / (8 tau^2 2^d), and a family of learners meets that. Two rounds need d + 1 queries and only the tolerance 1/(2d)."
+    title: ClassVar[str] = (
+        "A published impossibility theorem, refuted by running the impossible learner, and repaired"
     )
-    source: ClassVar[str] = "Kasiviswanathan et al. 2008, Theorem 5.1; refuted and corrected (limits 3.1, E4 and E5)"
+    claim: ClassVar[str] = (
+        "A masked parity hides one bit behind a string r of d bits. The paper says that "
+        "statistical queries chosen in advance need about 2^d of them to learn "
+        "it at the tolerance 2^(-2d/3). In fact d + 1 are enough for even d from 8 on. What is "
+        "true: q queries of tolerance tau succeed with probability "
+        "at most 1/2 + q / (8 tau^2 2^d), and a family of learners meets that. Two rounds need d "
+        "+ 1 queries and only the tolerance 1/(2d)."
+    )
+    source: ClassVar[str] = (
+        "Kasiviswanathan et al. 2008, Theorem 5.1; refuted and corrected (limits 3.1, E4 and E5)"
+    )
 
     def points(self, scale: Scale) -> list[Place]:
         full = scale == "full"
@@ -264,40 +335,74 @@ class Theorem51(Experiment[Place, Result]):
         ]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        printed, biased, thresholds = of_kind(measurements, Printed), of_kind(measurements, Biased), of_kind(measurements, Threshold)
+        printed, biased, thresholds = (
+            of_kind(measurements, Printed),
+            of_kind(measurements, Biased),
+            of_kind(measurements, Threshold),
+        )
         sweep, rounds = of_kind(measurements, Sweep), of_kind(measurements, TwoRounds)
         settings = [setting for _, m in (*printed, *thresholds, *sweep) for setting in m.settings]
         verified = [m.check for _, m in (*printed, *thresholds, *rounds) if m.check]
-        checks = [_refuted(printed, biased), _lost(printed, biased), _bounded(settings), _tight(thresholds)]
+        checks = [
+            _refuted(printed, biased),
+            _lost(printed, biased),
+            _bounded(settings),
+            _tight(thresholds),
+        ]
         checks += [
             _certified(verified),
             every(
-                "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept against the same oracle",
-                ((m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}") for p, m in rounds),
+                (
+                    "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn "
+                    "every concept against the same oracle"
+                ),
+                (
+                    (m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}")
+                    for p, m in rounds
+                ),
             ),
             intervals_check(),
         ]
         tables = [
             Table(
                 "The bent learner against the midpoint oracle",
-                ("d", "queries asked", "queries the printed theorem demands", "tolerance 2^(-2d/3)", "success", "what the certificate proves"),
-                [(s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement) for _, m in printed for s in m.settings],
+                (
+                    "d",
+                    "queries asked",
+                    "queries the printed theorem demands",
+                    "tolerance 2^(-2d/3)",
+                    "success",
+                    "what the certificate proves",
+                ),
+                [
+                    (s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement)
+                    for _, m in printed
+                    for s in m.settings
+                ],
             ),
             Table(
                 "The bent learner when every answer is wrong by the whole tolerance",
                 ("d", *BIASES),
-                [(p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES)) for p, m in biased],
+                [
+                    (p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES))
+                    for p, m in biased
+                ],
             ),
         ]
         certificates = {f"certificate bent d {p.d}": m.certificate for p, m in printed}
         figures = [_frontier_figure(printed, thresholds), _success_figure(sweep)]
-        return Finding(checks, tables, figures, [_NOTE], certificates, headline=_headline(printed, settings))
+        return Finding(
+            checks, tables, figures, [_NOTE], certificates, headline=_headline(printed, settings)
+        )
 
 
 _NOTE = (
-    "Success is exact against the midpoint oracle: every one of the 2^(d+1) concepts is played. The counts leave out the d queries for r, which reveal nothing "
-    "about a. The midpoint oracle answers these exactly. At tolerances of 1/(2d) and more, other oracles can hide r as well. With d in {4, 8, 16}, d is a "
-    "power of two, as the paper asks. The examples are uniform: learning under every distribution would contain parity."
+    "Success is exact against the midpoint oracle: every one of the 2^(d+1) concepts is played. "
+    "The counts leave out the d queries for r, which reveal nothing "
+    "about a. The midpoint oracle answers these exactly. At tolerances of 1/(2d) and more, other "
+    "oracles can hide r as well. With d in {4, 8, 16}, d is a "
+    "power of two, as the paper asks. The examples are uniform: learning under every distribution "
+    "would contain parity."
 )
 
 
@@ -306,7 +411,8 @@ def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str
     d, success = max(((p.d, float(m.settings[0].share)) for p, m in printed), default=(0, 0.0))
     over = sum(setting.share > setting.bound * (1 + 1e-12) for setting in settings)
     return (
-        f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all concepts; "
+        f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all "
+        "concepts; "
         f"of {len(settings)} learners played over all concepts {over} exceed the corrected bound."
     )
 
@@ -315,10 +421,22 @@ def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> C
     successes = {p.d: m.settings[0].share for p, m in printed if p.d >= 8}
     wins = [each for p, m in biased if p.d >= 8 for each in m.wins.values()]
     return measured(
-        "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 queries (d + 2 for odd d) learn every concept, d >= 8",
-        {"drawn concepts, every answer tau wrong, for d up to 32": Rate(sum(wins), BIASED_TARGETS * len(wins))},
+        (
+            "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 "
+            "queries "
+            "(d + 2 for odd d) learn every concept, d >= 8"
+        ),
+        {
+            "drawn concepts, every answer tau wrong, for d up to 32": Rate(
+                sum(wins), BIASED_TARGETS * len(wins)
+            )
+        },
         1,
-        more=f"success {', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} against the midpoint oracle, over all concepts",
+        more=(
+            "success "
+            f"{', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} "
+            "against the midpoint oracle, over all concepts"
+        ),
         also=bool(successes) and all(success == 1 for success in successes.values()),
     )
 
@@ -328,7 +446,11 @@ def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Chec
     wins = [m.wins["against the sign"] for p, m in biased if p.d == 4]
     return measured(
         "At d = 4 the same learner loses, as the condition 2^(-2d/3) < 2^(-d/2 - 1) says it should",
-        {"wins where every answer is tau closer to the wrong sign": Rate(sum(wins), BIASED_TARGETS * len(wins))},
+        {
+            "wins where every answer is tau closer to the wrong sign": Rate(
+                sum(wins), BIASED_TARGETS * len(wins)
+            )
+        },
         high=0,
         more=f"success {', '.join(map(str, small))} against the midpoint oracle",
         also=bool(small) and max(small) <= Fraction(1, 2),
@@ -336,12 +458,25 @@ def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Chec
 
 
 def _bounded(settings: list[Setting]) -> Check:
-    same = all(abs(s.bound - min(1.0, 0.5 + s.q / (8 * s.tau**2 * 2.0**s.d))) <= 1e-12 for s in settings)
-    over = [s for s in settings if s.share > Fraction(s.certified) or float(Fraction(s.certified)) > s.bound * (1 + 1e-12)]
+    same = all(
+        abs(s.bound - min(1.0, 0.5 + s.q / (8 * s.tau**2 * 2.0**s.d))) <= 1e-12 for s in settings
+    )
+    over = [
+        s
+        for s in settings
+        if s.share > Fraction(s.certified) or float(Fraction(s.certified)) > s.bound * (1 + 1e-12)
+    ]
     return Check(
-        "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + q / (8 tau^2 2^d)",
+        (
+            "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + "
+            "q / "
+            "(8 tau^2 2^d)"
+        ),
         bool(settings) and same and not over,
-        f"{len(settings)} triples (d, tau, q) played over all concepts, {len(over)} above the certificate or the bound",
+        (
+            f"{len(settings)} triples (d, tau, q) played over all concepts, {len(over)} above the "
+            "certificate or the bound"
+        ),
     )
 
 
@@ -349,7 +484,8 @@ def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
     flips = [tuple(setting.share for setting in m.settings) == FLIP for _, m in thresholds]
     reached = [m.settings[0].q * m.settings[0].fineness / 2**p.d for p, m in thresholds]
     return Check(
-        "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always succeed just below the tolerance 2^(-k/2-1), "
+        "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always "
+        "succeed just below the tolerance 2^(-k/2-1), "
         "where 4 tau^2 2^d = 2^(d-k), and guess a at it",
         bool(flips) and all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
         f"{sum(flips)} of {len(flips)} pairs (d, k) flip from 1 to 1/2 exactly there",
@@ -357,30 +493,73 @@ def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
 
 
 def _certified(verified: list[Verified]) -> Check:
-    valid, forged, accepted = sum(each.valid for each in verified), sum(each.forgeries for each in verified), sum(each.forgeries_accepted for each in verified)
+    valid, forged, accepted = (
+        sum(each.valid for each in verified),
+        sum(each.forgeries for each in verified),
+        sum(each.forgeries_accepted for each in verified),
+    )
     return Check(
         "Every certificate passes the independent checker, and no forgery of one does",
         bool(verified) and valid == len(verified) and forged > 0 == accepted,
-        f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries accepted",
+        (
+            f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries "
+            "accepted"
+        ),
     )
 
 
-def _frontier_figure(printed: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]) -> Figure:
+def _frontier_figure(
+    printed: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]
+) -> Figure:
     curves = []
     for d in sorted({p.d for p, _ in thresholds}):
         flips = [(m.settings[0].q, m.settings[0].fineness) for p, m in thresholds if p.d == d]
         most = max(flips)[0]
-        curves += [curve(f"bent cosets, d = {d}", flips), curve(f"q / (4 tau^2) = 2^{d}", [(1, 2.0**d), (most, 2.0**d / most)], "bound")]
-    curves.append(curve("bent learner at 2^(-2d/3)", ((s.q, s.fineness) for _, m in printed for s in m.settings if s.share == 1)))
+        curves += [
+            curve(f"bent cosets, d = {d}", flips),
+            curve(f"q / (4 tau^2) = 2^{d}", [(1, 2.0**d), (most, 2.0**d / most)], "bound"),
+        ]
+    curves.append(
+        curve(
+            "bent learner at 2^(-2d/3)",
+            ((s.q, s.fineness) for _, m in printed for s in m.settings if s.share == 1),
+        )
+    )
     title = "The frontier of non-adaptive learning: certain success on and above each line"
-    return Figure("frontier", title, "queries q about the mask", "1 / (4 tau^2), the fineness of the answers", curves, "one-round", log_x=True, log_y=True)
+    return Figure(
+        "frontier",
+        title,
+        "queries q about the mask",
+        "1 / (4 tau^2), the fineness of the answers",
+        curves,
+        "one-round",
+        log_x=True,
+        log_y=True,
+    )
 
 
 def _success_figure(sweep: Rows[Sweep, Settings]) -> Figure:
     d = max((p.d for p, _ in sweep), default=0)
-    curves = [curve(p.family, ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN)) for p, m in sweep if p.d == d]
-    curves.append(curve("corrected bound", ((float(q), success_bound(d, q, SHOWN)) for q in range(1, 65)), "bound"))
-    return Figure("success", f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}", "queries q about the mask", "success", curves, "one-round")
+    curves = [
+        curve(p.family, ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN))
+        for p, m in sweep
+        if p.d == d
+    ]
+    curves.append(
+        curve(
+            "corrected bound",
+            ((float(q), success_bound(d, q, SHOWN)) for q in range(1, 65)),
+            "bound",
+        )
+    )
+    return Figure(
+        "success",
+        f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}",
+        "queries q about the mask",
+        "success",
+        curves,
+        "one-round",
+    )
 
 
 EXPERIMENT = Theorem51()

@@ -1,4 +1,5 @@
-"""Questions about a label of 0 and 1: the threshold, the point and the rectangle where it is 1; and where a column or a question says yes."""
+"""Questions about a label of 0 and 1: the threshold, the point and the rectangle where it is 1; and
+where a column or a question says yes."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -30,7 +31,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Yes:
-    """Where a column of 0 and 1 is 1, or a question is answered yes; where a value is neither, and where it is missing."""
+    """Where a column of 0 and 1 is 1, or a question is answered yes; where a value is neither, and
+    where it is missing."""
 
     yes: Bools
     other: Bools
@@ -66,7 +68,12 @@ def check_label(table: Launch, label: str, asking: Policies) -> None:
         return
     table.types.numbers(label)
     choices = f"{asking.choices('other')}, or a question about it, such as '{label} > 0'"
-    table.refuse(asking.other, lambda part: Yes.of(part, label).other, f"{label!r} has a value other than 0 and 1", choices)
+    table.refuse(
+        asking.other,
+        lambda part: Yes.of(part, label).other,
+        f"{label!r} has a value other than 0 and 1",
+        choices,
+    )
     table.refuse_missing(asking.missing, label, asking.choices("missing"))
 
 
@@ -85,7 +92,8 @@ class LabelPolicies(ByMechanism[D, R]):
 
 
 class Labelled(LabelPolicies[D, R]):
-    """A question about a label and the values of some columns. A row that lacks one counts as label 0 of a point below every number."""
+    """A question about a label and the values of some columns. A row that lacks one counts as label
+    0 of a point below every number."""
 
     column: str
     label: str
@@ -107,8 +115,13 @@ class Labelled(LabelPolicies[D, R]):
     def labelled(self, records: Records) -> tuple[list[Words], Ints]:
         """The points of each column, and the labels."""
         label = Yes.of(records, self.label)
-        lost = np.logical_or.reduce([label.missing, label.other, *(absent(records[column]) for column in self.of)])
-        found = (coded(records, column).points(records) if self.texts else of_numbers(records, column) for column in self.of)
+        lost = np.logical_or.reduce(
+            [label.missing, label.other, *(absent(records[column]) for column in self.of)]
+        )
+        found = (
+            coded(records, column).points(records) if self.texts else of_numbers(records, column)
+            for column in self.of
+        )
         points = [np.where(lost, np.uint64(0), each) for each in found]
         return points, np.where(lost, 0, label.yes).astype(np.int64)
 
@@ -146,10 +159,23 @@ class Threshold(Labelled[LabelledMultiset, int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         start = plain(result)
-        rule = f"Predict {int(value_of(result) < 0)} everywhere." if start is None else f"Predict 1 where {self.column} is {start} or more, else 0."
+        rule = (
+            f"Predict {int(value_of(result) < 0)} everywhere."
+            if start is None
+            else f"Predict 1 where {self.column} is {start} or more, else 0."
+        )
         most = self._excess(len(records))
-        error = bounded(most, f"the rule errs on at most {most} records more than the best one does, for any table.")
-        return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": rule, **measured(start), **error}
+        error = bounded(
+            most,
+            f"the rule errs on at most {most} records more than the best one does, for any table.",
+        )
+        return {
+            "columns": [f"{self.column} from", "label"],
+            "rows": [[start, 1]],
+            "explanation": rule,
+            **measured(start),
+            **error,
+        }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         database = self.database(records)
@@ -160,7 +186,8 @@ class Threshold(Labelled[LabelledMultiset, int]):
 
 @dataclass(frozen=True)
 class Point(Labelled[LabelledMultiset, int | None]):
-    """Releases the one value at which a label is 1 most often, if it is far enough ahead of the others."""
+    """Releases the one value at which a label is 1 most often, if it is far enough ahead of the
+    others."""
 
     column: str = option(help="The column: numbers or texts", metavar="NAME")
     label: str = option(help=LABEL, metavar="Y")
@@ -169,7 +196,11 @@ class Point(Labelled[LabelledMultiset, int | None]):
     example: ClassVar[str] = "point --records fair.csv --column occupation --label 'affairs > 0'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int | None, Loss]:
-        return ProperPointLearner(self.epsilon) if self.delta is None else PointLearner(self.epsilon, self.delta)
+        return (
+            ProperPointLearner(self.epsilon)
+            if self.delta is None
+            else PointLearner(self.epsilon, self.delta)
+        )
 
     def task(self, table: Launch) -> Task[LabelledMultiset, int | None]:
         check_domain(self.delta, table, self.column)
@@ -181,25 +212,47 @@ class Point(Labelled[LabelledMultiset, int | None]):
 
     def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
         value = None if result is None else coded(records, self.column).value(result)
-        rule = "No value is far enough ahead: predict 0 everywhere." if result is None else f"Predict 1 where {self.column} is {value}, else 0."
-        shown = {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": rule, **measured(value)}
+        rule = (
+            "No value is far enough ahead: predict 0 everywhere."
+            if result is None
+            else f"Predict 1 where {self.column} is {value}, else 0."
+        )
+        shown = {
+            "columns": [self.column, "label"],
+            "rows": [] if result is None else [[value, 1]],
+            "explanation": rule,
+            **measured(value),
+        }
         return {**shown, **self._error(result, len(records))}
 
     def _error(self, result: int | None, size: int) -> dict[str, Any]:
-        """Of a stable choice: a value that is released is the most frequent one; without one, the lead is small, or it would have been released."""
+        """Of a stable choice: a value that is released is the most frequent one; without one, the
+        lead is small, or it would have been released."""
         if self.delta is None:
             most = ProperPointLearner(self.epsilon).choice.shortfall(1 << BITS)
-            text = f"the most frequent value has at most {most:,} records of label 1 more than this one, for any table."
+            text = (
+                f"the most frequent value has at most {most:,} records of label 1 more than this "
+                "one, for any table."
+            )
             return bounded(most if most < size // 2 else None, text)
         if result is not None:
-            return {"bound": 0, "error": "No other value has more records of label 1: that is certain."}
+            return {
+                "bound": 0,
+                "error": "No other value has more records of label 1: that is certain.",
+            }
         lead = PointLearner(self.epsilon, self.delta).choice.certain() - 1
-        return bounded(lead, f"the most frequent value has a lead of at most {lead:,} records of label 1.")
+        return bounded(
+            lead, f"the most frequent value has a lead of at most {lead:,} records of label 1."
+        )
 
     def truth(self, result: int | None, records: Records) -> dict[str, Any]:
         database = self.database(records)
         leading = int(database.ones.max(initial=0))
-        count = {} if result is None else {"records_of_it": int(database.ones[database.values == np.uint64(result)].sum())}
+        count = (
+            {}
+            if result is None
+            else {"records_of_it": int(database.ones[database.values == np.uint64(result)].sum())}
+        )
         return {**count, "records_of_the_most_frequent": leading}
 
 
@@ -207,12 +260,17 @@ class Point(Labelled[LabelledMultiset, int | None]):
 class Rectangles(Labelled[LabelledPoints, Rectangle]):
     """Releases bounds of one or more columns of numbers between which a label is 1."""
 
-    columns: Sequence[str] = option(help="A column of numbers; may be repeated", name="--column --columns", metavar="NAME")
+    columns: Sequence[str] = option(
+        help="A column of numbers; may be repeated", name="--column --columns", metavar="NAME"
+    )
     label: str = option(help=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
     name: ClassVar[str] = "rectangle"
-    example: ClassVar[str] = "rectangle --records fair.csv --column age --column yrs_married --label 'age > 25 and yrs_married > 5'"
+    example: ClassVar[str] = (
+        "rectangle --records fair.csv --column age --column yrs_married --label 'age > 25 and "
+        "yrs_married > 5'"
+    )
 
     def check(self) -> None:
         if not self.columns:
@@ -236,13 +294,29 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         return LabelledPoints(BITS, np.stack(points, axis=1), labels)
 
     def to_data(self, result: Rectangle, records: Records) -> dict[str, Any]:
-        rows = [[column, plain(low), plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
+        rows = [
+            [column, plain(low), plain(high)]
+            for column, (low, high) in zip(self.columns, result, strict=False)
+        ]
         rule = "Predict 1 where every column lies between its bounds, else 0."
         nothing = "There is no answer: predict 0 everywhere; use more records or a larger epsilon."
         most = self._learner.lost(len(records))
-        text = f"at most {most} records of label 1 lie outside, for any table; the number of label 0 inside has no bound."
-        error = bounded(most, text) if rows else {"bound": None, "error": "Without an answer there is no error to bound."}
-        return {"columns": ["column", "from", "to"], "rows": rows, "explanation": rule if rows else nothing, **measured([row[1:] for row in rows]), **error}
+        text = (
+            f"at most {most} records of label 1 lie outside, for any table; the number of label 0 "
+            "inside has no bound."
+        )
+        error = (
+            bounded(most, text)
+            if rows
+            else {"bound": None, "error": "Without an answer there is no error to bound."}
+        )
+        return {
+            "columns": ["column", "from", "to"],
+            "rows": rows,
+            "explanation": rule if rows else nothing,
+            **measured([row[1:] for row in rows]),
+            **error,
+        }
 
     def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:
         database = self.database(records)

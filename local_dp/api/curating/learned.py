@@ -1,4 +1,5 @@
-"""A rule learned from a whole table: any statistical-query learner, its queries answered by noisy sums over all records."""
+"""A rule learned from a whole table: any statistical-query learner, its queries answered by noisy
+sums over all records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
@@ -29,12 +30,19 @@ _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the b
 
 
 def _reach(query: StatisticalQuery, nano: int, size: int, misses: Fraction) -> float:
-    """The noise of an answer on the [-1, 1] scale exceeds this with probability `misses` at most. Where values are rounded to a lattice, half a step more."""
+    """The noise of an answer on the [-1, 1] scale exceeds this with probability `misses` at most.
+    Where values are rounded to a lattice, half a step more."""
     steps = put_to_records(query).domain.size - 1
-    return 2 * (laplace_error(Fraction(nano, steps), misses)[1] + (size / 2 if steps == STEPS else 0)) / (steps * size)
+    return (
+        2
+        * (laplace_error(Fraction(nano, steps), misses)[1] + (size / 2 if steps == STEPS else 0))
+        / (steps * size)
+    )
 
 
-SAME_RECORDS = "Its score is measured on the records it was learned from; on others it may be worse."
+SAME_RECORDS = (
+    "Its score is measured on the records it was learned from; on others it may be worse."
+)
 
 
 Written: TypeAlias = Mapping[str, object]
@@ -42,14 +50,20 @@ Written: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True)
 class LearnedRule(Question[Records | Population, "Taught"]):
-    """Releases a rule that predicts a label, by any learner of `run learn`. Bounds of its number columns are declared."""
+    """Releases a rule that predicts a label, by any learner of `run learn`. Bounds of its number
+    columns are declared."""
 
     figureless = "a rule"
     label: str = option("", "A column, or a yes/no question such as 'affairs > 0'", metavar="Y")
     _: KW_ONLY
-    learner: str = option("logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME")
+    learner: str = option(
+        "logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME"
+    )
     features: Sequence[str] = option(
-        (), "A number column or a yes/no question; may be repeated; default: every other number column", name="--feature --features", metavar="X"
+        (),
+        "A number column or a yes/no question; may be repeated; default: every other number column",
+        name="--feature --features",
+        metavar="X",
     )
     bounds: Mapping[str, Bounds] | None = option(
         None,
@@ -73,7 +87,8 @@ class LearnedRule(Question[Records | Population, "Taught"]):
     missing: str = policy("A row that lacks a feature or the label", exclude="it is left out")
     name: ClassVar[str] = "learn"
     example: ClassVar[str] = (
-        "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage --bound age=15..45 --bound rate_marriage=1..5"
+        "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage "
+        "--bound age=15..45 --bound rate_marriage=1..5"
     )
 
     @property
@@ -83,7 +98,11 @@ class LearnedRule(Question[Records | Population, "Taught"]):
     def task(self, table: Launch) -> Task[Records | Population, "Taught"]:
         learning = self.protocol.for_table(table)
         if learning.unknown:
-            raise InputError(f"bounds are public: declare those of {', '.join(learning.unknown)}, as in bounds {learning.unknown[0]}=17..60")
+            raise InputError(
+                f"bounds are public: declare those of {', '.join(learning.unknown)}, as in "
+                "bounds "
+                f"{learning.unknown[0]}=17..60"
+            )
         return Learned(learning, self.loss)
 
     @property
@@ -101,7 +120,8 @@ class LearnedRule(Question[Records | Population, "Taught"]):
 
 @dataclass(frozen=True)
 class Taught:
-    """A hypothesis, its score and the score of a trivial rule, on the records it was learned from. A score is an accuracy or a square error.
+    """A hypothesis, its score and the score of a trivial rule, on the records it was learned from.
+    A score is an accuracy or a square error.
 
     `low` and `high` are the ends of a score's interval.
     """
@@ -122,27 +142,56 @@ class Learned(Task[Records | Population, Taught]):
     name: ClassVar[str] = "learn"
 
     def offer(self, size: int) -> Offer[Records | Population, Taught]:
-        shares = 2 if self._excludes else 0  # of complete rows: for the learner and for the verdicts
+        shares = (
+            2 if self._excludes else 0
+        )  # of complete rows: for the learner and for the verdicts
         account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
-        asked = curated_from_sq(Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size)
+        asked = curated_from_sq(
+            Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size
+        )
         return Offer(f"{account.queries:,} noisy sums", asked, account)
 
     def _play(self, nano: int, size: int) -> Play[StatisticalQuery, float, Taught]:
-        """Learns on all rows, or on the complete ones, whose share is one more query. Then judges the rule and a trivial one in the same way."""
+        """Learns on all rows, or on the complete ones, whose share is one more query. Then judges
+        the rule and a trivial one in the same way."""
         learner, encoding = self.learning.built.algorithm(), self.encoding
-        hypothesis = yield from as_play(among_complete(learner, encoding) if self._excludes else on_table(learner, encoding))
-        judged = [StatisticalQuery(encoded(encoding, verdict(each)), _TOLERANCE) for each in (hypothesis, trivial(hypothesis))]
+        hypothesis = yield from as_play(
+            among_complete(learner, encoding) if self._excludes else on_table(learner, encoding)
+        )
+        judged = [
+            StatisticalQuery(encoded(encoding, verdict(each)), _TOLERANCE)
+            for each in (hypothesis, trivial(hypothesis))
+        ]
         queries = (*judged, *[completeness(encoding, _TOLERANCE)] * self._excludes)
         answers = yield queries
         misses = Fraction(1, 20 * (len(queries) - 1))
         reaches = [_reach(query, nano, size, misses) for query in queries]
-        least, share, most = (answers[2] - reaches[2], answers[2], answers[2] + reaches[2]) if self._excludes else (1.0, 1.0, 1.0)
-        ends = [(answers[0] + side) / min(1.0, max(LEAST, whole)) for side in (-reaches[0], reaches[0]) for whole in (least, most)]
+        least, share, most = (
+            (answers[2] - reaches[2], answers[2], answers[2] + reaches[2])
+            if self._excludes
+            else (1.0, 1.0, 1.0)
+        )
+        ends = [
+            (answers[0] + side) / min(1.0, max(LEAST, whole))
+            for side in (-reaches[0], reaches[0])
+            for whole in (least, most)
+        ]
         unit = unit_of(hypothesis, encoding)
         score, other, low, high = (
-            unit * (1 + min(1.0, max(-1.0, each))) / 2 for each in (*(answer / max(share, LEAST) for answer in answers[:2]), min(ends), max(ends))
+            unit * (1 + min(1.0, max(-1.0, each))) / 2
+            for each in (
+                *(answer / max(share, LEAST) for answer in answers[:2]),
+                min(ends),
+                max(ends),
+            )
         )
-        return Taught(hypothesis, score, low, high, max(other, 1 - other) if verdict(hypothesis).classifies else other)
+        return Taught(
+            hypothesis,
+            score,
+            low,
+            high,
+            max(other, 1 - other) if verdict(hypothesis).classifies else other,
+        )
 
     @property
     def _excludes(self) -> bool:
@@ -156,15 +205,42 @@ class Learned(Task[Records | Population, Taught]):
         return records
 
     def to_data(self, result: Taught, records: Records) -> dict[str, Any]:
-        rule, right = in_words(result.hypothesis, self.encoding), verdict(result.hypothesis).classifies
-        what = "accuracy" if right else "mean square error" if self.encoding.label else "mean square distance"
+        rule, right = (
+            in_words(result.hypothesis, self.encoding),
+            verdict(result.hypothesis).classifies,
+        )
+        what = (
+            "accuracy"
+            if right
+            else "mean square error"
+            if self.encoding.label
+            else "mean square distance"
+        )
         sentence = f"{self.encoding.label} where {rule}" if right else rule
         rows = [[self.learning.learner, result.score], ["a trivial rule", result.trivial]]
-        ends = " .. ".join(number(each, grain(None, (result.low, result.high))) for each in (result.low, result.high))
-        error = {"interval": [result.low, result.high], "error": f"With probability 95 % or more the {what} of the rule on these records lies in {held(ends)}."}
-        return {"columns": ["rule", what], "rows": rows, "explanation": f"{sentence}. {SAME_RECORDS}", "parameters": asdict(result.hypothesis), **error}
+        ends = " .. ".join(
+            number(each, grain(None, (result.low, result.high)))
+            for each in (result.low, result.high)
+        )
+        error = {
+            "interval": [result.low, result.high],
+            "error": (
+                f"With probability 95 % or more the {what} of the rule on these records lies in "
+                f"{held(ends)}."
+            ),
+        }
+        return {
+            "columns": ["rule", what],
+            "rows": rows,
+            "explanation": f"{sentence}. {SAME_RECORDS}",
+            "parameters": asdict(result.hypothesis),
+            **error,
+        }
 
     def truth(self, result: Taught, records: Records) -> dict[str, Any]:
         population, unit = Rows(records), unit_of(result.hypothesis, self.encoding)
-        scores = [score(result.hypothesis, self.encoding, population) for score in (true_score, true_baseline)]
+        scores = [
+            score(result.hypothesis, self.encoding, population)
+            for score in (true_score, true_baseline)
+        ]
         return {"score": unit * scores[0], "trivial": unit * scores[1]}

@@ -1,4 +1,5 @@
-"""Questions whose answers are numbers: the mean between public bounds, the count of any interval, and the triangles of a graph."""
+"""Questions whose answers are numbers: the mean between public bounds, the count of any interval,
+and the triangles of a graph."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -16,7 +17,13 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_built, check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.clipped import HasNumber, NoisyMean, SumAndNumber
-from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
+from local_dp.curator.intervals import (
+    MAX_BITS,
+    CountTree,
+    IntervalCounts,
+    PrefixFactorization,
+    best_branching,
+)
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.triangles import LadderTriangles, LocalOfTriangles, Triangles
@@ -34,7 +41,9 @@ from local_dp.tallies import Z95
 D = TypeVar("D")
 R = TypeVar("R")
 _SHOWN = 16  # intervals in a summary
-_CONSERVATIVE = "The intervals are conservative: they hold the number with probability 95 % or more."
+_CONSERVATIVE = (
+    "The intervals are conservative: they hold the number with probability 95 % or more."
+)
 
 
 @dataclass(frozen=True)
@@ -43,16 +52,29 @@ class BetweenBounds(ByMechanism[D, R]):
 
     column: str = option(help="The column of numbers", metavar="NAME")
     _: KW_ONLY
-    bounds: Bounds = option(help="The public bounds", metavar="X", unit="of the column", ends=("The public lower bound", "The public upper bound"))
-    outside: str = policy("A number beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out")
+    bounds: Bounds = option(
+        help="The public bounds",
+        metavar="X",
+        unit="of the column",
+        ends=("The public lower bound", "The public upper bound"),
+    )
+    outside: str = policy(
+        "A number beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out"
+    )
     missing: str = "refuse"
 
     def task(self, table: Launch) -> Task[D, R]:
-        """Raises InputError for text and wrong bounds, and unless policies cover missing numbers and those beyond the bounds."""
+        """Raises InputError for text and wrong bounds, and unless policies cover missing numbers
+        and those beyond the bounds."""
         check_built(self.bounded)
         table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, self.choices("missing"))
-        table.refuse_outside(self.outside, self.column, *ends_of(self.bounds), f"{self.choices('outside')}, or wider bounds")
+        table.refuse_outside(
+            self.outside,
+            self.column,
+            *ends_of(self.bounds),
+            f"{self.choices('outside')}, or wider bounds",
+        )
         return self
 
     @property
@@ -60,11 +82,18 @@ class BetweenBounds(ByMechanism[D, R]):
         return "exclude" in (self.missing, self.outside)
 
     def kept(self, records: Records) -> Records:
-        """The column alone; a number that is left out is missing there, and no other one. No record's number depends on another record."""
+        """The column alone; a number that is left out is missing there, and no other one. No
+        record's number depends on another record."""
         numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
         if self.missing == "middle":
             numbers = np.where(np.isnan(numbers), low / 2 + high / 2, numbers)
-        return Records({self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers) if self.outside == "exclude" else numbers})
+        return Records(
+            {
+                self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers)
+                if self.outside == "exclude"
+                else numbers
+            }
+        )
 
     @property
     def bounded(self) -> Bounded:
@@ -75,7 +104,11 @@ class BetweenBounds(ByMechanism[D, R]):
 class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     """Releases the mean of a column of numbers between public bounds."""
 
-    missing: str = policy(NO_VALUE, middle="it counts as the middle of the bounds", exclude="the mean of those present")
+    missing: str = policy(
+        NO_VALUE,
+        middle="it counts as the middle of the bounds",
+        exclude="the mean of those present",
+    )
     name: ClassVar[str] = "mean"
     example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
 
@@ -84,26 +117,49 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
 
     @property
     def _noisy(self) -> NoisyMean:
-        return NoisyMean(self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon)
+        return NoisyMean(
+            self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon
+        )
 
     def database(self, records: Records) -> Population:
         return Changed(records, self.kept)
 
     def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
         found = self._noisy.mean(result, len(records))
-        value, low, high = (float(self.bounded.in_units(np.asarray(share))) for share in (found.value, found.low, found.high))
-        explanation = "The noise hides one replaced record; its effect on the mean falls with the number of records. The release is pure, also with a delta."
+        value, low, high = (
+            float(self.bounded.in_units(np.asarray(share)))
+            for share in (found.value, found.low, found.high)
+        )
+        explanation = (
+            "The noise hides one replaced record; its effect on the mean falls with the number of "
+            "records. The release is pure, also with a delta."
+        )
         drawn = {"axis": f"mean of {self.column}", "rows": ""}
-        numbers = {"value": value, "standard_error": found.standard_error * (self.bounded.high - self.bounded.low), "interval": [low, high]}
+        numbers = {
+            "value": value,
+            "standard_error": found.standard_error * (self.bounded.high - self.bounded.low),
+            "interval": [low, high],
+        }
         error = {"error": _CONSERVATIVE if self.excludes else None}
-        return {"columns": ["column", "mean"], "rows": [[self.column, value]], "explanation": explanation, "drawn": drawn, **numbers, **error}
+        return {
+            "columns": ["column", "mean"],
+            "rows": [[self.column, value]],
+            "explanation": explanation,
+            "drawn": drawn,
+            **numbers,
+            **error,
+        }
 
     def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
         shares = list(map(self._shares, records.parts()))
         if not (number := sum(number for number, _ in shares)):
             return {}
         mean = float(self.bounded.in_units(np.asarray(sum(total for _, total in shares) / number)))
-        return {"mean": mean, "error": abs(self.to_data(result, records)["value"] - mean), DRAWN: [mean]}
+        return {
+            "mean": mean,
+            "error": abs(self.to_data(result, records)["value"] - mean),
+            DRAWN: [mean],
+        }
 
     def _shares(self, records: Records) -> tuple[int, float]:
         """How many records have a share of the range, and the sum of the shares."""
@@ -120,7 +176,9 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
     missing: str = policy(NO_VALUE, exclude="it is in no interval")
     name: ClassVar[str] = "intervals"
-    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
+    example: ClassVar[str] = (
+        "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
+    )
 
     def check(self) -> None:
         check_whole("bins", self.bins, 2, 1 << MAX_BITS)
@@ -134,13 +192,17 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         if self.delta is None:
             return tree
         factors = PrefixFactorization(self.bits, self.epsilon, self.delta)
-        return tree if tree.deviation <= math.sqrt(2) * float(factors.deviations().max()) else factors  # an interval is a difference of two
+        return (
+            tree if tree.deviation <= math.sqrt(2) * float(factors.deviations().max()) else factors
+        )  # an interval is a difference of two
 
     @property
     def _error(self) -> tuple[float, float]:
-        """A bound on the standard error of every interval, and the standard errors that its noise stays within with probability 95 %.
+        """A bound on the standard error of every interval, and the standard errors that its noise
+        stays within with probability 95 %.
 
-        The noise of the factorization is normal. That of the tree has one peak: by Gauss's inequality 2 / (3 sqrt(.05)) of them suffice.
+        The noise of the factorization is normal. That of the tree has one peak: by Gauss's
+        inequality 2 / (3 sqrt(.05)) of them suffice.
         """
         mechanism = self.mechanism()
         if isinstance(mechanism, CountTree):
@@ -149,10 +211,13 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return math.sqrt(2) * float(mechanism.deviations().max()), Z95
 
     def database(self, records: Records) -> Multiset:
-        return Multiset.of_parts((self._cells(part).astype(np.uint64) for part in records.parts()), self.bits)
+        return Multiset.of_parts(
+            (self._cells(part).astype(np.uint64) for part in records.parts()), self.bits
+        )
 
     def _cells(self, records: Records) -> Counts:
-        """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Numbers that are left out are in one more cell."""
+        """The cell of each number: its lower edge belongs to it, and the upper bound to the last.
+        Numbers that are left out are in one more cell."""
         kept = self.kept(records)
         numbers, last = kept.numbers(self.column), self.bins - 1
         cells = np.clip(np.searchsorted(self._edges, numbers, side="right") - 1, 0, last)
@@ -163,26 +228,38 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return equal_edges(*ends_of(self.bounds), self.bins)
 
     def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        edges = np.unique(np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64))
+        edges = np.unique(
+            np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64)
+        )
         counts = result.count(edges[:-1], edges[1:])
         ends = self._edges[edges].tolist()
         deviation, quantile = self._error
-        rows = [[low, high, float(count)] for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)]
+        rows = [
+            [low, high, float(count)]
+            for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)
+        ]
         return {
             "columns": [f"{self.column} from", "to", "records"],
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
-            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin. A number at "
+            "explanation": f"The counts of all intervals of {self.bins:,} "
+            "equal bins are published; --json "
+            "prints the count below each bin. A number at "
             "the edge of two bins counts in the upper one.",
             "below": result.below[: self.bins + 1].tolist(),
         }
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        counts = sum(np.bincount(self._cells(part), minlength=self.bins)[: self.bins] for part in records.parts())
+        counts = sum(
+            np.bincount(self._cells(part), minlength=self.bins)[: self.bins]
+            for part in records.parts()
+        )
         below = np.append(0, np.cumsum(counts))
-        return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))}
+        return {
+            "largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))
+        }
 
 
 class Counted(NamedTuple):
@@ -197,13 +274,19 @@ _OF_LOCAL = 0.01  # the probability that the local sensitivity is larger than it
 
 @dataclass(frozen=True)
 class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangles, Counted]):
-    """Releases the number of triangles of a graph whose edges are the rows, with an interval. The number of nodes is public; neighbours differ in one edge."""
+    """Releases the number of triangles of a graph whose edges are the rows, with an interval. The
+    number of nodes is public; neighbours differ in one edge."""
 
     source: str = option(help="The column of one node of each edge", metavar="NAME")
     target: str = option(help="The column of the other node", metavar="NAME")
     _: KW_ONLY
-    nodes: int = option(help="The public number of nodes, including nodes without an edge", metavar="N")
-    other: str = policy("A row that is no new edge of two nodes", exclude="nodes are then whole numbers from 0 to below their number")
+    nodes: int = option(
+        help="The public number of nodes, including nodes without an edge", metavar="N"
+    )
+    other: str = policy(
+        "A row that is no new edge of two nodes",
+        exclude="nodes are then whole numbers from 0 to below their number",
+    )
     name: ClassVar[str] = "triangles"
     example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
 
@@ -211,17 +294,24 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         check_whole("nodes", self.nodes, 1, MAX_NODES)
 
     def task(self, table: Launch) -> Task[Graph | Triangles, Counted]:
-        """Raises InputError in private unless the table numbers the nodes: no rule of one row could leave out names beyond the declared number."""
+        """Raises InputError in private unless the table numbers the nodes: no rule of one row could
+        leave out names beyond the declared number."""
         if table.private and self.other == "refuse":
-            raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=exclude for all other rows")
+            raise InputError(
+                "a private run does not look at edges: number the nodes from 0 to "
+                f"{self.nodes - 1}, and declare other=exclude for all other rows"
+            )
         for column in (self.source, self.target):
             table.types.whole(column) if self.other == "exclude" else table.types[column]
         return self
 
     def offer(self, size: int) -> Offer[Graph | Triangles, Counted]:
-        """The count by four fifths of epsilon; the fifth is for the local sensitivity, which its interval follows from."""
+        """The count by four fifths of epsilon; the fifth is for the local sensitivity, which its
+        interval follows from."""
         ladder, local = self._parts
-        asked = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted]((ladder, local), lambda answers: Counted(*answers))
+        asked = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted](
+            (ladder, local), lambda answers: Counted(*answers)
+        )
         return Offer("LadderTriangles", asked, Account(ladder.loss + local.loss, "edge"))
 
     @property
@@ -241,22 +331,43 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             raise InputError("some edge lacks a node; remove such rows from the table")
         names, places = np.unique(np.concatenate(ends), return_inverse=True)
         if len(names) > self.nodes:
-            raise InputError(f"the edges name more than the {self.nodes:,} nodes that are declared; declare all nodes, also those without an edge")
+            raise InputError(
+                f"the edges name more than the {self.nodes:,} nodes that are declared; declare "
+                "all nodes, also those without an edge"
+            )
         return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
 
     def _numbered(self, records: Records) -> Graph:
         """The edges among the rows, each once: of two different nodes below the declared number."""
         ends = np.stack([records.whole(column) for column in (self.source, self.target)], axis=1)
         known = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
-        return Graph.of(np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes)
+        return Graph.of(
+            np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes
+        )
 
     def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
-        explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."
-        shown = {"columns": ["", "triangles"], "rows": [["graph", result.triangles]], "drawn": {"axis": "triangles", "rows": ""}}
+        explanation = (
+            "One edge more or less is hidden; the number of nodes is public. The release is pure, "
+            "also with a delta."
+        )
+        shown = {
+            "columns": ["", "triangles"],
+            "rows": [["graph", result.triangles]],
+            "drawn": {"axis": "triangles", "rows": ""},
+        }
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
-        return {**shown, "explanation": explanation, **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3)))}
+        return {
+            **shown,
+            "explanation": explanation,
+            **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
+        }
 
     def truth(self, result: Counted, records: Records) -> dict[str, Any]:
         triangles = self.database(records)
-        return {DRAWN: [triangles.value], "triangles": triangles.value, "error": abs(result.triangles - triangles.value), "edges": len(records)}
+        return {
+            DRAWN: [triangles.value],
+            "triangles": triangles.value,
+            "error": abs(result.triangles - triangles.value),
+            "edges": len(records),
+        }

@@ -1,4 +1,5 @@
-"""Questions about several columns together: all their marginals, and synthetic records with nearly the same marginals."""
+"""Questions about several columns together: all their marginals, and synthetic records with nearly
+the same marginals."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,12 @@ from local_dp.checks import check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals, Synthetic
 from local_dp.curator.marginals.baselines import SpanningTree
-from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
+from local_dp.curator.marginals.fourier import (
+    FourierGaussian,
+    NoisyCharacters,
+    choose,
+    nearest_table,
+)
 from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, as_play
@@ -38,10 +44,11 @@ _BY_TABLE = "No error is known: that of this mechanism depends on the table."
 
 @dataclass(frozen=True)
 class Attribute:
-    """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of `labels`.
+    """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of
+    `labels`.
 
-    Its values are public: none is read from the table. `missing` and `other` "category" give a value of its own to rows without one, and to values that are
-    not listed: labels, or 0 and 1.
+    Its values are public: none is read from the table. `missing` and `other` "category" give a
+    value of its own to rows without one, and to values that are not listed: labels, or 0 and 1.
     """
 
     column: str
@@ -51,10 +58,18 @@ class Attribute:
     other: str = "refuse"
 
     def __post_init__(self) -> None:
-        if len(set(self.labels)) < len(self.labels) or any(low >= high for low, high in pairwise(self.cuts)):
-            raise InputError(f"the cuts or labels of {self.column!r} are not distinct, or not in order; give each once, cuts from small to large")
+        if len(set(self.labels)) < len(self.labels) or any(
+            low >= high for low, high in pairwise(self.cuts)
+        ):
+            raise InputError(
+                f"the cuts or labels of {self.column!r} are not distinct, or not in order; "
+                "give "
+                "each once, cuts from small to large"
+            )
         if len(self.values) > _MOST_VALUES:
-            raise InputError(f"{self.column!r} has {len(self.values)} values; give at most {_MOST_VALUES}")
+            raise InputError(
+                f"{self.column!r} has {len(self.values)} values; give at most {_MOST_VALUES}"
+            )
 
     @classmethod
     def cut_at(cls, column: str, cuts: Sequence[Any], missing: str = "refuse") -> "Attribute":
@@ -62,17 +77,29 @@ class Attribute:
         try:
             return cls(column, cuts=tuple(map(float, cuts)), missing=missing)
         except ValueError:
-            raise InputError(f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write them like age=27;32") from None
+            raise InputError(
+                f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write "
+                "them "
+                "like age=27;32"
+            ) from None
 
     @cached_property
     def values(self) -> tuple[str, ...]:
         """The names of the values, by their numbers."""
         ends = [str(cut).removesuffix(".0") for cut in self.cuts]
-        others, lacking = (OTHER,) if self.other == "category" else (), (MISSING,) if self.missing == "category" else ()
+        others, lacking = (
+            (OTHER,) if self.other == "category" else (),
+            (MISSING,) if self.missing == "category" else (),
+        )
         if self.labels:
             return (*self.labels, *others, *lacking)
         if ends:
-            return (f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f">= {ends[-1]}", *lacking)
+            return (
+                f"< {ends[0]}",
+                *(f"{low} to < {high}" for low, high in pairwise(ends)),
+                f">= {ends[-1]}",
+                *lacking,
+            )
         if question_in(self.column):
             return ("no", "yes", *lacking)
         return ("0", "1", *others, *lacking)
@@ -89,7 +116,12 @@ class Attribute:
         table.types[self.column] if self.labels else table.types.numbers(self.column)
         table.refuse_missing(self.missing, self.column, asking.choices("missing"))
         if self.labels:
-            table.refuse_other(self.other, self.column, self.labels, f"{asking.choices('other')}, or list all labels")
+            table.refuse_other(
+                self.other,
+                self.column,
+                self.labels,
+                f"{asking.choices('other')}, or list all labels",
+            )
 
     def numbers(self, records: Records) -> Ints:
         """The number of each record's value; `check` finds that there is one."""
@@ -97,12 +129,18 @@ class Attribute:
         if self.labels:
             values, listed = records[self.column], len(self.labels)
             places = Listed(self.labels, values.dtype).places(values)
-            return np.where(absent(values), last, np.where(places < 0, min(listed, last), places)).astype(np.int64)
+            return np.where(
+                absent(values), last, np.where(places < 0, min(listed, last), places)
+            ).astype(np.int64)
         if self.cuts:
             numbers = records.numbers(self.column)
-            return np.where(np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")).astype(np.int64)
+            return np.where(
+                np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")
+            ).astype(np.int64)
         answers = Yes.of(records, self.column)
-        return np.select([answers.missing, answers.other], [last, min(2, last)], answers.yes).astype(np.int64)
+        return np.select(
+            [answers.missing, answers.other], [last, min(2, last)], answers.yes
+        ).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -114,9 +152,14 @@ class Attributes:
     def __post_init__(self) -> None:
         names = [each.column for each in self.every]
         if not names or len(set(names)) < len(names):
-            raise InputError(f"the columns are {', '.join(names) or 'none'}; give at least one, each once")
+            raise InputError(
+                f"the columns are {', '.join(names) or 'none'}; give at least one, each once"
+            )
         if self.d > 64:
-            raise InputError(f"the columns take {self.d} bits; 64 is the most: give fewer columns, cuts or labels")
+            raise InputError(
+                f"the columns take {self.d} bits; 64 is the most: give fewer columns, cuts or "
+                "labels"
+            )
 
     @property
     def d(self) -> int:
@@ -125,18 +168,28 @@ class Attributes:
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        return tuple(int(start) for start in np.cumsum([0, *(each.bits for each in self.every[:-1])]))
+        return tuple(
+            int(start) for start in np.cumsum([0, *(each.bits for each in self.every[:-1])])
+        )
 
     def table(self, records: Records) -> BinaryTable:
         rows, start = np.zeros(len(records), dtype=np.uint64), 0
         for part in records.parts():
             for each, bit in zip(self.every, self.starts, strict=True):
-                rows[start : start + len(part)] |= each.numbers(part).astype(np.uint64) << np.uint64(bit)
+                rows[start : start + len(part)] |= each.numbers(part).astype(
+                    np.uint64
+                ) << np.uint64(bit)
             start += len(part)
         return BinaryTable(self.d, rows)
 
     def workload(self, ways: int) -> Marginals:
-        return Marginals.of(self.d, ([bit for number in group for bit in self.bits_of(number)] for group in self.groups(ways)))
+        return Marginals.of(
+            self.d,
+            (
+                [bit for number in group for bit in self.bits_of(number)]
+                for group in self.groups(ways)
+            ),
+        )
 
     def groups(self, ways: int) -> list[tuple[int, ...]]:
         return list(combinations(range(len(self.every)), ways))
@@ -145,7 +198,8 @@ class Attributes:
         return range(self.starts[number], self.starts[number] + self.every[number].bits)
 
     def cells(self, ways: int) -> list[tuple[int, list[str]]]:
-        """The possible cells of the marginals of every `ways` attributes: place, and a value or an empty text for each attribute."""
+        """The possible cells of the marginals of every `ways` attributes: place, and a value or an
+        empty text for each attribute."""
         cells, start = list[tuple[int, list[str]]](), 0
         for group in self.groups(ways):
             size = 1 << sum(self.every[number].bits for number in group)
@@ -153,7 +207,9 @@ class Attributes:
                 values = self._values(group, cell)
                 if values is not None:
                     named = dict(zip(group, values, strict=True))
-                    cells.append((start + cell, [named.get(number, "") for number in range(len(self.every))]))
+                    cells.append(
+                        (start + cell, [named.get(number, "") for number in range(len(self.every))])
+                    )
             start += size
         return cells
 
@@ -169,9 +225,12 @@ class Attributes:
         return names
 
     def possible(self) -> Bools:
-        """Which words of up to 22 bits are possible records, shape (2^d,): every code has a value."""
+        """Which words of up to 22 bits are possible records, shape (2^d,): every code has a
+        value."""
         words = np.arange(1 << self.d, dtype=np.uint64)
-        possible: Bools = np.logical_and.reduce([codes < len(each.values) for each, codes in self._codes(words)])
+        possible: Bools = np.logical_and.reduce(
+            [codes < len(each.values) for each, codes in self._codes(words)]
+        )
         return possible
 
     def names(self, words: Words) -> list[list[str]]:
@@ -199,19 +258,26 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Cells:
-    """The estimated counts of all cells of a workload, the reason for this mechanism, and the noisy characters that have the law of their errors."""
+    """The estimated counts of all cells of a workload, the reason for this mechanism, and the noisy
+    characters that have the law of their errors."""
 
     counts: Floats
     reason: str
     noisy: NoisyCharacters | None = None
 
     def interval(self, places: Ints) -> list[list[float]] | None:
-        """The 95 % intervals of these cells: the noise of a cell is normal around its unbiased count. An estimate that is moved from it is held too."""
+        """The 95 % intervals of these cells: the noise of a cell is normal around its unbiased
+        count. An estimate that is moved from it is held too."""
         if self.noisy is None:
             return None
         raw, reach = self.noisy.cells[places], Z95 * self.noisy.spread[places]
-        low, high = np.minimum(raw - reach, self.counts[places]), np.maximum(raw + reach, self.counts[places])
-        ends: list[list[float]] = np.stack([np.clip(end, 0, self.noisy.size) for end in (low, high)], axis=1).tolist()
+        low, high = (
+            np.minimum(raw - reach, self.counts[places]),
+            np.maximum(raw + reach, self.counts[places]),
+        )
+        ends: list[list[float]] = np.stack(
+            [np.clip(end, 0, self.noisy.size) for end in (low, high)], axis=1
+        ).tolist()
         return ends
 
 
@@ -223,7 +289,8 @@ class Drawn:
     noisy: NoisyCharacters | None = None
 
     def error(self, cells: Floats, places: Ints) -> int | None:
-        """What the errors of these cells of the synthetic records stay within, all together with probability 95 %: normal errors and a union bound."""
+        """What the errors of these cells of the synthetic records stay within, all together with
+        probability 95 %: normal errors and a union bound."""
         if self.noisy is None:
             return None
         reach = normal_quantile(0.025 / len(places)) * self.noisy.spread[places]
@@ -234,11 +301,20 @@ class Drawn:
 class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     """A question about the marginals of every `ways` of some attributes."""
 
-    columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column --columns", metavar="X")
+    columns: Sequence[str] = option(
+        (),
+        "A yes/no question, or a column of 0 and 1; may be repeated",
+        name="--column --columns",
+        metavar="X",
+    )
     _: KW_ONLY
     ways: int = option(2, "Number of columns in a marginal", metavar="T")
     cuts: Mapping[str, Sequence[Any]] | None = option(
-        None, "A column of numbers and its cuts, such as age=27;32; may be repeated", metavar="X=A;B;...", read=read_listed, collect=dict
+        None,
+        "A column of numbers and its cuts, such as age=27;32; may be repeated",
+        metavar="X=A;B;...",
+        read=read_listed,
+        collect=dict,
     )
     labels: Mapping[str, Sequence[object]] | None = option(
         None,
@@ -261,9 +337,19 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     @cached_property
     def attributes(self) -> Attributes:
         """The columns as attributes. Raises InputError."""
-        numbers = [Attribute.cut_at(column, cuts, self.missing) for column, cuts in (self.cuts or {}).items()]
-        listed = [Attribute(column, labels=tuple(map(str, labels)), missing=self.missing, other=self.other) for column, labels in (self.labels or {}).items()]
-        answers = [Attribute(column, missing=self.missing, other=self.other) for column in self.columns]
+        numbers = [
+            Attribute.cut_at(column, cuts, self.missing)
+            for column, cuts in (self.cuts or {}).items()
+        ]
+        listed = [
+            Attribute(
+                column, labels=tuple(map(str, labels)), missing=self.missing, other=self.other
+            )
+            for column, labels in (self.labels or {}).items()
+        ]
+        answers = [
+            Attribute(column, missing=self.missing, other=self.other) for column in self.columns
+        ]
         return Attributes((*answers, *numbers, *listed))
 
     @property
@@ -285,46 +371,94 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
         """Errors of the possible cells, as shares of the records."""
         places = [place for place, _ in self.attributes.cells(self.ways)]
-        errors = Errors.of(counts[places], self.workload.answers(self.database(records))[places], len(records))
+        errors = Errors.of(
+            counts[places], self.workload.answers(self.database(records))[places], len(records)
+        )
         return {"largest_error_of_a_cell": errors.largest, "mean_error_of_a_cell": errors.mean}
 
 
 @dataclass(frozen=True)
 class MarginalCounts(OfAttributes[Cells]):
-    """Releases the number of records with each combination of values, for every two or more of some columns."""
+    """Releases the number of records with each combination of values, for every two or more of some
+    columns."""
 
     name: ClassVar[str] = "marginals"
-    example: ClassVar[str] = "marginals --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --cuts yrs_married=6"
+    example: ClassVar[str] = (
+        "marginals --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --cuts "
+        "yrs_married=6"
+    )
 
     def offer(self, size: int) -> Offer[BinaryTable, Cells]:
         workload, loss = self.workload, self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(workload, size, loss.epsilon)
-            cells_of = _finished(mwem, size, lambda weights: Cells(weights.answers(workload), "pure privacy, by weights of all rows"))
+            cells_of = _finished(
+                mwem,
+                size,
+                lambda weights: Cells(
+                    weights.answers(workload), "pure privacy, by weights of all rows"
+                ),
+            )
             return Offer(_named(mwem), cells_of, Account(loss))
         choice, account = choose(workload, size, loss), Account(loss)
         if choice.kind == "mst":
             tree = SpanningTree(workload.d, loss.epsilon, loss.delta)
-            return Offer("SpanningTree", after(tree, lambda model: Cells(model.cells(workload), choice.reason)), account)
+            return Offer(
+                "SpanningTree",
+                after(tree, lambda model: Cells(model.cells(workload), choice.reason)),
+                account,
+            )
 
         def cells(noisy: NoisyCharacters) -> Cells:
-            return Cells(workload.of_histogram(self.nearest(noisy)) if choice.kind == "nearest" else noisy.cells, choice.reason, noisy)
+            return Cells(
+                workload.of_histogram(self.nearest(noisy))
+                if choice.kind == "nearest"
+                else noisy.cells,
+                choice.reason,
+                noisy,
+            )
 
-        return Offer("FourierGaussian", after(FourierGaussian(workload, loss.epsilon, loss.delta), cells), account)
+        return Offer(
+            "FourierGaussian",
+            after(FourierGaussian(workload, loss.epsilon, loss.delta), cells),
+            account,
+        )
 
     def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
         every, cells = self.attributes.every, self.attributes.cells(self.ways)
         places = np.array([place for place, _ in cells])
-        explanation = f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be negative or a fraction."
+        explanation = (
+            f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be "
+            "negative "
+            "or a fraction."
+        )
         rows = [[*values, float(result.counts[place])] for place, values in cells]
         columns, drawn = [*(each.column for each in every), "records"], self.drawn
-        spread = (result.noisy is not None and np.array_equal(result.counts, result.noisy.cells) and result.noisy.spread[places].tolist()) or None
-        error = {"interval": result.interval(places), "standard_error": spread, "error": None if result.noisy else _BY_TABLE}
-        return {"columns": columns, "rows": rows, "explanation": explanation, "drawn": drawn, **measured([row[-1] for row in rows]), **error}
+        spread = (
+            result.noisy is not None
+            and np.array_equal(result.counts, result.noisy.cells)
+            and result.noisy.spread[places].tolist()
+        ) or None
+        error = {
+            "interval": result.interval(places),
+            "standard_error": spread,
+            "error": None if result.noisy else _BY_TABLE,
+        }
+        return {
+            "columns": columns,
+            "rows": rows,
+            "explanation": explanation,
+            "drawn": drawn,
+            **measured([row[-1] for row in rows]),
+            **error,
+        }
 
     def truth(self, result: Cells, records: Records) -> dict[str, Any]:
         true = self.workload.answers(self.database(records))
-        return {**self.errors(result.counts, records), DRAWN: [float(true[place]) for place, _ in self.attributes.cells(self.ways)]}
+        return {
+            **self.errors(result.counts, records),
+            DRAWN: [float(true[place]) for place, _ in self.attributes.cells(self.ways)],
+        }
 
 
 @dataclass(frozen=True)
@@ -332,41 +466,81 @@ class SyntheticRecords(OfAttributes[Drawn]):
     """Releases synthetic records, with nearly the same marginals."""
 
     name: ClassVar[str] = "synthetic"
-    example: ClassVar[str] = "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
+    example: ClassVar[str] = (
+        "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
+    )
 
     def offer(self, size: int) -> Offer[BinaryTable, Drawn]:
         if self.workload.d > DENSE:
-            raise InputError(f"the columns take {self.workload.d} bits, and synthetic records take up to {DENSE}: give fewer columns, cuts or labels")
+            raise InputError(
+                f"the columns take {self.workload.d} bits, and synthetic records take up to "
+                f"{DENSE}: give fewer columns, cuts or labels"
+            )
         loss = self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(self.workload, size, loss.epsilon)
             return Offer(_named(mwem), _finished(mwem, size, Drawn), Account(loss))
         fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
-        return Offer("FourierGaussian", after(fourier, lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy)), Account(loss))
+        return Offer(
+            "FourierGaussian",
+            after(
+                fourier, lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy)
+            ),
+            Account(loss),
+        )
 
     def to_data(self, result: Drawn, records: Records) -> dict[str, Any]:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        common = [[*names, int(count)] for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)]
-        explanation = f"No row is a person's. Marginals of {self.ways} columns are nearly those of the table; others may differ. --out writes all records."
+        common = [
+            [*names, int(count)]
+            for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)
+        ]
+        explanation = (
+            f"No row is a person's. Marginals of {self.ways} columns are nearly those of the "
+            "table; "
+            "others may differ. --out writes all records."
+        )
         brief = {"columns": [*columns, "records"], "rows": common}
-        most = result.error(self.workload.answers(BinaryTable(self.attributes.d, words)), np.array([place for place, _ in self.attributes.cells(self.ways)]))
-        error = bounded(most, f"every cell of these marginals is within {most} records of the table's.", _BY_TABLE)
-        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation, "drawn": self.drawn, **error}
+        most = result.error(
+            self.workload.answers(BinaryTable(self.attributes.d, words)),
+            np.array([place for place, _ in self.attributes.cells(self.ways)]),
+        )
+        error = bounded(
+            most,
+            f"every cell of these marginals is within {most} records of the table's.",
+            _BY_TABLE,
+        )
+        return {
+            "columns": columns,
+            "rows": self.attributes.names(words),
+            "brief": brief,
+            "explanation": explanation,
+            "drawn": self.drawn,
+            **error,
+        }
 
     def _words(self, result: Drawn) -> Words:
-        """Rows by their weights, without impossible ones. The cumulative sums of the weights are rounded, so no chance enters."""
+        """Rows by their weights, without impossible ones. The cumulative sums of the weights are
+        rounded, so no chance enters."""
         drawn = result.synthetic.weights
-        words, weights = np.arange(len(drawn), dtype=np.uint64), np.where(self.attributes.possible(), drawn, 0.0)
+        words, weights = (
+            np.arange(len(drawn), dtype=np.uint64),
+            np.where(self.attributes.possible(), drawn, 0.0),
+        )
         upto = np.rint(np.cumsum(weights) * (drawn.sum() / weights.sum())).astype(np.int64)
         return np.repeat(words, np.diff(upto, prepend=0))
 
     def truth(self, result: Drawn, records: Records) -> dict[str, Any]:
-        return self.errors(self.workload.answers(BinaryTable(self.attributes.d, self._words(result))), records)
+        return self.errors(
+            self.workload.answers(BinaryTable(self.attributes.d, self._words(result))), records
+        )
 
 
-def _finished(mwem: Mwem[Pure], size: int, finish: Callable[[Synthetic], A]) -> Adaptive[Any, Any, A]:
+def _finished(
+    mwem: Mwem[Pure], size: int, finish: Callable[[Synthetic], A]
+) -> Adaptive[Any, Any, A]:
     """MWEM, and a function of its weights."""
 
     def play() -> Play[Any, Any, A]:

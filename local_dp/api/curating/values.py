@@ -1,4 +1,5 @@
-"""Questions about the values of a column: the count of each value, quantiles, the median, and where a label is 1."""
+"""Questions about the values of a column: the count of each value, quantiles, the median, and where
+a label is 1."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +17,12 @@ from local_dp.curator.clipped import laplace_error, least_tail
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
 from local_dp.curator.sanitizers.medians import Medians, Steps
-from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
+from local_dp.curator.sanitizers.point_counts import (
+    NoisyCounts,
+    PerCellHistogram,
+    ThresholdedHistogram,
+    look_up,
+)
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.loss import Loss, nano_epsilon
@@ -34,7 +40,8 @@ _NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it
 
 @dataclass(frozen=True)
 class Coded:
-    """A column as points of 2^64: of some records, numbers in order, texts by their place among the texts in the table; and the point of a missing one."""
+    """A column as points of 2^64: of some records, numbers in order, texts by their place among the
+    texts in the table; and the point of a missing one."""
 
     points: Callable[[Records], Words]
     value: Callable[[int], Any]
@@ -50,25 +57,37 @@ def plain(point: int) -> float | int | None:
 
 
 _WHOLE = 2.0**53  # a larger float stands for several whole numbers
-_BEYOND = " An unknown one lies beyond all numbers: the noise decides among so few records; take more, or a larger epsilon."
+_BEYOND = (
+    " An unknown one lies beyond all numbers: the noise decides among so few records; take more, "
+    "or a larger epsilon."
+)
 
 
 def coded(records: Records, column: str) -> Coded:
     kind = records.schema()[column].dtype.kind
     if kind in "iu":  # exact, and in order: doubles would merge large ones
         shift = 1 << BITS - 1 if kind == "i" else 0
-        return Coded(lambda part: part.words(column) ^ np.uint64(shift), lambda point: point - shift, -1)
+        return Coded(
+            lambda part: part.words(column) ^ np.uint64(shift), lambda point: point - shift, -1
+        )
     if kind != "U":
-        return Coded(lambda part: of_numbers(part, column), lambda point: MISSING if point == _NOTHING else plain(point))
+        return Coded(
+            lambda part: of_numbers(part, column),
+            lambda point: MISSING if point == _NOTHING else plain(point),
+        )
     texts = np.unique(np.concatenate([np.unique(part[column]) for part in records.parts()]))
     return Coded(
-        lambda part: np.searchsorted(texts, part[column]).astype(np.uint64), lambda place: str(texts[place]) or MISSING, 0 if texts[:1] == "" else _NOTHING
+        lambda part: np.searchsorted(texts, part[column]).astype(np.uint64),
+        lambda place: str(texts[place]) or MISSING,
+        0 if texts[:1] == "" else _NOTHING,
     )
 
 
 def of_numbers(records: Records, column: str) -> Words:
     missing = absent(records[column])
-    return np.where(missing, np.uint64(_NOTHING), points_of(np.where(missing, 0.0, records.numbers(column))))
+    return np.where(
+        missing, np.uint64(_NOTHING), points_of(np.where(missing, 0.0, records.numbers(column)))
+    )
 
 
 D = TypeVar("D")
@@ -79,16 +98,23 @@ NO_BOUNDS = "No bounds were declared, and none were read from the data."
 def check_domain(delta: float | None, table: Launch, column: str) -> None:
     """Raises InputError for texts without a delta: their domain is infinite."""
     if delta is None and table.types[column].dtype.kind == "U":
-        raise InputError(f"column {column!r} is text, whose domain is infinite, so there is no pure form; give a delta")
+        raise InputError(
+            f"column {column!r} is text, whose domain is infinite, so there is no pure form; "
+            "give "
+            "a delta"
+        )
 
 
 @dataclass(frozen=True)
 class Histogram(ByMechanism[Multiset, NoisyCounts]):
-    """Releases how often each value of a column occurs, without a list of its values. Rare values are withheld."""
+    """Releases how often each value of a column occurs, without a list of its values. Rare values
+    are withheld."""
 
     column: str = option(help="The column: numbers or texts", metavar="NAME")
     _: KW_ONLY
-    missing: str = policy(NO_VALUE, category="a value of its own", exclude="shares among those present")
+    missing: str = policy(
+        NO_VALUE, category="a value of its own", exclude="shares among those present"
+    )
     name: ClassVar[str] = "histogram"
     example: ClassVar[str] = "histogram --records fair.csv --column occupation"
 
@@ -102,25 +128,42 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
 
     @property
     def _cells(self) -> PerCellHistogram | ThresholdedHistogram:
-        return PerCellHistogram(BITS, self.epsilon, strangers=1) if self.delta is None else ThresholdedHistogram(self.epsilon, self.delta)
+        return (
+            PerCellHistogram(BITS, self.epsilon, strangers=1)
+            if self.delta is None
+            else ThresholdedHistogram(self.epsilon, self.delta)
+        )
 
     def database(self, records: Records) -> Multiset:
         return Multiset.of_parts(map(coded(records, self.column).points, records.parts()), BITS)
 
     def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
-        column, released = coded(records, self.column), dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
+        column, released = (
+            coded(records, self.column),
+            dict(zip(result.values.tolist(), result.counts.tolist(), strict=True)),
+        )
         lost = released.pop(column.nothing, 0) if self.missing == "exclude" else 0
         cells, noise, size = self._cells, Fraction(nano_epsilon(self.epsilon), 2), result.size
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
         present = max(1, size - lost)  # an estimate: the number of those present is protected too
         ends = {count: list(cells.noise.interval(count, size)) for count in set(released.values())}
         ordered = sorted(released.items(), key=lambda row: -row[1])  # ties as they come
-        rows = [[column.value(point), min(count, size), min(1.0, count / present)] for point, count in ordered]
-        strange = f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has." if isinstance(cells, PerCellHistogram) else ""
+        rows = [
+            [column.value(point), min(count, size), min(1.0, count / present)]
+            for point, count in ordered
+        ]
+        strange = (
+            f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has."
+            if isinstance(cells, PerCellHistogram)
+            else ""
+        )
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
-            "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.{strange}",
+            "explanation": (
+                f"{len(rows):,} values of {self.column} are published; rare ones are "
+                f"withheld.{strange}"
+            ),
             **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
             **measured([row[1] for row in rows], laplace_error(noise)[0]),
@@ -136,12 +179,17 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             database = replace(database, values=database.values[has], counts=database.counts[has])
         order = np.argsort(-result.counts, kind="stable")
         true = look_up(database.values, database.counts, result.values)[order].tolist()
-        return {"largest_error": result.worst_error(database), "values_that_occur": len(database.values), DRAWN: true}
+        return {
+            "largest_error": result.worst_error(database),
+            "values_that_occur": len(database.values),
+            DRAWN: true,
+        }
 
 
 @dataclass(frozen=True)
 class OfNumbers(ByMechanism[Multiset, R]):
-    """A question about the numbers of a column; its mechanism protects a number that is replaced, added or removed, so missing ones are left out."""
+    """A question about the numbers of a column; its mechanism protects a number that is replaced,
+    added or removed, so missing ones are left out."""
 
     column: str = option(help="The column of numbers", metavar="NAME")
     _: KW_ONLY
@@ -161,7 +209,8 @@ class OfNumbers(ByMechanism[Multiset, R]):
         return Multiset.of_parts((points_of(self.numbers(part)) for part in records.parts()), BITS)
 
     def answer(self, point: int, records: Records) -> float | int | None:
-        """The number of a point. In a column of whole numbers it is rounded down: as many records are at most that."""
+        """The number of a point. In a column of whole numbers it is rounded down: as many records
+        are at most that."""
         value, whole = plain(point), records.schema()[self.column].dtype.kind in "biu"
         return math.floor(value) if whole and value is not None and abs(value) < _WHOLE else value
 
@@ -170,7 +219,9 @@ class OfNumbers(ByMechanism[Multiset, R]):
 class Quantiles(OfNumbers[Steps]):
     """Releases quantiles of a column of numbers, without declared bounds."""
 
-    levels: int = option(3, "Quantiles at multiples of 2^-L: 1 gives the median, 3 the octiles", metavar="L")
+    levels: int = option(
+        3, "Quantiles at multiples of 2^-L: 1 gives the median, 3 the octiles", metavar="L"
+    )
     name: ClassVar[str] = "quantiles"
     example: ClassVar[str] = "quantiles --records fair.csv --column affairs --levels 3"
 
@@ -179,7 +230,8 @@ class Quantiles(OfNumbers[Steps]):
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
     def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:
-        """Pure, also with a delta: on 2^64 points that takes no more records than a choice with a delta."""
+        """Pure, also with a delta: on 2^64 points that takes no more records than a choice with a
+        delta."""
         return self._tree
 
     @property
@@ -187,24 +239,45 @@ class Quantiles(OfNumbers[Steps]):
         return Medians(self.epsilon, self.levels)
 
     def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
-        values, size = [self.answer(result.quantile(share) - 1, records) for share in self.shares], len(records)
+        values, size = (
+            [self.answer(result.quantile(share) - 1, records) for share in self.shares],
+            len(records),
+        )
         most = self._tree.rank_error(BITS, size)
         return {
             "columns": ["share at most", self.column],
             "rows": [[share, value] for share, value in zip(self.shares, values, strict=True)],
-            "explanation": f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if None in values else ''}",
+            "explanation": (
+                f"{NO_BOUNDS} The release is pure, also with a "
+                f"delta.{_BEYOND if None in values else ''}"
+            ),
             **measured(values),
-            "interval": None if self.missing == "exclude" else self._between(values, most / size),  # shares of an unknown number have no known places
-            **bounded(most if most < size // 2 else None, f"at most {most:,} records lie between any of these answers and the true quantile, for any table."),
+            "interval": None
+            if self.missing == "exclude"
+            else self._between(
+                values, most / size
+            ),  # shares of an unknown number have no known places
+            **bounded(
+                most if most < size // 2 else None,
+                (
+                    f"at most {most:,} records lie between any of these answers and the true "
+                    "quantile, for any table."
+                ),
+            ),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
 
-    def _between(self, values: Sequence[float | None], error: float) -> list[list[float | None]] | None:
-        """The interval of each true quantile: the released ones whose shares are known to lie on either side of its own; None is an open end.
+    def _between(
+        self, values: Sequence[float | None], error: float
+    ) -> list[list[float | None]] | None:
+        """The interval of each true quantile: the released ones whose shares are known to lie on
+        either side of its own; None is an open end.
 
         None where every interval would be open on both sides.
         """
-        apart = math.ceil(error * (1 << self.levels) + 1e-9)  # so many released quantiles further, the share differs by more than the error
+        apart = math.ceil(
+            error * (1 << self.levels) + 1e-9
+        )  # so many released quantiles further, the share differs by more than the error
         if apart >= len(values):
             return None
         padded = [*[None] * apart, *values, *[None] * apart]
@@ -212,13 +285,23 @@ class Quantiles(OfNumbers[Steps]):
 
     def truth(self, result: Steps, records: Records) -> dict[str, Any]:
         database = self.database(records)
-        true = [value_of(point) for point in database.ranked(np.ceil(database.size * np.array(self.shares)) - 1).tolist()] if database.size else None
+        true = (
+            [
+                value_of(point)
+                for point in database.ranked(
+                    np.ceil(database.size * np.array(self.shares)) - 1
+                ).tolist()
+            ]
+            if database.size
+            else None
+        )
         return {"largest_error_of_a_share": result.error(database), DRAWN: true}
 
 
 @dataclass(frozen=True)
 class Median(OfNumbers[int]):
-    """Releases the median of a column of numbers, without declared bounds. An even number of records has the lower median."""
+    """Releases the median of a column of numbers, without declared bounds. An even number of
+    records has the lower median."""
 
     name: ClassVar[str] = "median"
     example: ClassVar[str] = "median --records fair.csv --column affairs"
@@ -229,14 +312,23 @@ class Median(OfNumbers[int]):
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         most = ExponentialMedian(self.epsilon).choice.shortfall(1 << BITS)
         value = self.answer(result, records)
-        explanation = f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if value is None else ''}"
+        explanation = (
+            f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if value is None else ''}"
+        )
         return {
             "columns": ["column", "median"],
             "rows": [[self.column, value]],
             "explanation": explanation,
             "drawn": {"axis": self.column, "rows": ""},
             **measured(value),
-            **bounded(most if most < len(records) // 2 else None, f"at most {most:,} records lie between this answer and the true median, for any table."),
+            **bounded(
+                most if most < len(records) // 2 else None,
+                (
+                    f"at most {most:,} records lie between this answer and the true median, for "
+                    "any "
+                    "table."
+                ),
+            ),
         }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
@@ -246,4 +338,7 @@ class Median(OfNumbers[int]):
         point = np.uint64(result) if value is None else points_of([value])[0]
         median = np.uint64(database.ranked(np.array((database.size - 1) // 2)))
         between = (database.values > min(point, median)) & (database.values < max(point, median))
-        return {"median": value_of(int(median)), "records_between": int(database.counts[between].sum())}
+        return {
+            "median": value_of(int(median)),
+            "records_between": int(database.counts[between].sum()),
+        }

@@ -24,16 +24,35 @@ class Attacking:
     records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
-    question: str = option(help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q")
-    noise: float | None = option(None, "Standard deviation of the noise of each count", metavar="SD", unit="rows")
-    epsilon: float | None = option(None, "Instead, the epsilon of a curator for all counts together, with delta 1e-6", metavar="E", unit="nats")
+    question: str = option(
+        help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q"
+    )
+    noise: float | None = option(
+        None, "Standard deviation of the noise of each count", metavar="SD", unit="rows"
+    )
+    epsilon: float | None = option(
+        None,
+        "Instead, the epsilon of a curator for all counts together, with delta 1e-6",
+        metavar="E",
+        unit="nats",
+    )
     seed: int | None = option(None, "Seed of the attack; default: random, printed", metavar="S")
     as_json: bool = json_option("the result")
 
     def __call__(self) -> None:
         SCREEN.working(f"attacking {self.records.name}")
-        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "csv", "dates", "as_json")}
-        show(type(self).attack(read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates), **how), self.as_json)
+        how = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("records", "csv", "dates", "as_json")
+        }
+        show(
+            type(self).attack(
+                read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates),
+                **how,
+            ),
+            self.as_json,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +65,8 @@ class Reconstruct(Attacking):
 
 @dataclass(frozen=True, kw_only=True)
 class Trace(Attacking):
-    """Identifies the members of a small group of rows that answer yes, from the noisy means of all their attributes."""
+    """Identifies the members of a small group of rows that answer yes, from the noisy means of all
+    their attributes."""
 
     example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
     attack: ClassVar[Callable[..., Attacked]] = trace

@@ -1,4 +1,5 @@
-"""`local-dp budget`, `price` and `shuffle`: spent budgets, the price of mechanisms together, and the epsilon of shuffled reports."""
+"""`local-dp budget`, `price` and `shuffle`: spent budgets, the price of mechanisms together, and
+the epsilon of shuffled reports."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,15 @@ from local_dp.text.screen import SCREEN
 
 @dataclass(frozen=True)
 class Budget:
-    """Makes a budget for one table in a file, or shows the spent and the remaining budget of a table or of a client's store.
+    """Makes a budget for one table in a file, or shows the spent and the remaining budget of a
+    table or of a client's store.
 
-    Every `local-dp curate --budget FILE` is charged before its release, and refused (exit code 4) if the budget is too small. This also holds for
-    concurrent runs and crashes. Losses add up. --epsilon makes a new budget, pure without --delta; an existing file is never overwritten.
+    Every `local-dp curate --budget FILE` is charged before its release, and refused (exit code 4)
+    if the budget is too small. This also holds for concurrent runs and crashes. Losses add up.
+    --epsilon makes a new budget, pure without --delta; an existing file is never overwritten.
 
-    The store of a client or host (`--store FILE`) shows its runs, its labels, and the rest for life.
+    The store of a client or host (`--store FILE`) shows its runs, its labels, and the rest for
+    life.
     """
 
     file: Path = argument("The budget, or the store of a client.", metavar="FILE")
@@ -32,15 +36,22 @@ class Budget:
 
 @dataclass(frozen=True)
 class Price:
-    """Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact.
+    """Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and
+    exact.
 
-    Terms are joined by +. A term is a name, its numbers and a count: pure EPSILON, approximate EPSILON DELTA, discrete-laplace EPSILON [SENSITIVITY],
-    gaussian SIGMA, discrete-gaussian SIGMA, followed by x COUNT. The list is fixed beforehand; the choice of questions may depend on answers.
+    Terms are joined by +. A term is a name, its numbers and a count: pure EPSILON, approximate
+    EPSILON DELTA, discrete-laplace EPSILON [SENSITIVITY], gaussian SIGMA, discrete-gaussian SIGMA,
+    followed by x COUNT. The list is fixed beforehand; the choice of questions may depend on
+    answers.
     """
 
-    mechanisms: str = argument("The mechanisms, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS")
+    mechanisms: str = argument(
+        "The mechanisms, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS"
+    )
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
-    epsilon: float | None = option(None, "Compute the delta at this epsilon instead", metavar="E", unit="nats")
+    epsilon: float | None = option(
+        None, "Compute the delta at this epsilon instead", metavar="E", unit="nats"
+    )
     as_json: bool = json_option("the prices")
 
     def __call__(self) -> None:
@@ -50,17 +61,29 @@ class Price:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Computes the epsilon of shuffled reports from above and from below, exact if each report is a bit.
+    """Computes the epsilon of shuffled reports from above and from below, exact if each report is a
+    bit.
 
-    A shuffler between clients and server removes the senders, so a report hides among the others. Neighbours differ in one client's value.
+    A shuffler between clients and server removes the senders, so a report hides among the others.
+    Neighbours differ in one client's value.
     """
 
-    name: str = argument("A randomizer that is a finite channel, or a class of your own as module:Class.", metavar="NAME")
+    name: str = argument(
+        "A randomizer that is a finite channel, or a class of your own as module:Class.",
+        metavar="NAME",
+    )
     clients: int = option(10_000, "Number of reports that are shuffled together", metavar="N")
     epsilon: float = option(1.0, "Epsilon of one report", metavar="E", unit="nats")
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
     shuffled: float | None = option(
-        None, "Instead of --epsilon, an epsilon for all reports together; computes the largest epsilon of a report", metavar="E", unit="nats"
+        None,
+        (
+            "Instead of --epsilon, an epsilon for all reports together; computes the largest "
+            "epsilon "
+            "of a report"
+        ),
+        metavar="E",
+        unit="nats",
     )
     settings: tuple[str, ...] = set_option("randomizer")
     as_json: bool = json_option("the bounds")
@@ -68,4 +91,14 @@ class Shuffle:
     def __call__(self) -> None:
         SCREEN.working("searching for the worst data set")
         refuse_unknown(self.name)
-        show(behind_shuffler(self.name, parameters_of(self.settings), self.clients, self.epsilon, self.delta, self.shuffled), self.as_json)
+        show(
+            behind_shuffler(
+                self.name,
+                parameters_of(self.settings),
+                self.clients,
+                self.epsilon,
+                self.delta,
+                self.shuffled,
+            ),
+            self.as_json,
+        )

@@ -1,4 +1,5 @@
-"""Asks a trusted curator a question about a table: median, mean, histogram, intervals, marginals, synthetic records, a learned rule and more.
+"""Asks a trusted curator a question about a table: median, mean, histogram, intervals, marginals,
+synthetic records, a learned rule and more.
 
 The trust differs from `run`: the curator sees the records, and only its releases are private.
 """
@@ -19,15 +20,29 @@ from local_dp.text.screen import SCREEN
 class Curating(Plotted, Question[Any, Any]):
     """A question with the options that only the command line has."""
 
-    records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees", metavar="FILE")
-    delta: float | None = option(None, Question.__dataclass_fields__["delta"].metadata["help"], usual=Question.delta, metavar="D")
+    records: Path = option(
+        help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees",
+        metavar="FILE",
+    )
+    delta: float | None = option(
+        None,
+        Question.__dataclass_fields__["delta"].metadata["help"],
+        usual=Question.delta,
+        metavar="D",
+    )
     pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
-    out: Path | None = option(None, "Write all rows of the release as .parquet, .csv or .json, and their provenance beside it", metavar="FILE")
+    out: Path | None = option(
+        None,
+        "Write all rows of the release as .parquet, .csv or .json, and their provenance beside it",
+        metavar="FILE",
+    )
     as_json: bool = json_option("the release")
 
     def __post_init__(self) -> None:
         if self.pure and self.delta is not None:
-            raise InputError(f"--delta is {self.delta:g}, and --pure has none; leave out one of them")
+            raise InputError(
+                f"--delta is {self.delta:g}, and --pure has none; leave out one of them"
+            )
         if not self.pure and self.delta is None:
             object.__setattr__(self, "delta", Question.delta)
         super().__post_init__()
@@ -38,7 +53,13 @@ class Curating(Plotted, Question[Any, Any]):
         released = release(self, self.records, SCREEN.note, SCREEN.check)
         place = "lost" if self.out is None else f"written to {str(self.out)!r}"
         try:  # it is paid for
-            show(released, self.as_json, f"the release is charged to {str(self.budget)!r} and {place}" if self.budget else "")
+            show(
+                released,
+                self.as_json,
+                f"the release is charged to {str(self.budget)!r} and {place}"
+                if self.budget
+                else "",
+            )
         finally:
             self.write_files(released)
 
@@ -46,7 +67,11 @@ class Curating(Plotted, Question[Any, Any]):
 def _with_options(kind: type[Question[Any, Any]]) -> type[Any]:
     """The question as a command."""
     own = frozenset(each.name for each in fields(kind)) - {each.name for each in fields(Question)}
-    command = type(kind.__name__, (Curating, kind), {"__doc__": kind.__doc__, "__module__": __name__, "own": own})
+    command = type(
+        kind.__name__,
+        (Curating, kind),
+        {"__doc__": kind.__doc__, "__module__": __name__, "own": own},
+    )
     return dataclass(frozen=True, kw_only=True)(command)
 
 

@@ -21,14 +21,23 @@ DEFAULT_OUT = Path("results")
 class RunExperiment(Drawn):
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
-    Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
+    Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks;
+    the exit code is then 1.
     """
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
     name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
-    full: bool = option(False, "All points, or a few (five to ten minutes for all experiments), the default", name="--full/--quick")
-    seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
-    out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")
+    full: bool = option(
+        False,
+        "All points, or a few (five to ten minutes for all experiments), the default",
+        name="--full/--quick",
+    )
+    seed: int = option(
+        DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S"
+    )
+    out: Path = option(
+        DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER"
+    )
     cluster: str = option("", CLUSTER, metavar="URL")
 
     def __call__(self) -> int:
@@ -37,7 +46,9 @@ class RunExperiment(Drawn):
 
         drawing = self.drawing
         if not 0 <= self.seed < 1 << SEED_BITS:
-            raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
+            raise InputError(
+                f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1"
+            )
         modules = chosen(self.name)
         scale: Scale = "full" if self.full else "quick"
         measured: dict[str, tuple[int, int]] = {}
@@ -46,7 +57,14 @@ class RunExperiment(Drawn):
         def progress(running: str, done: int, total: int) -> None:
             measured[running] = done, total
             points, every = (sum(part) for part in zip(*measured.values(), strict=True))
-            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; now {running}", points / every)
+            SCREEN.working(
+                (
+                    f"{points} of {every} points measured, {len(ended)} of {len(modules)} "
+                    "experiments "
+                    f"concluded; now {running}"
+                ),
+                points / every,
+            )
 
         def concluded(name: str, verdict: str) -> None:
             ended.append(name)
@@ -55,26 +73,42 @@ class RunExperiment(Drawn):
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         with SCREEN.resumable():
-            findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster, drawing=drawing)
+            findings = run_experiments(
+                modules,
+                scale,
+                self.seed,
+                self.out,
+                progress,
+                concluded,
+                cluster=self.cluster,
+                drawing=drawing,
+            )
         SCREEN.working("writing the report")
         page = write_report(self.out)
         for name, finding in findings.items():
             SCREEN.tell(f"{name}: {finding.verdict}")
             for check in finding.checks:
                 if not check.shown:
-                    SCREEN.tell(paragraph(f"failed: {check.statement} ({check.evidence})", screen_width(), "  "))
+                    SCREEN.tell(
+                        paragraph(
+                            f"failed: {check.statement} ({check.evidence})", screen_width(), "  "
+                        )
+                    )
         SCREEN.tell(f"report: {page}")
         return int(any(finding.verdict != "shown" for finding in findings.values()))
 
 
 @dataclass(frozen=True)
 class Report:
-    """Writes pages about a folder of results: an index, report.html, and a page for each experiment.
+    """Writes pages about a folder of results: an index, report.html, and a page for each
+    experiment.
 
     They need no network and no scripts.
     """
 
-    folder: Path = argument("Folder of results, as in experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
+    folder: Path = argument(
+        "Folder of results, as in experiment --out.", metavar="FOLDER", default=DEFAULT_OUT
+    )
 
     def __call__(self) -> None:
         SCREEN.working("writing the report")

@@ -1,4 +1,5 @@
-"""Lists and descriptions: `local-dp protocols`, `randomizers`, `queries`, `mechanisms`, `describe`, `schema`; and `export` and `docs`."""
+"""Lists and descriptions: `local-dp protocols`, `randomizers`, `queries`, `mechanisms`, `describe`,
+`schema`; and `export` and `docs`."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -17,9 +18,18 @@ from local_dp.text.layout import held, paragraph, screen_width, shortened
 from local_dp.text.screen import SCREEN
 
 
-def _listing(help: str, registry: Callable[[], Mapping[str, type[Any]]], label: Callable[[Any], str] = lambda kind: "") -> type[Any]:
+def _listing(
+    help: str,
+    registry: Callable[[], Mapping[str, type[Any]]],
+    label: Callable[[Any], str] = lambda kind: "",
+) -> type[Any]:
     """The command that lists the classes of a registry."""
-    return make_dataclass("Listing", (), frozen=True, namespace={"__doc__": help, "__call__": lambda self: _show(registry(), label)})
+    return make_dataclass(
+        "Listing",
+        (),
+        frozen=True,
+        namespace={"__doc__": help, "__call__": lambda self: _show(registry(), label)},
+    )
 
 
 Protocols = _listing("List the protocols.", lambda: PROTOCOLS, lambda kind: kind.model())
@@ -41,9 +51,20 @@ class Describe:
     def __call__(self) -> None:
         kind, label = _class_of(self.name)
         width, source = screen_width(), getattr(kind, "source", "")
-        text = [paragraph(" ".join(each.split()), width) for each in (inspect.getdoc(kind) or "").split("\n\n")]
+        text = [
+            paragraph(" ".join(each.split()), width)
+            for each in (inspect.getdoc(kind) or "").split("\n\n")
+        ]
         facts = [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
-        SCREEN.tell("\n\n".join((f"{self.name} ({label})", *text, "\n".join(paragraph(line, width, "  ") for line in facts))))
+        SCREEN.tell(
+            "\n\n".join(
+                (
+                    f"{self.name} ({label})",
+                    *text,
+                    "\n".join(paragraph(line, width, "  ") for line in facts),
+                )
+            )
+        )
 
 
 def _class_of(name: str) -> tuple[Any, str]:
@@ -56,24 +77,39 @@ def _class_of(name: str) -> tuple[Any, str]:
         return QUERIES[name], "query"
     curated = {kind.__name__: kind for kind in mechanisms()}
     if name in curated:
-        return curated[name], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
-    everything, listing = (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated), "local-dp protocols, randomizers, queries or mechanisms"
-    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, everything, listing))
+        return curated[
+            name
+        ], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
+    everything, listing = (
+        (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated),
+        "local-dp protocols, randomizers, queries or mechanisms",
+    )
+    raise InputError(
+        unknown("no protocol, randomizer, query or mechanism", name, everything, listing)
+    )
 
 
 def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> None:
-    """A line for each class, grouped by its folder. A class that cannot be imported has its error as its line."""
+    """A line for each class, grouped by its folder. A class that cannot be imported has its error
+    as its line."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for name in registry:
         try:
             kind = registry[name]
-            groups.setdefault(_purpose(kind), []).append((name, label(kind), (inspect.getdoc(kind) or "").split("\n")[0]))
+            groups.setdefault(_purpose(kind), []).append(
+                (name, label(kind), (inspect.getdoc(kind) or "").split("\n")[0])
+            )
         except RefusedError as error:
             groups.setdefault("not usable", []).append((name, "", str(error)))
     for place, (purpose, rows) in enumerate(groups.items()):
         names, labels = (max(len(row[column]) for row in rows) for column in (0, 1))
-        lines = (f"  {name:<{names}}  {kind:<{labels}}{'  ' if labels else ''}" for name, kind, _ in rows)
-        shown = "\n".join(f"{line}{shortened(claim, screen_width() - len(line))}".rstrip() for line, (*_, claim) in zip(lines, rows, strict=True))
+        lines = (
+            f"  {name:<{names}}  {kind:<{labels}}{'  ' if labels else ''}" for name, kind, _ in rows
+        )
+        shown = "\n".join(
+            f"{line}{shortened(claim, screen_width() - len(line))}".rstrip()
+            for line, (*_, claim) in zip(lines, rows, strict=True)
+        )
         SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{shown}")
     SCREEN.tell("\n`local-dp describe NAME` shows parameters, privacy, utility, cost and source.")
 
@@ -83,7 +119,13 @@ def _purpose(kind: type[Any]) -> str:
     home = kind.__module__.split(".")
     if home[0] != "local_dp":
         return f"from the package {home[0]}"
-    return home[2].replace("_", " ") if len(home) > 3 else "others" if home[1] in ("randomizers", "protocols", "curator") else home[1]
+    return (
+        home[2].replace("_", " ")
+        if len(home) > 3
+        else "others"
+        if home[1] in ("randomizers", "protocols", "curator")
+        else home[1]
+    )
 
 
 def _parameters(kind: Any) -> str:
@@ -92,7 +134,13 @@ def _parameters(kind: Any) -> str:
         if field.name == "word_bits":  # for verification only
             continue
         value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown.append(held(f"{field.name}={value if value is not None else ''}" if field.default is not MISSING else field.name))
+        shown.append(
+            held(
+                f"{field.name}={value if value is not None else ''}"
+                if field.default is not MISSING
+                else field.name
+            )
+        )
     return ", ".join(shown)
 
 
@@ -101,7 +149,9 @@ class Schema:
     """Prints the JSON schema of what `run --json` and `server --json` print."""
 
     def __call__(self) -> None:
-        SCREEN.tell(files("local_dp.simulation").joinpath("outcome.schema.json").read_text().rstrip())
+        SCREEN.tell(
+            files("local_dp.simulation").joinpath("outcome.schema.json").read_text().rstrip()
+        )
 
 
 TABLES = ("fair",)
@@ -111,7 +161,9 @@ TABLES = ("fair",)
 class Export:
     """Writes a real table of an installed package as CSV; needs the extra `[examples]`."""
 
-    table: str = argument("fair: 6,366 women's answers about their marriages (Fair 1978).", metavar="TABLE")
+    table: str = argument(
+        "fair: 6,366 women's answers about their marriages (Fair 1978).", metavar="TABLE"
+    )
     file: Path = argument("The file to write.", metavar="FILE.csv")
 
     def __call__(self) -> None:
@@ -121,5 +173,8 @@ class Export:
         try:
             from statsmodels.datasets import fair
         except ImportError:
-            raise InputError("the table is part of statsmodels, which is not installed; run: pip install 'local-dp[examples]'") from None
+            raise InputError(
+                "the table is part of statsmodels, which is not installed; run: pip install "
+                "'local-dp[examples]'"
+            ) from None
         fair.load_pandas().data.to_csv(self.file, index=False)

@@ -1,4 +1,5 @@
-"""`local-dp plan`, `compare`, `sweep` and `mix`: the cost of local privacy, by closed form, by measurement, and behind a shuffler."""
+"""`local-dp plan`, `compare`, `sweep` and `mix`: the cost of local privacy, by closed form, by
+measurement, and behind a shuffler."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,24 +25,46 @@ if TYPE_CHECKING:  # what measures takes a while to import
 class Plan(ProtocolCommand):
     """Computes the number of clients for an accuracy, or the accuracy of a number of clients.
 
-    For every applicable randomizer, the trusted curator and no privacy, by closed form: no client is asked, nothing is simulated. The accuracy bounds the
-    largest error of all estimates with probability 95 %.
+    For every applicable randomizer, the trusted curator and no privacy, by closed form: no client
+    is asked, nothing is simulated. The accuracy bounds the largest error of all estimates with
+    probability 95 %.
     """
 
     example: ClassVar[str] = "survey --epsilon 1 --accuracy 0.02"
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
-    accuracy: float | None = option(None, "Largest error to allow; default, without --clients: the protocol's tolerance", metavar="A")
+    accuracy: float | None = option(
+        None,
+        "Largest error to allow; default, without --clients: the protocol's tolerance",
+        metavar="A",
+    )
     clients: int | None = option(None, "Number of clients, to compute their accuracy", metavar="N")
-    population: Literal["any", "made-up"] = option(ANY, "Any population (the worst case), or the synthetic one of a run without a table")
-    shuffle: bool = option(False, "Also behind a shuffler; epsilon is then that of all reports together")
-    delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
+    population: Literal["any", "made-up"] = option(
+        ANY, "Any population (the worst case), or the synthetic one of a run without a table"
+    )
+    shuffle: bool = option(
+        False, "Also behind a shuffler; epsilon is then that of all reports together"
+    )
+    delta: float = option(
+        Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D"
+    )
     as_json: bool = json_option("the plan")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
-        show(plan(protocol, epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=of, shuffle=self.shuffle, delta=self.delta), self.as_json)
+        show(
+            plan(
+                protocol,
+                epsilon=self.epsilon,
+                accuracy=self.accuracy,
+                clients=self.clients,
+                of=of,
+                shuffle=self.shuffle,
+                delta=self.delta,
+            ),
+            self.as_json,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +73,9 @@ class Measuring(Drawn):
 
     out: Path
     cluster: str = option("", CLUSTER, metavar="URL")
-    workers: int | None = option(None, "Processes of this machine that measure; default: one for each core", metavar="N")
+    workers: int | None = option(
+        None, "Processes of this machine that measure; default: one for each core", metavar="N"
+    )
     as_json: bool = json_option("the table")
 
     def measure(self, sweep: "Sweep") -> None:
@@ -63,7 +88,15 @@ class Measuring(Drawn):
 
         SCREEN.working("measuring")
         with SCREEN.resumable():
-            compared = swept(sweep, self.out, progress, cluster=self.cluster, workers=self.workers, drawing=self.drawing, formats=formats)
+            compared = swept(
+                sweep,
+                self.out,
+                progress,
+                cluster=self.cluster,
+                workers=self.workers,
+                drawing=self.drawing,
+                formats=formats,
+            )
         show(compared, self.as_json)
         if not self.as_json:
             SCREEN.tell(f"\ntable: {self.out}\nfigure: {self.out.with_suffix(f'.{formats[0]}')}")
@@ -71,20 +104,37 @@ class Measuring(Drawn):
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(ProtocolCommand, Measuring):
-    """Measures randomizers side by side, over epsilons and numbers of clients: a table and a figure.
+    """Measures randomizers side by side, over epsilons and numbers of clients: a table and a
+    figure.
 
-    The measurement is a bound on the largest error in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the
-    population tier. Ctrl-C stops; the same command continues.
+    The measurement is a bound on the largest error in 95 % of the runs. Runs are drawn in the
+    aggregate tier, or every client is simulated in the population tier. Ctrl-C stops; the same
+    command continues.
     """
 
     example: ClassVar[str] = "frequency --epsilon 1 --clients 1000 --clients 10000"
-    epsilon: tuple[float, ...] = option((0.5, 1.0, 2.0), "An epsilon; may be repeated", metavar="E", unit="nats")
-    clients: tuple[int, ...] = option((1000, 10_000, 100_000), "A number of clients; may be repeated", metavar="N")
-    only: tuple[str, ...] = option((), "A randomizer; may be repeated; default: all that apply", metavar="NAME")
+    epsilon: tuple[float, ...] = option(
+        (0.5, 1.0, 2.0), "An epsilon; may be repeated", metavar="E", unit="nats"
+    )
+    clients: tuple[int, ...] = option(
+        (1000, 10_000, 100_000), "A number of clients; may be repeated", metavar="N"
+    )
+    only: tuple[str, ...] = option(
+        (), "A randomizer; may be repeated; default: all that apply", metavar="NAME"
+    )
     runs: int = option(1000, "Number of runs of each", metavar="R")
-    tier: Literal["aggregate", "population"] = option("aggregate", "Tallies drawn from their law, or every client simulated")
+    tier: Literal["aggregate", "population"] = option(
+        "aggregate", "Tallies drawn from their law, or every client simulated"
+    )
     seed: int = option(1, "The same seed gives the same table", metavar="S")
-    out: Path = option(Path("comparison.csv"), "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped run continues", metavar="FILE")
+    out: Path = option(
+        Path("comparison.csv"),
+        (
+            "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped run "
+            "continues"
+        ),
+        metavar="FILE",
+    )
 
     @classmethod
     def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
@@ -94,42 +144,70 @@ class Compare(ProtocolCommand, Measuring):
         from local_dp.api.sweep import Grid, comparison
 
         protocol, records = self.prepared(kind, given)
-        grid = Grid(epsilon=self.epsilon, clients=self.clients, only=self.only, runs=self.runs, tier=self.tier, seed=(self.seed,))
+        grid = Grid(
+            epsilon=self.epsilon,
+            clients=self.clients,
+            only=self.only,
+            runs=self.runs,
+            tier=self.tier,
+            seed=(self.seed,),
+        )
         self.measure(comparison(protocol, grid, records))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeping(Measuring):
-    """Measures protocols over a grid of epsilons, numbers of clients, parameters and seeds: a table and a figure.
+    """Measures protocols over a grid of epsilons, numbers of clients, parameters and seeds: a table
+    and a figure.
 
-    The grid is a file of TOML. Its keys are those of `compare`: epsilon, clients, seed, only, runs and tier. A table for each protocol has its parameters.
-    Each value may be a list. Ctrl-C stops; the same command continues.
+    The grid is a file of TOML. Its keys are those of `compare`: epsilon, clients, seed, only, runs
+    and tier. A table for each protocol has its parameters. Each value may be a list. Ctrl-C stops;
+    the same command continues.
     """
 
     grid: Path = argument("The grid; docs/planning.md has an example.", metavar="GRID")
-    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; clients resemble its rows", metavar="FILE")
+    records: Path | None = option(
+        None,
+        "A CSV, TSV, Excel or Parquet file, or a folder; clients resemble its rows",
+        metavar="FILE",
+    )
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
-    out: Path = option(Path("sweep.parquet"), "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped sweep continues", metavar="FILE")
+    out: Path = option(
+        Path("sweep.parquet"),
+        (
+            "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped sweep "
+            "continues"
+        ),
+        metavar="FILE",
+    )
 
     def __call__(self) -> None:
         from local_dp.api.sweep import read_grid
 
-        table = None if self.records is None else read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates)
+        table = (
+            None
+            if self.records is None
+            else read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates)
+        )
         self.measure(read_grid(self.grid, table))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mix(ProtocolCommand, Plotted):
-    """Simulates shares of symbols behind a shuffler, by several messages a client: its symbol among blanket messages.
+    """Simulates shares of symbols behind a shuffler, by several messages a client: its symbol among
+    blanket messages.
 
-    Epsilon holds for all messages together at delta, exactly, for any data; the shuffler itself sees all messages.
+    Epsilon holds for all messages together at delta, exactly, for any data; the shuffler itself
+    sees all messages.
     """
 
     example: ClassVar[str] = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
     epsilon: float = option(1.0, "Epsilon of all messages together", metavar="E", unit="nats")
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
-    clients: int | None = option(None, "Number of clients; default: all rows, or 10,000", metavar="N")
+    clients: int | None = option(
+        None, "Number of clients; default: all rows, or 10,000", metavar="N"
+    )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     as_json: bool = json_option("the result")
 
@@ -141,6 +219,13 @@ class Mix(ProtocolCommand, Plotted):
         protocol, records = self.prepared(kind, given)
         self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")
-        mixed = mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed)
+        mixed = mix(
+            protocol,
+            records,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            clients=self.clients,
+            seed=self.seed,
+        )
         show(mixed, self.as_json)
         self.write_files(mixed)

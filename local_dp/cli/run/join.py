@@ -1,4 +1,5 @@
-"""Single roles, for runs that span machines: `local-dp server`, `host`, `client`, `shuffler`; and stored runs: `runs`, `show`, `resume`."""
+"""Single roles, for runs that span machines: `local-dp server`, `host`, `client`, `shuffler`; and
+stored runs: `runs`, `show`, `resume`."""
 
 import asyncio
 import json
@@ -42,117 +43,237 @@ from local_dp.text.screen import SCREEN
 from local_dp.wire import check_name
 
 KEY_FILE = "Private key that signs its messages; `local-dp keys create` makes one"
-SERVER_KEY = "Public key of the server (its .pub file), or of the shuffler that asks; other senders are ignored"
+SERVER_KEY = (
+    "Public key of the server (its .pub file), or of the shuffler that asks; other senders are "
+    "ignored"
+)
 ROSTER = "Members that may join, with their keys and clients; `local-dp keys enrol` writes it"
 RUN = "Name of the run, the same for server, hosts and clients"
 URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
 MEETING = "survey --broker mqtt://localhost --run first"
 
 
-_ASKING = ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "watch", "shuffle", "delta", "worst_case", "broker", "csv", "dates")
+_ASKING = (
+    "epsilon",
+    "clients",
+    "resample",
+    "seed",
+    "private",
+    "deadline",
+    "quorum",
+    "watch",
+    "shuffle",
+    "delta",
+    "worst_case",
+    "broker",
+    "csv",
+    "dates",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server(Role):
     """Coordinates a run whose clients join from elsewhere.
 
-    With the clients' table, it prints the true error of a simulation. The exit code is 6 if the result is degraded.
+    With the clients' table, it prints the true error of a simulation. The exit code is 6 if the
+    result is degraded.
     """
 
     hidden: ClassVar[frozenset[str]] = OF_RUNS - {*_ASKING}
     example: ClassVar[str] = f"{MEETING} --clients 501"
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
-    joining: float = option(60.0, "Longest wait for the clients to join", metavar="T", unit="seconds")
-    grace: float | None = option(None, "Longest wait for a member whose connection fell; default: to the end of the round", metavar="T", unit="seconds")
-    receivers: int = option(0, "Processes that take the reports, each of a share of the client processes; 0: the server itself, also from hosts", metavar="R")
+    joining: float = option(
+        60.0, "Longest wait for the clients to join", metavar="T", unit="seconds"
+    )
+    grace: float | None = option(
+        None,
+        "Longest wait for a member whose connection fell; default: to the end of the round",
+        metavar="T",
+        unit="seconds",
+    )
+    receivers: int = option(
+        0,
+        (
+            "Processes that take the reports, each of a share of the client processes; 0: the "
+            "server "
+            "itself, also from hosts"
+        ),
+        metavar="R",
+    )
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
-    journal: Path | None = option(None, "Folder that stores the run, for `resume` to continue; default: a folder of the user's", metavar="DIR")
+    journal: Path | None = option(
+        None,
+        "Folder that stores the run, for `resume` to continue; default: a folder of the user's",
+        metavar="DIR",
+    )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
+    def __call__(
+        self,
+        kind: type[LocalProtocol[Any]],
+        given: Mapping[str, str],
+        interrupted: Journal | None = None,
+    ) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.simulation.over_bus import serve_run  # a client needs no broker
         from local_dp.simulation.receivers import serve_by_receivers, shares
 
         check_name(self.run)
         if self.receivers and self.shuffle:
-            raise InputError("receivers know who sends a report; leave out --shuffle or --receivers")
+            raise InputError(
+                "receivers know who sends a report; leave out --shuffle or --receivers"
+            )
         if self.receivers and self.clients is not None:
             shares(self.clients, self.receivers)
-        chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
+        chance = (
+            self.randomness()
+            if interrupted is None
+            else Randomness(**interrupted.began["randomness"])
+        )
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
         SCREEN.check()
         SCREEN.working(f"joining the broker as the server of run {self.run}")
         with run_progress() as progress:
-            options = self.with_progress(progress, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
+            options = self.with_progress(
+                progress, tier="hosts", hosts=1, seed=None if chance.private else chance.seed
+            )
             settings = replace(options.settings(protocol, table), randomness=chance)
             usual = GRACE if self.shuffle else math.inf  # a shuffler that died is not started again
-            settings = replace(settings, terms=replace(settings.terms, grace=usual if self.grace is None else self.grace))
+            settings = replace(
+                settings,
+                terms=replace(settings.terms, grace=usual if self.grace is None else self.grace),
+            )
             address = Address.parse(self.broker)
             folder = self.journal or runs_folder()
-            journal = interrupted or Journal.begin(folder, self.run, self._began(kind, given, chance))
+            journal = interrupted or Journal.begin(
+                folder, self.run, self._began(kind, given, chance)
+            )
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:
                 if self.receivers:
-                    among = (settings, self.run, self.broker, self.joining, shown, journal, folder, self.receivers, keys)
+                    among = (
+                        settings,
+                        self.run,
+                        self.broker,
+                        self.joining,
+                        shown,
+                        journal,
+                        folder,
+                        self.receivers,
+                        keys,
+                    )
                     return asyncio.run(serve_by_receivers(*among))
-                return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
+                return asyncio.run(
+                    serve_run(
+                        settings, self.run, address, self.joining, shown, journal=journal, keys=keys
+                    )
+                )
 
             try:
-                result = play(settings, options, serve, truth_known=table is not None)  # without a table, the records are known to the clients alone
+                result = play(
+                    settings, options, serve, truth_known=table is not None
+                )  # without a table, the records are known to the clients alone
                 journal.end(result.to_dict())
             except QuorumError:
                 if journal.standing()[1] and not self.shuffle:
-                    SCREEN.note(f"the members wait: `local-dp resume {named(self.run, folder)}` asks those once more who have not answered")
+                    SCREEN.note(
+                        f"the members wait: `local-dp resume {named(self.run, folder)}` asks "
+                        "those once more who have not answered"
+                    )
                 raise
             finally:
                 journal.leave()
         return show(result, self.as_json, f"`local-dp show {named(self.run, folder)}` prints it")
 
-    def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
+    def _began(
+        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness
+    ) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.hidden and each.metadata.get("shell", True)}
+        values = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in self.hidden and each.metadata.get("shell", True)
+        }
         values["broker"] = without_user(self.broker)
-        options = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in values.items()}
+        options = {
+            name: str(value.absolute()) if isinstance(value, Path) else value
+            for name, value in values.items()
+        }
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        return {"at": at, "protocol": kind.name, "given": dict(given), "options": options, "randomness": vars(chance)}
+        return {
+            "at": at,
+            "protocol": kind.name,
+            "given": dict(given),
+            "options": options,
+            "randomness": vars(chance),
+        }
 
 
 @dataclass(frozen=True)
 class Shuffler:
     """Stands between the clients and the server of a run, and removes the senders.
 
-    It asks the clients in place of the server. The server is started with --shuffle, and receives reports in random order, once they are a crowd. The order
-    is drawn from the operating system, unless a seed is given.
+    It asks the clients in place of the server. The server is started with --shuffle, and receives
+    reports in random order, once they are a crowd. The order is drawn from the operating system,
+    unless a seed is given.
     """
 
     broker: str = option(help=f"The clients' broker: {URL}", metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
     clients: int = option(help="Number of clients", metavar="N")
     crowd: int = option(100, "The fewest clients whose reports are passed on", metavar="C")
-    server_broker: str = option("", "The server's broker, if it is another one; the clients' names never reach it", metavar="URL")
-    joining: float = option(48.0, "Longest wait for the clients to join; less than the server's", metavar="T", unit="seconds")
-    deadline: float = option(24.0, "Longest duration of a round; less than the server's", metavar="T", unit="seconds")
+    server_broker: str = option(
+        "",
+        "The server's broker, if it is another one; the clients' names never reach it",
+        metavar="URL",
+    )
+    joining: float = option(
+        48.0,
+        "Longest wait for the clients to join; less than the server's",
+        metavar="T",
+        unit="seconds",
+    )
+    deadline: float = option(
+        24.0, "Longest duration of a round; less than the server's", metavar="T", unit="seconds"
+    )
     seed: int | None = option(None, "Seed of the order, in a simulation", metavar="S")
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
-    journal: Path | None = option(None, "Folder that notes that the run was passed on; default: a folder of the user's", metavar="DIR")
+    journal: Path | None = option(
+        None,
+        "Folder that notes that the run was passed on; default: a folder of the user's",
+        metavar="DIR",
+    )
 
     def __call__(self) -> None:
         check_name(self.run)
-        keys, server = server_keys(self.key, self.roster, private=False), member_keys(self.key, self.server_key, private=False)
+        keys, server = (
+            server_keys(self.key, self.roster, private=False),
+            member_keys(self.key, self.server_key, private=False),
+        )
         check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
         check_crowd(self.crowd)
-        own = {name: getattr(self, name) for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")}
+        own = {
+            name: getattr(self, name)
+            for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")
+        }
         own["grace"] = self.deadline  # as long as the round goes on
         SCREEN.working(f"mixing the reports of run {self.run}")
-        signed: dict[str, Any] = {} if keys is None or server is None else {"key": keys.own.hex(), "server_key": server[1].hex(), "roster": str(keys.roster)}
+        signed: dict[str, Any] = (
+            {}
+            if keys is None or server is None
+            else {"key": keys.own.hex(), "server_key": server[1].hex(), "roster": str(keys.roster)}
+        )
         folder = str(self.journal or runs_folder())
-        asyncio.run(ShufflerConfig(**own, **signed, server_broker=self.server_broker or self.broker, folder=folder).serve())
+        asyncio.run(
+            ShufflerConfig(
+                **own, **signed, server_broker=self.server_broker or self.broker, folder=folder
+            ).serve()
+        )
         SCREEN.note(f"shuffler: run {self.run} is over")
 
 
@@ -160,35 +281,73 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "csv", "person", "dates"}
+    hidden: ClassVar[frozenset[str]] = OF_RUNS - {
+        "epsilon",
+        "seed",
+        "private",
+        "allow",
+        "broker",
+        "csv",
+        "person",
+        "dates",
+    }
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
-    store: Path | None = option(None, "File of answers and spent budget; default: in private a file of the user's, else memory", metavar="FILE")
-    lifetime: float | None = option(None, "Budget of a new store for life, over all runs; default: --epsilon", metavar="E", unit="nats")
+    store: Path | None = option(
+        None,
+        "File of answers and spent budget; default: in private a file of the user's, else memory",
+        metavar="FILE",
+    )
+    lifetime: float | None = option(
+        None,
+        "Budget of a new store for life, over all runs; default: --epsilon",
+        metavar="E",
+        unit="nats",
+    )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
-    idle: float = option(86_400.0, "Ends after so long without a message of the server", metavar="T", unit="seconds")
+    idle: float = option(
+        86_400.0, "Ends after so long without a message of the server", metavar="T", unit="seconds"
+    )
 
     @property
     def copied(self) -> bool:
         """The records of a member's clients stay where they are."""
         return False
 
-    def population(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
+    def population(
+        self,
+        kind: type[LocalProtocol[Any]],
+        given: Mapping[str, str],
+        start: int,
+        clients: int | None,
+    ) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
         check_whole("the first client", start, 0, MOST_CLIENTS["hosts"])
         if clients is not None:
             check_whole("clients", clients, 1, MOST_CLIENTS["hosts"])
         if self.private and self.schema is None and self.records is not None:
-            raise InputError("column types are read from the values, so a refusal would reveal some: declare the types with --schema FILE")
+            raise InputError(
+                "column types are read from the values, so a refusal would reveal some: "
+                "declare "
+                "the types with --schema FILE"
+            )
         protocol, table = self.prepared(kind, given, self.private)
         if table is not None:
             if clients not in (None, len(table)):
-                raise InputError(f"the table has {len(table)} rows for {clients} clients; a member's table has one row for each of its own clients")
+                raise InputError(
+                    f"the table has {len(table)} rows for {clients} clients; a member's table "
+                    "has "
+                    "one row for each of its own clients"
+                )
             return Rows(table)
         if clients is None:
             raise InputError("a host without --records needs --clients N")
-        return Rows(protocol.synthetic(start + clients, self.randomness().seed).batch(start, start + clients))
+        return Rows(
+            protocol.synthetic(start + clients, self.randomness().seed).batch(
+                start, start + clients
+            )
+        )
 
     def reads(self, protocol: LocalProtocol[Any]) -> None:
         """All columns: a member's store belongs to whole rows."""
@@ -199,45 +358,79 @@ class Answering(Role):
         if not self.idle > 0:
             raise InputError(f"--idle is {self.idle} seconds; give a number above 0")
         keys = member_keys(self.key, self.server_key, self.private)
-        envelopes = UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
+        envelopes = (
+            UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
+        )
         policy = Policy(None if self.allow is None else frozenset(self.allow))
         store, noise = self._store(member)
-        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy, self.person or "")
+        role = ClientRole(
+            member,
+            start,
+            population.batch(0, population.size),
+            noise,
+            store,
+            policy,
+            self.person or "",
+        )
         bus = BlockingBus(
-            Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes), idle=self.idle
+            Address.parse(self.broker),
+            f"{self.run}-{member}",
+            filters(self.run, group),
+            will(self.run, group, member, envelopes),
+            idle=self.idle,
         )
 
         async def connected() -> None:
             mode = "answering in private" if role.private else STAMP
-            SCREEN.note(f"{member}: ready for run {self.run} with the clients {role.start}..{role.stop - 1}, {mode}{'' if envelopes.signed else ', unsigned'}")
+            SCREEN.note(
+                f"{member}: ready for run {self.run} with the clients "
+                f"{role.start}..{role.stop - 1}, "
+                f"{mode}{'' if envelopes.signed else ', unsigned'}"
+            )
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
         if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
             why = bus.lost or "start it again, with a longer --idle if the run goes on"
-            raise QuorumError(f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}")
+            raise QuorumError(
+                f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}"
+            )
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
-        SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
+        SCREEN.note(
+            f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} "
+            "of "
+            f"{rounds} rounds confirmed"
+        )
 
     def _store(self, member: str) -> tuple[Store, Noise | StoreNoise]:
         """The store, and the noise. A restarted process repeats its private answers exactly."""
         if self.store is None and not self.private:
             return MemoryStore(self.epsilon, lifetime=self.lifetime), self.randomness().noise()
-        store = SqliteStore(self.store or stores_folder() / f"{member}.store", self.epsilon, self.lifetime)
+        store = SqliteStore(
+            self.store or stores_folder() / f"{member}.store", self.epsilon, self.lifetime
+        )
         return store, StoreNoise(store.secret) if self.private else self.randomness().noise()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host(Answering):
-    """Holds many clients of a run, from index --start on: the rows of their table, or synthetic records."""
+    """Holds many clients of a run, from index --start on: the rows of their table, or synthetic
+    records."""
 
     example: ClassVar[str] = f"{MEETING} --clients 500"
     hidden: ClassVar[frozenset[str]] = Answering.hidden - {"clients"}
     start: int = option(0, "Index of the first client", metavar="I")
-    clients: int | None = option(None, "Number of clients of this host; default: one for each row", metavar="N")
+    clients: int | None = option(
+        None, "Number of clients of this host; default: one for each row", metavar="N"
+    )
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        self.serve(f"host-{self.start}", HOSTS, self.start, self.population(kind, given, self.start, self.clients))
+        self.serve(
+            f"host-{self.start}",
+            HOSTS,
+            self.start,
+            self.population(kind, given, self.start, self.clients),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +441,12 @@ class Client(Answering):
     index: int = option(help="Index of this client, from 0", metavar="I")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        self.serve(f"client-{self.index}", client_group(self.index), self.index, self.population(kind, given, self.index, 1))
+        self.serve(
+            f"client-{self.index}",
+            client_group(self.index),
+            self.index,
+            self.population(kind, given, self.index, 1),
+        )
 
 
 POLL = "poll"  # as the journal of a poll is named
@@ -257,7 +455,8 @@ FOLDER = "Folder of stored runs; default: a folder of the user's"
 
 @dataclass(frozen=True)
 class Runs:
-    """Lists the runs that are stored on this machine: those of servers with their progress, then the last ones of `run`.
+    """Lists the runs that are stored on this machine: those of servers with their progress, then
+    the last ones of `run`.
 
     LOCAL_DP_LOG=off in the environment stores none of `run`.
     """
@@ -266,8 +465,14 @@ class Runs:
 
     def __call__(self) -> None:
         folder = self.journal or runs_folder()
-        rows = [_row(folder, path.name.removesuffix(SUFFIX)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
-        rows += [_stored_row(folder, path.name.removesuffix(ENDING)) for path in sorted(folder.glob(f"*{ENDING}"))]
+        rows = [
+            _row(folder, path.name.removesuffix(SUFFIX))
+            for path in sorted(folder.glob(f"*{SUFFIX}"))
+        ]
+        rows += [
+            _stored_row(folder, path.name.removesuffix(ENDING))
+            for path in sorted(folder.glob(f"*{ENDING}"))
+        ]
         if rows:
             SCREEN.tell(table(("run", "protocol", "begun (UTC)", "progress"), rows, screen_width()))
         else:
@@ -297,7 +502,9 @@ class Show:
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:
-            SCREEN.tell(f"run {self.run}, {began.get('protocol')}, begun {began.get('at')}: {progress}")
+            SCREEN.tell(
+                f"run {self.run}, {began.get('protocol')}, begun {began.get('at')}: {progress}"
+            )
         return DEGRADED if result is not None and "degraded" in result else 0
 
 
@@ -314,13 +521,17 @@ def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 class Resume:
     """Continues a run whose server was killed, from its journal.
 
-    Closed rounds are computed again without asking any client. The open round keeps its accepted reports; waiting members answer the rest. The result is
-    that of an uninterrupted run.
+    Closed rounds are computed again without asking any client. The open round keeps its accepted
+    reports; waiting members answer the rest. The result is that of an uninterrupted run.
     """
 
     run: str = argument("The run.", metavar="RUN")
     journal: Path | None = option(None, FOLDER, metavar="DIR")
-    broker: str | None = option(None, "The broker, if its address has changed or has a user and a password, which are not stored", metavar="URL")
+    broker: str | None = option(
+        None,
+        "The broker, if its address has changed or has a user and a password, which are not stored",
+        metavar="URL",
+    )
     as_json: bool = json_option("the outcome")
 
     def __call__(self) -> int:
@@ -330,30 +541,50 @@ class Resume:
 
                 return continued(journal, self.broker, None, self.as_json)
             if journal.result is not None:
-                raise InputError(f"run {self.run!r} is over; `local-dp show {named(self.run, journal.folder)}` prints its outcome")
+                raise InputError(
+                    f"run {self.run!r} is over; `local-dp show "
+                    f"{named(self.run, journal.folder)}` "
+                    "prints its outcome"
+                )
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
+                options = {
+                    **journal.began["options"],
+                    "as_json": self.as_json,
+                    "journal": self.journal,
+                }
                 if self.broker is not None:
                     options["broker"] = self.broker
-                server, protocol, given = Server(**_typed(options)), journal.began["protocol"], journal.began["given"]
+                server, protocol, given = (
+                    Server(**_typed(options)),
+                    journal.began["protocol"],
+                    journal.began["given"],
+                )
             return server(find_protocol(protocol), given, journal)
 
 
 def _typed(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a server from their JSON; unknown ones are left out, missing ones have their defaults."""
+    """The options of a server from their JSON; unknown ones are left out, missing ones have their
+    defaults."""
     hints, known = get_type_hints(Server), {each.name for each in fields(Server)}
     typed = dict[str, Any]()
     for name, value in options.items():
         if name in known:
             is_path = isinstance(value, str) and hints[name] in (Path, Path | None)
-            typed[name] = Path(value) if is_path else tuple(value) if isinstance(value, list) else value
+            typed[name] = (
+                Path(value) if is_path else tuple(value) if isinstance(value, list) else value
+            )
     return typed
 
 
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
         with closing(Journal.open(folder, run)) as journal:
-            return run, str(journal.began.get("protocol")), _minute(str(journal.began.get("at"))), "done" if journal.result is not None else _progress(journal)
+            return (
+                run,
+                str(journal.began.get("protocol")),
+                _minute(str(journal.began.get("at"))),
+                "done" if journal.result is not None else _progress(journal),
+            )
     except InputError as error:
         return run, "", "", "running" if "open" in str(error) else "unreadable"
 
@@ -373,4 +604,8 @@ def _minute(at: str) -> str:
 
 def _progress(journal: Journal) -> str:
     closed, asked, messages = journal.standing()
-    return f"{closed} of {asked} rounds closed, {messages} messages stored" if asked else "no client was asked"
+    return (
+        f"{closed} of {asked} rounds closed, {messages} messages stored"
+        if asked
+        else "no client was asked"
+    )

@@ -20,7 +20,16 @@ from local_dp.noise import KeyedNoise
 from local_dp.server.pages import LOOPBACK, check_installed
 from local_dp.server.poll.again import Median
 from local_dp.server.poll.game import EPSILON, TITLE, Game, outlook
-from local_dp.server.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, self_signed, site_of
+from local_dp.server.poll.place import (
+    context_of,
+    fingerprint,
+    is_loopback,
+    listening,
+    moment,
+    own_name,
+    self_signed,
+    site_of,
+)
 from local_dp.server.poll.plan import PROTOCOL, Plan
 from local_dp.server.poll.questions import Questions, read
 from local_dp.server.poll.results import check_out, data_of, text_of, write
@@ -40,31 +49,70 @@ NEEDED = ("poll", "starlette", "uvicorn", "websockets", "segno")  # an extra and
 class Ask:
     """Asks people on their own phones: each phone flips its answer at random before it sends it.
 
-    QUESTION is a yes/no question, or a TOML file of several. The command prints the address of the page to answer on and that of the presenter. The poll goes
-    on until the presenter closes it. Only this machine reaches it unless --host names another address; then it uses TLS.
+    QUESTION is a yes/no question, or a TOML file of several. The command prints the address of the
+    page to answer on and that of the presenter. The poll goes on until the presenter closes it.
+    Only this machine reaches it unless --host names another address; then it uses TLS.
     """
 
     example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
-    question: str = argument("A yes/no question, or a file of questions that ends in .toml", metavar="QUESTION", default="")
+    question: str = argument(
+        "A yes/no question, or a file of questions that ends in .toml",
+        metavar="QUESTION",
+        default="",
+    )
     epsilon: float | None = option(
-        None, f"Privacy loss of an answer, where the file gives none; default: 1, and {EPSILON:g} with --game", metavar="E", unit="nats"
+        None,
+        (
+            f"Privacy loss of an answer, where the file gives none; default: 1, and {EPSILON:g} "
+            "with "
+            "--game"
+        ),
+        metavar="E",
+        unit="nats",
     )
     people: int = option(1000, "The most people that may join", metavar="N")
-    until: str = option("", "Close the poll at a time such as 12:30, or after a span such as 10m", metavar="TIME")
+    until: str = option(
+        "", "Close the poll at a time such as 12:30, or after a span such as 10m", metavar="TIME"
+    )
     out: Path | None = option(None, "Folder for the result: JSON, CSV and a page", metavar="DIR")
     demo: int = option(0, "Made-up people that join, for a rehearsal", metavar="N")
     seed: int | None = option(None, "Seed of the made-up people", metavar="S")
-    slow: bool = option(False, "The presenter's page shows a made-up answer being flipped, step by step")
-    ask_again: bool = option(False, "The presenter may ask a second question, which depends on the answers: the median of a number")
-    game: bool = option(
-        False, "A class game in two rounds on made-up records, in place of a question: 60 phones find the hidden rule in 9 of 10 games, 20 in 3 of 10"
+    slow: bool = option(
+        False, "The presenter's page shows a made-up answer being flipped, step by step"
     )
-    host: str = option(LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST")
-    name: str = option("", "Name or address in the link; default: this machine's address", metavar="NAME")
+    ask_again: bool = option(
+        False,
+        (
+            "The presenter may ask a second question, which depends on the answers: the median of "
+            "a "
+            "number"
+        ),
+    )
+    game: bool = option(
+        False,
+        (
+            "A class game in two rounds on made-up records, in place of a question: 60 phones find "
+            "the hidden rule in 9 of 10 games, 20 in 3 of 10"
+        ),
+    )
+    host: str = option(
+        LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST"
+    )
+    name: str = option(
+        "", "Name or address in the link; default: this machine's address", metavar="NAME"
+    )
     port: int = option(0, "Port of the pages; default: a free one", metavar="P")
-    cert: Path | None = option(None, "Certificate and key in PEM; needed with --host; its fingerprint is printed", metavar="FILE")
-    broker: str | None = option(None, "A broker of your own, in place of the embedded one", usual=EMBEDDED, metavar="URL")
-    journal: Path | None = option(None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR")
+    cert: Path | None = option(
+        None,
+        "Certificate and key in PEM; needed with --host; its fingerprint is printed",
+        metavar="FILE",
+    )
+    broker: str | None = option(
+        None, "A broker of your own, in place of the embedded one", usual=EMBEDDED, metavar="URL"
+    )
+    journal: Path | None = option(
+        None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR"
+    )
     resume: str = option("", "Continue this poll, which was interrupted", metavar="NAME")
     as_json: bool = json_option("the result")
 
@@ -79,14 +127,19 @@ class Ask:
             check_out(self.out)
         if plan is None:
             return Journal.open(folder, self.resume)
-        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": without_user(plan.broker)})
+        return Journal.begin(
+            folder, plan.run, {**plan.to_dict(), "broker": without_user(plan.broker)}
+        )
 
     def _plan(self) -> Plan:
         check_installed(*NEEDED)
         if not self.question and not self.game:
             raise InputError(f"a poll has a question: {self.example}")
         if self.game and (self.question or self.ask_again or self.slow):
-            raise InputError("--game has no question of a person's own: leave out QUESTION, --ask-again and --slow")
+            raise InputError(
+                "--game has no question of a person's own: leave out QUESTION, --ask-again and "
+                "--slow"
+            )
         epsilon = (EPSILON if self.game else 1.0) if self.epsilon is None else self.epsilon
         nano_epsilon(epsilon)
         check_whole("people", self.people, 1, MOST_PEOPLE)
@@ -95,10 +148,18 @@ class Ask:
         if self.seed is not None:
             KeyedNoise(self.seed)
             if not self.demo:
-                raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
+                raise InputError(
+                    "--seed is for a rehearsal, whose answers everybody can compute: add "
+                    "--demo "
+                    "200, or leave it out"
+                )
         broker = EMBEDDED if self.broker is None else self.broker
         if broker != EMBEDDED and Address.parse(broker).transport == "websockets":
-            raise InputError(f"the broker is {without_user(broker)!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
+            raise InputError(
+                f"the broker is {without_user(broker)!r}, over WebSocket, which only pages "
+                "need; "
+                "give its address with mqtt:// or mqtts://"
+            )
         if self.game:
             Game.of(epsilon, 1, 0)
         questions = Questions(TITLE, ()) if self.game else read(self.question, epsilon)
@@ -124,19 +185,27 @@ class Ask:
         )
 
     def _certificate(self, name: str) -> str:
-        """The certificate and its key; empty on loopback, where none is needed. Raises InputError."""
+        """The certificate and its key; empty on loopback, where none is needed. Raises
+        InputError."""
         if self.cert is None:
             if is_loopback(self.host):
                 return ""
-            raise InputError(f"--host {self.host} needs a certificate; type `{self_signed(name)}`, and give --cert cert.pem")
-        with reading(self.cert, "give a PEM file with a certificate and its key"), self.cert.open() as file:
+            raise InputError(
+                f"--host {self.host} needs a certificate; type `{self_signed(name)}`, and give "
+                "--cert cert.pem"
+            )
+        with (
+            reading(self.cert, "give a PEM file with a certificate and its key"),
+            self.cert.open() as file,
+        ):
             pem = file.read(_PEM_BYTES)
         context_of(pem)
         return pem
 
 
 def continued(journal: Journal, broker: str | None, out: Path | None, as_json: bool) -> int:
-    """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
+    """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for
+    a journal of something else, or of a poll that is over."""
     check_installed(*NEEDED)
     SCREEN.check()
     name = named(journal.run, journal.folder)
@@ -162,12 +231,17 @@ def continued(journal: Journal, broker: str | None, out: Path | None, as_json: b
         if out is not None:
             write(data, out)
     finally:
-        SCREEN.tell(json.dumps(data) if as_json else text_of(data), f"`local-dp show {name}` prints it")
+        SCREEN.tell(
+            json.dumps(data) if as_json else text_of(data), f"`local-dp show {name}` prints it"
+        )
     return 0
 
 
 def _show(state: Mapping[str, Any]) -> None:
-    SCREEN.working(f"{state['joined']} of at most {state['people']:,} people have joined, {state['here']} are here")
+    SCREEN.working(
+        f"{state['joined']} of at most {state['people']:,} people have joined, {state['here']} "
+        "are here"
+    )
 
 
 def _announce(plan: Plan, site: Site, name: str) -> None:
@@ -175,7 +249,12 @@ def _announce(plan: Plan, site: Site, name: str) -> None:
 
     drawn = io.StringIO()
     segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
-    lines = [drawn.getvalue().rstrip("\n"), f"poll {plan.run}", f"people answer at   {site.link}", f"the presenter has  {site.presenter}"]
+    lines = [
+        drawn.getvalue().rstrip("\n"),
+        f"poll {plan.run}",
+        f"people answer at   {site.link}",
+        f"the presenter has  {site.presenter}",
+    ]
     if plan.game:
         lines.append(outlook(plan.game))
     if plan.certificate:

@@ -1,4 +1,5 @@
-"""`local-dp run`: a whole run from one command; and what all commands that run once for each protocol share."""
+"""`local-dp run`: a whole run from one command; and what all commands that run once for each
+protocol share."""
 
 import math
 import os
@@ -17,7 +18,18 @@ from local_dp.api.asking import RunOptions, ask
 from local_dp.api.declare import CSV, DATES, option
 from local_dp.api.schemas import read_schema
 from local_dp.api.tables import Dates, read_records
-from local_dp.cli.fields import Command, Group, Option, Plotted, first_line, instance_of, json_option, parameters_of, protocol_options, show
+from local_dp.cli.fields import (
+    Command,
+    Group,
+    Option,
+    Plotted,
+    first_line,
+    instance_of,
+    json_option,
+    parameters_of,
+    protocol_options,
+    show,
+)
 from local_dp.cli.run.stored import store
 from local_dp.errors import InputError
 from local_dp.foreign import listed
@@ -29,23 +41,45 @@ from local_dp.simulation.settings import OnProgress, Randomness
 from local_dp.text.layout import number, screen_width, shortened
 from local_dp.text.screen import SCREEN
 
-EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # listed by `--help`
+EVERYDAY = frozenset(
+    (
+        "epsilon",
+        "records",
+        "clients",
+        "seed",
+        "private",
+        "tier",
+        "as_json",
+        "plot",
+        "run",
+        "key",
+        "roster",
+    )
+)  # listed by `--help`
 
 
 class ByProtocol(Group):
-    """`local-dp NAME PROTOCOL`. Options may also stand before the protocol's name. `role` is a `ProtocolCommand`."""
+    """`local-dp NAME PROTOCOL`. Options may also stand before the protocol's name. `role` is a
+    `ProtocolCommand`."""
 
     def __init__(self, name: str, role: type[Any]) -> None:
-        super().__init__(name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True)
+        super().__init__(
+            name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True
+        )
         self.role = role
         self.example = f"local-dp {name} {role.example}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in PROTOCOLS.usable() if self.role.takes(find_protocol(name))]
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] in PROTOCOLS and not self.role.takes(find_protocol(args[0])):
-            raise InputError(f"`{ctx.command_path}` is not for {args[0]}; it is for {listed(self.list_commands(ctx))}")
+            raise InputError(
+                f"`{ctx.command_path}` is not for {args[0]}; it is for "
+                f"{listed(self.list_commands(ctx))}"
+            )
         return super().resolve_command(ctx, args)
 
     def line_of(self, ctx: click.Context, name: str) -> str:
@@ -55,11 +89,22 @@ class ByProtocol(Group):
         return _command(f"{self.name} {name}", find_protocol(name), self.role)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        switches = {"-h", "--help", *(name for each in parameters_of(self.role) if isinstance(each, Option) and each.is_flag for name in each.opts)}
+        switches = {
+            "-h",
+            "--help",
+            *(
+                name
+                for each in parameters_of(self.role)
+                if isinstance(each, Option) and each.is_flag
+                for name in each.opts
+            ),
+        }
         place = 0
         while place < len(args) and args[place].startswith("-"):
             place += 1 if args[place] in switches or "=" in args[place] else 2
-        return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
+        return super().parse_args(
+            ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]]
+        )
 
 
 def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Command:
@@ -69,13 +114,26 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
 
     def play(**typed: Any) -> int | None:
         texts = {name: typed.pop(name) for name in names}
-        given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
+        given = {
+            name: str(text).lower() if isinstance(text, bool) else text
+            for name, text in texts.items()
+            if text is not None
+        }
         code: int | None = instance_of(role, typed)(kind, given)
         return code
 
-    command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
+    command = Command(
+        kind.name,
+        params=[*own, *shared],
+        callback=play,
+        help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.",
+    )
     command.everyday = EVERYDAY
-    command.example = f"local-dp {words} {kind.example or '--seed 1 --tier population'}" if words.startswith("run ") else ""
+    command.example = (
+        f"local-dp {words} {kind.example or '--seed 1 --tier population'}"
+        if words.startswith("run ")
+        else ""
+    )
     return command
 
 
@@ -84,12 +142,19 @@ OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolCommand(ABC):
-    """A command with a subcommand for each protocol. An instance is called with the protocol and the values of its parameters."""
+    """A command with a subcommand for each protocol. An instance is called with the protocol and
+    the values of its parameters."""
 
     of_protocols: ClassVar[bool] = True
     example: ClassVar[str]
     records: Path | None = option(
-        None, "A CSV, TSV, Excel or Parquet file, or a folder; or a pattern such as 'parts/*.csv'; each row is a client's record", metavar="FILE"
+        None,
+        (
+            "A CSV, TSV, Excel or Parquet file, or a folder; or a pattern such as 'parts/*.csv'; "
+            "each "
+            "row is a client's record"
+        ),
+        metavar="FILE",
     )
     csv: str = option("", CSV, metavar="FORM")
     dates: Dates = option(None, **DATES)
@@ -103,8 +168,11 @@ class ProtocolCommand(ABC):
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int | None:
         """Runs the command; the exit code if it is not 0."""
 
-    def built(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
-        """The protocol with its parameters, and the table if there is one. Raises InputError unless the question about the table is given."""
+    def built(
+        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]
+    ) -> tuple[LocalProtocol[Any], Records | None]:
+        """The protocol with its parameters, and the table if there is one. Raises InputError unless
+        the question about the table is given."""
         protocol = kind.from_settings(given)
         if self.records is None:
             return protocol, None
@@ -113,7 +181,10 @@ class ProtocolCommand(ABC):
         for each in fields(kind):
             if each.metadata.get("of_table") and each.name not in given:
                 spelled = each.metadata["alias"] or each.name
-                raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {listed(list(table.known))}")
+                raise InputError(
+                    f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the "
+                    f"table has the columns {listed(list(table.known))}"
+                )
         return protocol, table
 
     def read(self, path: Path, only: Collection[str] | None) -> Records:
@@ -123,10 +194,17 @@ class ProtocolCommand(ABC):
         """The columns of the table that are read; None: all."""
         return protocol.reads
 
-    def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
-        """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
+    def prepared(
+        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False
+    ) -> tuple[LocalProtocol[Any], Records | None]:
+        """The same, with the protocol checked against the table. Raises InputError if a private run
+        would publish values of the table."""
         protocol, table = self.built(kind, given)
-        return (protocol, None) if table is None else (protocol.for_table(Launch(self.asked(table), private)), table)
+        return (
+            (protocol, None)
+            if table is None
+            else (protocol.for_table(Launch(self.asked(table), private)), table)
+        )
 
     def asked(self, table: Records) -> Records:
         """The columns that a protocol may ask about."""
@@ -139,13 +217,27 @@ class Role(ProtocolCommand, RunOptions):
 
     hidden: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
-        None, "JSON file with the types of the table's columns: number, whole, truth, date, text, or text 40 for at most 40 characters", metavar="FILE"
+        None,
+        (
+            "JSON file with the types of the table's columns: number, whole, truth, date, text, or "
+            "text 40 for at most 40 characters"
+        ),
+        metavar="FILE",
     )
     watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
 
     def read(self, path: Path, only: Collection[str] | None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
-        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only, copy=self.copied)
+        return read_records(
+            path,
+            schema,
+            total=self.private,
+            notice=SCREEN.note,
+            csv=self.csv,
+            dates=self.dates,
+            only=only,
+            copy=self.copied,
+        )
 
     def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
         return RunOptions.reads(self, protocol)
@@ -163,11 +255,14 @@ class Role(ProtocolCommand, RunOptions):
 
 
 def look(url: str) -> bool:
-    """Prints the address of a run's page, and opens it in a terminal under a desktop. Returns whether a browser opened."""
+    """Prints the address of a run's page, and opens it in a terminal under a desktop. Returns
+    whether a browser opened."""
     import webbrowser
 
     SCREEN.note(f"watch at {url}")
-    desktop = sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))  # else it would open inside the terminal
+    desktop = sys.platform == "darwin" or any(
+        name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )  # else it would open inside the terminal
     return sys.stderr.isatty() and desktop and webbrowser.open(url)
 
 
@@ -178,7 +273,8 @@ _BAR = 20
 
 @contextmanager
 def run_progress() -> Iterator[OnProgress]:
-    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line; the end counts the others."""
+    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a
+    line; the end counts the others."""
     last: RoundProgress | None = None
 
     def leave() -> None:
@@ -200,7 +296,9 @@ def run_progress() -> Iterator[OnProgress]:
             leave()
         last = progress
         filled = _BAR * progress.answered // max(progress.asked, 1)
-        left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
+        left = (
+            f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
+        )
         SCREEN.working(f"{'█' * filled}{'─' * (_BAR - filled)} {_line(progress)}{left}")
 
     try:
@@ -212,7 +310,10 @@ def run_progress() -> Iterator[OnProgress]:
 
 
 def _line(progress: RoundProgress) -> str:
-    return f"round {progress.round}: {progress.answered:,}/{progress.asked:,} replied, epsilon {number(progress.epsilon)}"
+    return (
+        f"round {progress.round}: {progress.answered:,}/{progress.asked:,} replied, epsilon "
+        f"{number(progress.epsilon)}"
+    )
 
 
 def _missing(attendance: Attendance) -> str:
@@ -225,7 +326,8 @@ def _missing(attendance: Attendance) -> str:
 class Run(Role, Plotted):
     """Runs a protocol: clients, server and message bus, from one command.
 
-    Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The exit code is 6 if the result is degraded.
+    Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The
+    exit code is 6 if the result is degraded.
     """
 
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
@@ -240,7 +342,13 @@ class Run(Role, Plotted):
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress), store)
         try:
-            code = show(result, self.as_json, "the clients' stores are charged; `local-dp runs` lists the stored results" if self.stores else "")
+            code = show(
+                result,
+                self.as_json,
+                "the clients' stores are charged; `local-dp runs` lists the stored results"
+                if self.stores
+                else "",
+            )
         finally:
             self.write_files(result)
         return code

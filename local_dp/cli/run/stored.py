@@ -1,4 +1,5 @@
-"""The log of `local-dp run`: the result of each of the last runs, without the truth, for `local-dp runs` and `show`."""
+"""The log of `local-dp run`: the result of each of the last runs, without the truth, for
+`local-dp runs` and `show`."""
 
 import json
 import os
@@ -16,14 +17,17 @@ MOST = 100  # runs that are stored; older ones are deleted
 
 
 def store(data: dict[str, Any]) -> None:
-    """Stores a result without its truth. A folder that cannot be written costs a note and not the run."""
+    """Stores a result without its truth. A folder that cannot be written costs a note and not the
+    run."""
     if os.environ.get(SETTING, "").lower() == "off":
         return
     now, folder = datetime.now(UTC), runs_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = _reserved(folder, f"{data['protocol']}-{now:%Y%m%d-%H%M%S}")
-        path.write_text(json.dumps({"at": now.isoformat(timespec="seconds"), "result": data}), encoding="utf-8")
+        path.write_text(
+            json.dumps({"at": now.isoformat(timespec="seconds"), "result": data}), encoding="utf-8"
+        )
         for old in sorted(folder.glob(f"*{ENDING}"), key=lambda each: each.stat().st_mtime)[:-MOST]:
             old.unlink(missing_ok=True)
     except (OSError, InputError) as error:
@@ -43,7 +47,8 @@ def _reserved(folder: Path, name: str) -> Path:
 
 
 def stored(folder: Path, run: str) -> dict[str, Any] | None:
-    """When a run was stored, and its result; None where there is none of this name. Raises InputError if it cannot be read."""
+    """When a run was stored, and its result; None where there is none of this name. Raises
+    InputError if it cannot be read."""
     path = folder / (run + ENDING)
     if not path.exists():
         return None

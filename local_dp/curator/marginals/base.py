@@ -22,22 +22,38 @@ _BLOCK = 1 << 20  # rows at a time
 
 @dataclass(frozen=True, eq=False)
 class BinaryTable:
-    """n records of d <= 64 columns of 0 and 1: `rows`, shape (n,), words whose bit c is column c. n is public, records are replaced."""
+    """n records of d <= 64 columns of 0 and 1: `rows`, shape (n,), words whose bit c is column c. n
+    is public, records are replaced."""
 
     d: int
     rows: Words
 
     def __post_init__(self) -> None:
         check_whole("d", self.d, 1, _WORD)
-        if self.rows.ndim != 1 or self.rows.dtype != np.uint64 or (self.d < _WORD and np.any(self.rows >> np.uint64(self.d))):
-            raise InputError(f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} - 1 for each record")
+        if (
+            self.rows.ndim != 1
+            or self.rows.dtype != np.uint64
+            or (self.d < _WORD and np.any(self.rows >> np.uint64(self.d)))
+        ):
+            raise InputError(
+                f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} "
+                "- 1 "
+                "for each record"
+            )
 
     @classmethod
     def of(cls, columns: Ints | Bools) -> Self:
         """From a matrix of 0 and 1, shape (n, d). Raises InputError for anything else."""
         bits = np.asarray(columns)
-        if bits.ndim != 2 or not 1 <= bits.shape[1] <= _WORD or not np.all((bits == 0) | (bits == 1)):
-            raise InputError(f"a binary table has 1 to {_WORD} columns of 0 and 1; this has shape {bits.shape}, or other values")
+        if (
+            bits.ndim != 2
+            or not 1 <= bits.shape[1] <= _WORD
+            or not np.all((bits == 0) | (bits == 1))
+        ):
+            raise InputError(
+                f"a binary table has 1 to {_WORD} columns of 0 and 1; this has shape "
+                f"{bits.shape}, or other values"
+            )
         rows = np.zeros(len(bits), dtype=np.uint64)
         for column in range(bits.shape[1]):
             rows |= bits[:, column].astype(np.uint64) << np.uint64(column)
@@ -50,24 +66,38 @@ class BinaryTable:
     @property
     def bits(self) -> Ints:
         """Shape (n, d), of 0 and 1."""
-        return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & np.uint64(1)).astype(np.int8)
+        return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & np.uint64(1)).astype(
+            np.int8
+        )
 
     @cached_property
     def histogram(self) -> Counts:
         """How many records equal each row, shape (2^d,). Raises InputError beyond 22 columns."""
         if self.d > DENSE:
-            raise InputError(f"there are {self.d} columns; a histogram of all 2^d rows takes up to {DENSE}")
+            raise InputError(
+                f"there are {self.d} columns; a histogram of all 2^d rows takes up to {DENSE}"
+            )
         return np.bincount(self.rows.view(np.int64), minlength=1 << self.d)
 
     @cached_property
     def pair_sums(self) -> Counts:
-        """The sums over all records of the characters of two columns, shape (d, d); n on the diagonal."""
-        return products(self.d, (1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits for start in range(0, self.size, _BLOCK)))
+        """The sums over all records of the characters of two columns, shape (d, d); n on the
+        diagonal."""
+        return products(
+            self.d,
+            (
+                1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits
+                for start in range(0, self.size, _BLOCK)
+            ),
+        )
 
     def characters(self, masks: Words) -> Counts:
-        """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram by one transform where that is cheaper."""
+        """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram
+        by one transform where that is cheaper."""
         if self.d <= DENSE and self.d << self.d < len(masks) * max(1, self.size):
-            return walsh_hadamard(self.histogram.astype(np.float64))[masks.astype(np.int64)].astype(np.int64)
+            return walsh_hadamard(self.histogram.astype(np.float64))[masks.astype(np.int64)].astype(
+                np.int64
+            )
         odd = np.zeros(len(masks), dtype=np.int64)
         for start in range(0, self.size, _BLOCK):
             block = self.rows[start : start + _BLOCK]
@@ -77,9 +107,11 @@ class BinaryTable:
 
 @dataclass(frozen=True)
 class Marginals:
-    """A workload: for each mask S of `masks` (bit c set: column c belongs to it) how many records have each value of the columns of S.
+    """A workload: for each mask S of `masks` (bit c set: column c belongs to it) how many records
+    have each value of the columns of S.
 
-    Answers are one array of all `cells`, marginal after marginal, each in the order of its values; the lowest column is the lowest bit.
+    Answers are one array of all `cells`, marginal after marginal, each in the order of its values;
+    the lowest column is the lowest bit.
     """
 
     d: int
@@ -89,8 +121,15 @@ class Marginals:
         check_whole("d", self.d, 1, _WORD)
         for mask in self.masks:
             check_whole("a set of columns", mask, 0, (1 << self.d) - 1)
-        if not self.masks or max(map(int.bit_count, self.masks)) > _MOST_WAYS or self.cells > _MOST_CELLS:
-            raise InputError(f"the workload has {len(self.masks)} marginals; give 1 or more, of at most {_MOST_WAYS} columns each and 2^24 cells in all")
+        if (
+            not self.masks
+            or max(map(int.bit_count, self.masks)) > _MOST_WAYS
+            or self.cells > _MOST_CELLS
+        ):
+            raise InputError(
+                f"the workload has {len(self.masks)} marginals; give 1 or more, of at most "
+                f"{_MOST_WAYS} columns each and 2^24 cells in all"
+            )
 
     @classmethod
     def ways(cls, d: int, t: int) -> Self:
@@ -109,17 +148,23 @@ class Marginals:
 
     @cached_property
     def starts(self) -> Counts:
-        """Where each marginal's cells begin, and where the last one's end: shape (marginals + 1,)."""
+        """Where each marginal's cells begin, and where the last one's end: shape (marginals +
+        1,)."""
         return np.cumsum([0, *(1 << mask.bit_count() for mask in self.masks)])
 
     @cached_property
     def characters(self) -> Words:
-        """The masks of all characters in the answers: the subsets of the sets, ascending, the empty one first."""
-        return np.array(sorted({subset for mask in set(self.masks) for subset in _subsets(mask)}), dtype=np.uint64)
+        """The masks of all characters in the answers: the subsets of the sets, ascending, the empty
+        one first."""
+        return np.array(
+            sorted({subset for mask in set(self.masks) for subset in _subsets(mask)}),
+            dtype=np.uint64,
+        )
 
     @cached_property
     def _groups(self) -> tuple[tuple[int, Counts, Counts], ...]:
-        """For each number t of columns: 2^t, and the places of the cells and characters of its k marginals, shape (k, 2^t) both."""
+        """For each number t of columns: 2^t, and the places of the cells and characters of its k
+        marginals, shape (k, 2^t) both."""
         groups = []
         sizes = np.array([mask.bit_count() for mask in self.masks])
         for t in sorted(set(sizes.tolist())):
@@ -137,8 +182,11 @@ class Marginals:
         return answers
 
     def of_histogram(self, weights: Floats | Counts) -> Floats:
-        """The cells of a table given by the count of each row, shape (2^d,), d <= 22: O(d 2^d + cells)."""
-        return self.of_characters(walsh_hadamard(np.asarray(weights, dtype=np.float64))[self.characters.astype(np.int64)])
+        """The cells of a table given by the count of each row, shape (2^d,), d <= 22: O(d 2^d +
+        cells)."""
+        return self.of_characters(
+            walsh_hadamard(np.asarray(weights, dtype=np.float64))[self.characters.astype(np.int64)]
+        )
 
     def answers(self, table: BinaryTable) -> Floats:
         """The true counts of all cells. Raises InputError for a table of other columns."""
@@ -152,7 +200,11 @@ class Marginals:
     def check_counts(self, expected: Counts) -> None:
         """Raises InputError unless there is a whole number for each cell."""
         if expected.shape != (self.cells,) or expected.dtype.kind != "i":
-            raise InputError(f"the expected counts have shape {expected.shape}; give a whole number for each of {self.cells} cells")
+            raise InputError(
+                f"the expected counts have shape {expected.shape}; give a whole number for "
+                "each "
+                f"of {self.cells} cells"
+            )
 
     def cells_of(self, number: int) -> Counts:
         """The cell of marginal `number` for each row 0..2^d - 1: shape (2^d,), d <= 22."""
@@ -165,7 +217,8 @@ class Marginals:
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of an estimate of all cells, as shares of the records: the largest and the mean absolute error of a cell."""
+    """The errors of an estimate of all cells, as shares of the records: the largest and the mean
+    absolute error of a cell."""
 
     largest: float
     mean: float
@@ -179,18 +232,25 @@ class Errors:
 
 def character_masks(sets: Iterable[Iterable[int]]) -> Words:
     """A word for each set of columns, bit c set where column c belongs to it."""
-    return np.array([sum(1 << column for column in set(columns)) for columns in sets], dtype=np.uint64)
+    return np.array(
+        [sum(1 << column for column in set(columns)) for columns in sets], dtype=np.uint64
+    )
 
 
 def check_columns(table: BinaryTable, d: int) -> None:
     """Raises InputError for a table of other columns."""
     if table.d != d:
-        raise InputError(f"the table has {table.d} columns, and {d} are expected; give one number for both")
+        raise InputError(
+            f"the table has {table.d} columns, and {d} are expected; give one number for both"
+        )
 
 
 def products(d: int, blocks: Iterable[np.ndarray]) -> Counts:
-    """The sums of v_i v_j over all rows of the blocks, shape (d, d): exact, since products of signs are summed as floats."""
-    return sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((d, d), dtype=np.int64))
+    """The sums of v_i v_j over all rows of the blocks, shape (d, d): exact, since products of signs
+    are summed as floats."""
+    return sum(
+        ((block.T @ block).astype(np.int64) for block in blocks), np.zeros((d, d), dtype=np.int64)
+    )
 
 
 def _subsets(mask: int) -> Iterator[int]:
@@ -205,7 +265,8 @@ def _subsets(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """A synthetic table of d binary columns: `weights`, shape (2^d,), the count of each row, as fractions of a record; their sum is n."""
+    """A synthetic table of d binary columns: `weights`, shape (2^d,), the count of each row, as
+    fractions of a record; their sum is n."""
 
     d: int
     weights: Floats
@@ -227,7 +288,8 @@ class Weights:
         self.flat = np.full(1 << d, 0.5**d)
 
     def marginal(self, mask: int) -> Floats:
-        """The share of each cell: adds the two halves that differ in a column, the highest column first, so that all passes together read the table twice."""
+        """The share of each cell: adds the two halves that differ in a column, the highest column
+        first, so that all passes together read the table twice."""
         rest = self.flat
         for column in reversed(range(self.d)):
             if not mask >> column & 1:
@@ -236,7 +298,8 @@ class Weights:
         return rest.reshape(-1)
 
     def move(self, mask: int, shares: Floats) -> None:
-        """Multiplicative weights: each row's weight times e^(the share that its cell should have, less the share that it has)."""
+        """Multiplicative weights: each row's weight times e^(the share that its cell should have,
+        less the share that it has)."""
         table = self.flat.reshape((2,) * self.d)
         table *= spread(self.d, mask, np.exp(shares - self.marginal(mask)))
 
@@ -246,5 +309,6 @@ class Weights:
 
 
 def spread(d: int, mask: int, cells: Floats) -> Floats:
-    """A number for each cell of a marginal, shaped to be broadcast over a table of shape (2,) * d."""
+    """A number for each cell of a marginal, shaped to be broadcast over a table of shape (2,) *
+    d."""
     return cells.reshape([1 + (mask >> column & 1) for column in reversed(range(d))])

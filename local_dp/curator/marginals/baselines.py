@@ -1,4 +1,5 @@
-"""Baselines: every cell of every marginal with its own noise, one noisy histogram, columns treated as independent."""
+"""Baselines: every cell of every marginal with its own noise, one noisy histogram, columns treated
+as independent."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +22,12 @@ from local_dp.curator.marginals.base import BinaryTable, Marginals, character_ma
 from local_dp.curator.marginals.fourier import NoisyCharacters
 from local_dp.curator.mechanism import Law, Mechanism, WithinDelta
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
+from local_dp.curator.selection.exponential import (
+    BoundedRange,
+    ByScore,
+    ExponentialChoice,
+    numbered,
+)
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, Play, run
@@ -38,10 +44,12 @@ class NoisySums:
 
 @dataclass(frozen=True)
 class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
-    """The sums over all records of the characters of k sets of columns, each plus round(N(0, V)), V = ceil(2 k / rho).
+    """The sums over all records of the characters of k sets of columns, each plus round(N(0, V)), V
+    = ceil(2 k / rho).
 
-    Privacy: rho-zCDP: a replaced record moves each by at most 2, and 4 k / (2 V) <= rho (Bun, Steinke 2016, Proposition 1.6); tight where one change
-    meets all sets oddly, as for the pairs of a tree. Cost: O(n k).
+    Privacy: rho-zCDP: a replaced record moves each by at most 2, and 4 k / (2 V) <= rho (Bun,
+    Steinke 2016, Proposition 1.6); tight where one change meets all sets oddly, as for the pairs of
+    a tree. Cost: O(n k).
     """
 
     sets: tuple[tuple[int, ...], ...]
@@ -69,9 +77,11 @@ Pair: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class DependentPair(ByScore[BinaryTable, int]):
-    """The number of one of the `pairs` of columns that is far from independent: the score is |sum of their character - `expected`|.
+    """The number of one of the `pairs` of columns that is far from independent: the score is |sum
+    of their character - `expected`|.
 
-    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` gives it in rho.
+    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` gives it in
+    rho.
     """
 
     pairs: tuple[Pair, ...]
@@ -84,14 +94,18 @@ class DependentPair(ByScore[BinaryTable, int]):
 
     def candidates(self, database: BinaryTable) -> Listed:
         places = np.array(self.pairs)
-        return numbered(np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected)))
+        return numbered(
+            np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected))
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class TreeTable:
-    """A law on rows of d columns in which a column depends on the others only through its neighbours in a tree; for n records.
+    """A law on rows of d columns in which a column depends on the others only through its
+    neighbours in a tree; for n records.
 
-    `means`, shape (d,), of (-1)^column, in [-1, 1]; `edges`, d - 1 pairs that form a tree, with the means `joint` of (-1)^(sum of both), shape (d - 1,).
+    `means`, shape (d,), of (-1)^column, in [-1, 1]; `edges`, d - 1 pairs that form a tree, with the
+    means `joint` of (-1)^(sum of both), shape (d - 1,).
     """
 
     size: int
@@ -100,12 +114,14 @@ class TreeTable:
     joint: Floats
 
     def cells(self, workload: Marginals) -> Floats:
-        """The expected counts of all cells: eliminates the other columns from the leaves on. O(d 2^t) a marginal."""
+        """The expected counts of all cells: eliminates the other columns from the leaves on. O(d
+        2^t) a marginal."""
         return self.size * np.concatenate([self._marginal(mask) for mask in workload.masks])
 
     @cached_property
     def _steps(self) -> tuple[tuple[int, int, Floats], ...]:
-        """Each column but the first, the farthest first, with its parent and Pr[column | parent], shape (2, 2), rows by the parent's value."""
+        """Each column but the first, the farthest first, with its parent and Pr[column | parent],
+        shape (2, 2), rows by the parent's value."""
         near: dict[int, list[tuple[int, float]]] = {column: [] for column in range(len(self.means))}
         for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
             near[i].append((j, joint))
@@ -116,35 +132,51 @@ class TreeTable:
                 if column not in visited:
                     visited.add(column)
                     queue.append(column)
-                    steps.append((column, parent, _conditional(self.means[parent], self.means[column], joint)))
+                    steps.append(
+                        (
+                            column,
+                            parent,
+                            _conditional(self.means[parent], self.means[column], joint),
+                        )
+                    )
         return tuple(reversed(steps))
 
     def _marginal(self, mask: int) -> Floats:
-        """The probabilities of one marginal's cells. `laws[v]`, shape (2, 2, ..., 2), is that of its columns below v, given v's value."""
+        """The probabilities of one marginal's cells. `laws[v]`, shape (2, 2, ..., 2), is that of
+        its columns below v, given v's value."""
         columns = set(places_of(mask))
         order: dict[int, list[int]] = {column: [column] for column in columns}
         laws: dict[int, Floats] = {column: np.eye(2) for column in columns}
         for column, parent, conditional in self._steps:
             if column in laws:
                 order[parent] = order.get(parent, []) + order.pop(column)
-                laws[parent] = _joined(laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1))
+                laws[parent] = _joined(
+                    laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1)
+                )
         if 0 not in laws:
             return np.ones(1)
         joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
-        return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())  # the lowest column runs fastest
+        return np.asarray(
+            joint.transpose(np.argsort(order[0])[::-1]).ravel()
+        )  # the lowest column runs fastest
 
 
 def _joined(one: Floats | None, other: Floats) -> Floats:
     """The product of two laws that are independent given the first axis."""
     if one is None:
         return other
-    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(2, *(1,) * (one.ndim - 1), *other.shape[1:])
+    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(
+        2, *(1,) * (one.ndim - 1), *other.shape[1:]
+    )
 
 
 def _conditional(parent: float, column: float, joint: float) -> Floats:
-    """Pr[column | parent] by the means of their signs; one half where the parent's value does not occur."""
+    """Pr[column | parent] by the means of their signs; one half where the parent's value does not
+    occur."""
     signs = np.array([1.0, -1.0])
-    both = np.maximum(1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0)
+    both = np.maximum(
+        1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0
+    )
     totals = both.sum(axis=1, keepdims=True)
     return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
 
@@ -154,11 +186,13 @@ Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 
 @dataclass(frozen=True)
 class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
-    """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs, and the table that these make.
+    """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs,
+    and the table that these make.
 
-    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree. Utility:
-    the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost. Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau,
-    Sheldon 2021, Section 3.
+    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one
+    after the other (Kruskal), the pairs of the tree. Utility: the noise is that of 2 d numbers,
+    whatever the workload; dependences outside the tree are lost. Cost: O(n d^2) and O(d^3). Source:
+    McKenna, Miklau, Sheldon 2021, Section 3.
     """
 
     d: int
@@ -181,10 +215,18 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
         assert isinstance(columns, NoisySums)
         size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
-        joined, edges, nano = list(range(self.d)), list[Pair](), math.isqrt(8 * third // (self.d - 1))
+        joined, edges, nano = (
+            list(range(self.d)),
+            list[Pair](),
+            math.isqrt(8 * third // (self.d - 1)),
+        )
         while len(edges) < self.d - 1:
-            pairs = tuple((i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j])
-            expected = tuple(round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs)  # if they were independent
+            pairs = tuple(
+                (i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j]
+            )
+            expected = tuple(
+                round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs
+            )  # if they were independent
             (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
             assert isinstance(number, int)
             pair = pairs[number]
@@ -194,15 +236,19 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         assert isinstance(joint, NoisySums)
         means = sums / max(size, 1)
         one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
-        possible = np.clip(joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other))  # so that no cell is below 0
+        possible = np.clip(
+            joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)
+        )  # so that no cell is below 0
         return TreeTable(size, means, tuple(edges), possible)
 
 
 @dataclass(frozen=True)
 class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
-    """One marginal, its cells with discrete Laplace noise of eps / 2 each; with a mask of all columns the noisy histogram, up to 22 of them.
+    """One marginal, its cells with discrete Laplace noise of eps / 2 each; with a mask of all
+    columns the noisy histogram, up to 22 of them.
 
-    Privacy: epsilon, pure: a replaced record moves two cells by 1. Utility: variance about 8 / eps^2 a cell.
+    Privacy: epsilon, pure: a replaced record moves two cells by 1. Utility: variance about 8 /
+    eps^2 a cell.
     """
 
     d: int
@@ -243,7 +289,8 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
 class PlainGaussian(WithinDelta[BinaryTable, Floats]):
     """Every cell of every marginal with its own rounded normal noise: the cells, shape (cells,).
 
-    Privacy: (eps, delta), as one Gaussian mechanism: a record that changes in all columns moves two cells of each of k marginals, 2 k squared.
+    Privacy: (eps, delta), as one Gaussian mechanism: a record that changes in all columns moves two
+    cells of each of k marginals, 2 k squared.
     """
 
     workload: Marginals
@@ -252,7 +299,9 @@ class PlainGaussian(WithinDelta[BinaryTable, Floats]):
 
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
         variance = least_variance(2 * len(self.workload.masks), self.loss)
-        return self.workload.answers(database) + rounded_normals(draws, variance, self.workload.cells)
+        return self.workload.answers(database) + rounded_normals(
+            draws, variance, self.workload.cells
+        )
 
 
 def of_total(weights: Floats | Counts, size: float) -> Floats:
@@ -261,14 +310,16 @@ def of_total(weights: Floats | Counts, size: float) -> Floats:
 
 
 def on_simplex(weights: Floats, size: float) -> Floats:
-    """The nearest weights of 0 or more that sum to `size` > 0: each less by one number, none below 0. Source: Held, Wolfe, Crowder 1974."""
+    """The nearest weights of 0 or more that sum to `size` > 0: each less by one number, none below
+    0. Source: Held, Wolfe, Crowder 1974."""
     falling = np.sort(weights)[::-1]
     less = (np.cumsum(falling) - size) / np.arange(1, len(falling) + 1)
     return np.asarray(np.maximum(weights - less[np.flatnonzero(falling > less)[-1]], 0))
 
 
 def independent(columns: NoisyCharacters) -> TreeTable:
-    """The table of independent columns with these noisy means, of a workload of all 1-way marginals."""
+    """The table of independent columns with these noisy means, of a workload of all 1-way
+    marginals."""
     means = np.clip(columns.sums[1:] / max(columns.size, 1), -1, 1)
     edges = tuple((column, column + 1) for column in range(len(means) - 1))
     return TreeTable(columns.size, means, edges, means[:-1] * means[1:])

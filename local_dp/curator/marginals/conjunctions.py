@@ -1,4 +1,5 @@
-"""Disjunctions, and so conjunctions, of many columns from the counts of few columns at a time, by Chebyshev's polynomial."""
+"""Disjunctions, and so conjunctions, of many columns from the counts of few columns at a time, by
+Chebyshev's polynomial."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,29 +31,38 @@ def chebyshev(degree: int, z: Fraction) -> Fraction:
 
 
 def smooth_or(degree: int, width: int, ones: int) -> Fraction:
-    """g(ones), g(z) = 1 - T_k(l(z)) / T_k(l(0)), l(z) = (2 z - t - 1) / (t - 1): 0 at 0, and within `bias` of 1 at 1..t, the best of degree k."""
+    """g(ones), g(z) = 1 - T_k(l(z)) / T_k(l(0)), l(z) = (2 z - t - 1) / (t - 1): 0 at 0, and within
+    `bias` of 1 at 1..t, the best of degree k."""
     if width == 1:
         return Fraction(ones)
-    return 1 - chebyshev(degree, Fraction(2 * ones - width - 1, width - 1)) / chebyshev(degree, Fraction(-width - 1, width - 1))
+    return 1 - chebyshev(degree, Fraction(2 * ones - width - 1, width - 1)) / chebyshev(
+        degree, Fraction(-width - 1, width - 1)
+    )
 
 
 def bias(degree: int, width: int) -> Fraction:
-    """The error of an or of up to `width` variables by `degree` of them at a time: 1 / T_k((t + 1) / (t - 1)); 0 from degree t on, where it is exact."""
+    """The error of an or of up to `width` variables by `degree` of them at a time: 1 / T_k((t + 1)
+    / (t - 1)); 0 from degree t on, where it is exact."""
     return Fraction(0) if degree >= width else 1 / chebyshev(degree, Fraction(width + 1, width - 1))
 
 
 @lru_cache(maxsize=256)
 def coefficients(degree: int, width: int) -> tuple[Fraction, ...]:
-    """c_1..c_k with g(|y|) = sum_r c_r C(|y|, r): the coefficient of every product of r variables. c_r = (-1)^(r + 1), the exact or, if k >= t.
+    """c_1..c_k with g(|y|) = sum_r c_r C(|y|, r): the coefficient of every product of r variables.
+    c_r = (-1)^(r + 1), the exact or, if k >= t.
 
-    Newton's forward differences of g at 0. Raises InputError unless 1 <= degree <= width <= 64. Source: lecture notes 8.1; Chandrasekaran et al. 2014.
+    Newton's forward differences of g at 0. Raises InputError unless 1 <= degree <= width <= 64.
+    Source: lecture notes 8.1; Chandrasekaran et al. 2014.
     """
     check_whole("the width of a conjunction", width, 1, MAX_WIDTH)
     check_whole("the degree", degree, 1, width)
     if degree == width:
         return tuple(Fraction((-1) ** (r + 1)) for r in range(1, width + 1))
     values = [smooth_or(degree, width, z) for z in range(degree + 1)]
-    return tuple(sum(((-1) ** (r - j) * math.comb(r, j) * values[j] for j in range(r + 1)), Fraction(0)) for r in range(1, degree + 1))
+    return tuple(
+        sum(((-1) ** (r - j) * math.comb(r, j) * values[j] for j in range(r + 1)), Fraction(0))
+        for r in range(1, degree + 1)
+    )
 
 
 MOST_MONOMIALS = 1 << 22
@@ -60,7 +70,8 @@ MOST_MONOMIALS = 1 << 22
 
 @dataclass(frozen=True)
 class Disjunctions:
-    """All questions "is any of these at most `width` of `d` columns 1", answered from products of at most `degree` columns."""
+    """All questions "is any of these at most `width` of `d` columns 1", answered from products of
+    at most `degree` columns."""
 
     d: int
     width: int
@@ -71,7 +82,10 @@ class Disjunctions:
         check_whole("the width of a conjunction", self.width, 1, self.d)
         check_whole("the degree", self.degree, 1, self.width)
         if sum(self.sizes) > MOST_MONOMIALS:
-            raise InputError(f"there are {sum(self.sizes):,} products of {self.degree} of {self.d} columns; give a smaller degree")
+            raise InputError(
+                f"there are {sum(self.sizes):,} products of {self.degree} of {self.d} columns; "
+                "give a smaller degree"
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -86,35 +100,45 @@ class Disjunctions:
 
 @dataclass(frozen=True, eq=False)
 class NoisyMonomials:
-    """Noisy counts of the records that are 1 in all columns of a set: for r = 1, 2, ... an array over the sets of r columns, in colexicographic order."""
+    """Noisy counts of the records that are 1 in all columns of a set: for r = 1, 2, ... an array
+    over the sets of r columns, in colexicographic order."""
 
     asked: Disjunctions
     size: int
     counts: tuple[Counts, ...]
 
     def any_of(self, columns: Sequence[int]) -> float:
-        """The estimated number of records that are 1 in any of these columns. Raises InputError for unknown columns and more than the width."""
+        """The estimated number of records that are 1 in any of these columns. Raises InputError for
+        unknown columns and more than the width."""
         y = sorted(set(columns))
         if len(y) > self.asked.width or (y and not 0 <= y[0] <= y[-1] < self.asked.d):
-            raise InputError(f"the columns are {y}; give at most {self.asked.width} of 0..{self.asked.d - 1}")
+            raise InputError(
+                f"the columns are {y}; give at most {self.asked.width} of 0..{self.asked.d - 1}"
+            )
         total = 0.0
         for r, c in enumerate(coefficients(self.asked.degree, self.asked.width)[: len(y)], 1):
-            ranks = [sum(math.comb(column, place) for place, column in enumerate(subset, 1)) for subset in combinations(y, r)]
+            ranks = [
+                sum(math.comb(column, place) for place, column in enumerate(subset, 1))
+                for subset in combinations(y, r)
+            ]
             total += float(c) * float(self.counts[r - 1][ranks].sum())
         return total
 
     def all_of(self, columns: Sequence[int]) -> float:
-        """The estimated number of records that are 1 in all of these columns, for a table whose columns were negated."""
+        """The estimated number of records that are 1 in all of these columns, for a table whose
+        columns were negated."""
         return self.size - self.any_of(columns)
 
 
 @dataclass(frozen=True)
 class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
-    """The counts of all products of up to k columns, with noise by their size: V_r proportional to sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
+    """The counts of all products of up to k columns, with noise by their size: V_r proportional to
+    sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
 
-    Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1. The sum of C(d, r) / V_r is at most mu^2. Utility: an
-    answer errs by at most the bias of `asked` and has the standard error `deviation`. Cost: O(n / 64) a product. Source: lecture notes 8.1; the weights are
-    the project's own.
+    Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most
+    1. The sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by at most the bias of
+    `asked` and has the standard error `deviation`. Cost: O(n / 64) a product. Source: lecture notes
+    8.1; the weights are the project's own.
     """
 
     asked: Disjunctions
@@ -123,60 +147,107 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
 
     @cached_property
     def variances(self) -> tuple[int, ...]:
-        """V_r before rounding, for r = 1..k, from 1 / V_r proportional to sqrt(c_r^2 C(t, r) / C(d, r)): the sum of C(d, r) / V_r is at most mu^2."""
-        weights = zip(enumerate(coefficients(self.asked.degree, self.asked.width), 1), self.asked.sizes, strict=True)
-        precisions = [abs(float(c)) * math.sqrt(math.comb(self.asked.width, r) / size) for (r, c), size in weights]
+        """V_r before rounding, for r = 1..k, from 1 / V_r proportional to sqrt(c_r^2 C(t, r) / C(d,
+        r)): the sum of C(d, r) / V_r is at most mu^2."""
+        weights = zip(
+            enumerate(coefficients(self.asked.degree, self.asked.width), 1),
+            self.asked.sizes,
+            strict=True,
+        )
+        precisions = [
+            abs(float(c)) * math.sqrt(math.comb(self.asked.width, r) / size)
+            for (r, c), size in weights
+        ]
         scale = (1 << 16) / min(precision for precision in precisions if precision > 0)
         shares = [max(1, math.ceil(precision * scale)) for precision in precisions]
-        whole = sum(size * share for size, share in zip(self.asked.sizes, shares, strict=True)) / mu_squared(self.loss)
+        whole = sum(
+            size * share for size, share in zip(self.asked.sizes, shares, strict=True)
+        ) / mu_squared(self.loss)
         return tuple(math.ceil(whole / share) for share in shares)
 
     @property
     def deviation(self) -> float:
         """The standard error of an answer of full width, in records."""
         terms = zip(coefficients(self.asked.degree, self.asked.width), self.variances, strict=True)
-        return math.sqrt(sum(float(c) ** 2 * math.comb(self.asked.width, r) * (variance + 1 / 12) for r, (c, variance) in enumerate(terms, 1)))
+        return math.sqrt(
+            sum(
+                float(c) ** 2 * math.comb(self.asked.width, r) * (variance + 1 / 12)
+                for r, (c, variance) in enumerate(terms, 1)
+            )
+        )
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyMonomials:
         check_columns(database, self.asked.d)
         counts = monomial_counts(database, self.asked.degree)
-        noisy = (each + rounded_normals(draws, variance, len(each)) for each, variance in zip(counts, self.variances, strict=True))
+        noisy = (
+            each + rounded_normals(draws, variance, len(each))
+            for each, variance in zip(counts, self.variances, strict=True)
+        )
         return NoisyMonomials(self.asked, database.size, tuple(noisy))
 
 
 def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
-    """The degree with the least sum of the bias and three standard errors: by closed form, from public numbers."""
+    """The degree with the least sum of the bias and three standard errors: by closed form, from
+    public numbers."""
 
     def error(degree: int) -> float:
         disjunctions = Disjunctions(d, width, degree)
-        return disjunctions.bias + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
+        return (
+            disjunctions.bias
+            + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
+        )
 
-    possible = [k for k in range(1, width + 1) if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS]
+    possible = [
+        k
+        for k in range(1, width + 1)
+        if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS
+    ]
     return min(possible, key=error)
 
 
 def monomial_counts(table: BinaryTable, degree: int) -> tuple[Counts, ...]:
-    """The records that are 1 in all columns of each set of r columns, r = 1..degree: arrays in colexicographic order, by and-ing packed columns."""
+    """The records that are 1 in all columns of each set of r columns, r = 1..degree: arrays in
+    colexicographic order, by and-ing packed columns."""
     packed = np.packbits(table.bits.T.astype(np.bool_), axis=1)
-    columns = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view(np.uint64)
+    columns = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view(
+        np.uint64
+    )
     counts = tuple(np.zeros(math.comb(table.d, r), dtype=np.int64) for r in range(1, degree + 1))
     for conjunction, below, place in _prefixes(columns, degree):
         r, rank = place
-        counts[r - 1][rank : rank + below] = np.bitwise_count(columns[:below] & conjunction).sum(axis=1)
+        counts[r - 1][rank : rank + below] = np.bitwise_count(columns[:below] & conjunction).sum(
+            axis=1
+        )
     return counts
 
 
 def _prefixes(columns: Words, degree: int) -> Iterator[tuple[Words, int, tuple[int, int]]]:
-    """Each set of up to degree - 1 columns: the and of its columns, the number of columns below its lowest, and the size and rank of a set with one of these.
+    """Each set of up to degree - 1 columns: the and of its columns, the number of columns below its
+    lowest, and the size and rank of a set with one of these.
 
-    In colexicographic order the rank of a_1 < ... < a_r is the sum of C(a_i, i), so the sets with one lower column stand in a row.
-    A set is built from its highest column down; its rank depends on its final size.
+    In colexicographic order the rank of a_1 < ... < a_r is the sum of C(a_i, i), so the sets with
+    one lower column stand in a row. A set is built from its highest column down; its rank depends
+    on its final size.
     """
-    stack: list[tuple[tuple[int, ...], Words]] = [((), np.full(columns.shape[1], np.uint64(0xFFFFFFFFFFFFFFFF)))]
+    stack: list[tuple[tuple[int, ...], Words]] = [
+        ((), np.full(columns.shape[1], np.uint64(0xFFFFFFFFFFFFFFFF)))
+    ]
     while stack:
         columns_of_set, conjunction = stack.pop()
         below, r = (columns_of_set[-1] if columns_of_set else len(columns)), len(columns_of_set) + 1
         if below:
-            yield conjunction, below, (r, sum(math.comb(column, r - place) for place, column in enumerate(columns_of_set)))
+            yield (
+                conjunction,
+                below,
+                (
+                    r,
+                    sum(
+                        math.comb(column, r - place) for place, column in enumerate(columns_of_set)
+                    ),
+                ),
+            )
         if r < degree:
-            stack += [((*columns_of_set, column), conjunction & columns[column]) for column in range(below)]
+            stack += [
+                ((*columns_of_set, column), conjunction & columns[column])
+                for column in range(below)
+            ]

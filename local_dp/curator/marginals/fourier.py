@@ -25,16 +25,22 @@ _STEPS = 2000
 
 
 def odd_meetings(d: int, size: int, weight: int) -> int:
-    """How many sets of `size` columns meet `weight` given columns in an odd number: the characters that change with these columns of a record."""
-    return sum(math.comb(weight, j) * math.comb(d - weight, size - j) for j in range(1, size + 1, 2))
+    """How many sets of `size` columns meet `weight` given columns in an odd number: the characters
+    that change with these columns of a record."""
+    return sum(
+        math.comb(weight, j) * math.comb(d - weight, size - j) for j in range(1, size + 1, 2)
+    )
 
 
 def weights_of(workload: Marginals) -> Counts:
-    """One whole weight for each character, 0 for the empty one, which is n: its precision 1 / sigma^2, up to a common factor.
+    """One whole weight for each character, 0 for the empty one, which is n: its precision 1 /
+    sigma^2, up to a common factor.
 
-    A character S is in 2^|T| cells of each marginal T that contains S, divided by 2^|T|: noise costs sigma_S^2 C_S in all, C_S the sum of 2^-|T| over these T.
-    For records added or removed the price is the sum of 1 / sigma_S^2, and sigma_S^2 proportional to C_S^(-1/2) is best. A replaced record moves by 2 only
-    the characters that meet its change oddly, about half of them: for all t-way marginals `best_shares` is best; other workloads use C_S^(1/2).
+    A character S is in 2^|T| cells of each marginal T that contains S, divided by 2^|T|: noise
+    costs sigma_S^2 C_S in all, C_S the sum of 2^-|T| over these T. For records added or removed the
+    price is the sum of 1 / sigma_S^2, and sigma_S^2 proportional to C_S^(-1/2) is best. A replaced
+    record moves by 2 only the characters that meet its change oddly, about half of them: for all
+    t-way marginals `best_shares` is best; other workloads use C_S^(1/2).
     """
     sizes: Counts = np.bitwise_count(workload.characters).astype(np.int64)
     t = int(sizes.max())
@@ -43,7 +49,9 @@ def weights_of(workload: Marginals) -> Counts:
     else:
         costs = np.zeros(len(sizes))
         for mask in workload.masks:
-            costs += 2.0 ** -mask.bit_count() * ((workload.characters & np.uint64(mask)) == workload.characters)
+            costs += 2.0 ** -mask.bit_count() * (
+                (workload.characters & np.uint64(mask)) == workload.characters
+            )
         shares = np.sqrt(costs)
     whole: Counts = np.ceil(shares * (_LARGEST / shares[1:].max(initial=1e-300))).astype(np.int64)
     whole[0] = 0
@@ -51,18 +59,24 @@ def weights_of(workload: Marginals) -> Counts:
 
 
 def is_symmetric(workload: Marginals) -> bool:
-    """Whether it is all t-way marginals, each once: then the best weight of a character depends on its size alone, by convexity."""
+    """Whether it is all t-way marginals, each once: then the best weight of a character depends on
+    its size alone, by convexity."""
     t = workload.masks[0].bit_count()
-    return len(set(workload.masks)) == len(workload.masks) == math.comb(workload.d, t) and all(mask.bit_count() == t for mask in workload.masks)
+    return len(set(workload.masks)) == len(workload.masks) == math.comb(workload.d, t) and all(
+        mask.bit_count() == t for mask in workload.masks
+    )
 
 
 @lru_cache(maxsize=64)
 def best_shares(d: int, t: int) -> Floats:
-    """The best precisions a_s of the characters of size 1..t, up to a factor, for all t-way marginals against replaced records: shape (t,).
+    """The best precisions a_s of the characters of size 1..t, up to a factor, for all t-way
+    marginals against replaced records: shape (t,).
 
-    They minimise (sum_s N_s C_s / a_s) max_w sum_s K_s(w) a_s, N_s = C(d, s), C_s = C(d - s, t - s), K_s(w) = `odd_meetings`. For any l_w >= 0 of sum 1 the
-    product is at least (sum_s (N_s C_s k_s)^(1/2))^2, k_s = sum_w l_w K_s(w), by Cauchy and Schwarz. This bound is concave in l and largest where a_s = (N_s
-    C_s / k_s)^(1/2) attains it; Titterington's steps find it: l_w in proportion to l_w times the slope.
+    They minimise (sum_s N_s C_s / a_s) max_w sum_s K_s(w) a_s, N_s = C(d, s), C_s = C(d - s, t -
+    s), K_s(w) = `odd_meetings`. For any l_w >= 0 of sum 1 the product is at least (sum_s (N_s C_s
+    k_s)^(1/2))^2, k_s = sum_w l_w K_s(w), by Cauchy and Schwarz. This bound is concave in l and
+    largest where a_s = (N_s C_s / k_s)^(1/2) attains it; Titterington's steps find it: l_w in
+    proportion to l_w times the slope.
     """
     sizes = range(1, t + 1)
     costs = np.array([float(math.comb(d, s) * math.comb(d - s, t - s)) for s in sizes])
@@ -75,7 +89,8 @@ def best_shares(d: int, t: int) -> Floats:
 
 
 def largest_move(workload: Marginals, weights: Counts) -> int:
-    """max over all changes u of a record of the total weight of the characters that meet u oddly: exact up to 22 columns or for all t-way marginals.
+    """max over all changes u of a record of the total weight of the characters that meet u oddly:
+    exact up to 22 columns or for all t-way marginals.
 
     Beyond, the sum of all weights, an upper bound. A change moves each of these characters by 2.
     """
@@ -83,7 +98,13 @@ def largest_move(workload: Marginals, weights: Counts) -> int:
     if is_symmetric(workload):
         sizes = np.bitwise_count(workload.characters)
         by_size = [int(weights[sizes == s][0]) for s in range(1, int(sizes.max()) + 1)]
-        return max((sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1)) for w in range(1, workload.d + 1)), default=0)
+        return max(
+            (
+                sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1))
+                for w in range(1, workload.d + 1)
+            ),
+            default=0,
+        )
     if workload.d > DENSE:
         return total
     spread = np.zeros(1 << workload.d)
@@ -93,7 +114,8 @@ def largest_move(workload: Marginals, weights: Counts) -> int:
 
 @dataclass(frozen=True, eq=False)
 class NoisyCharacters:
-    """Noisy sums of the characters of a workload, and the variances of their noise: both shape (characters,); the empty one is n and has no noise."""
+    """Noisy sums of the characters of a workload, and the variances of their noise: both shape
+    (characters,); the empty one is n and has no noise."""
 
     workload: Marginals
     sums: Counts
@@ -105,14 +127,20 @@ class NoisyCharacters:
 
     @property
     def cells(self) -> Floats:
-        """The estimated counts of all cells: unbiased, and consistent between marginals that share columns; some may be below 0."""
+        """The estimated counts of all cells: unbiased, and consistent between marginals that share
+        columns; some may be below 0."""
         return self.workload.of_characters(self.sums)
 
     @property
     def deviations(self) -> Floats:
-        """The standard errors of the cells, in records: shape (marginals,), the same for all cells of a marginal."""
-        first = self.workload.of_characters(self.variances)[self.workload.starts[:-1]]  # the cell of zeros: the sum over its characters by 2^|T|
-        return np.asarray(np.sqrt(first / np.array([1 << mask.bit_count() for mask in self.workload.masks])))
+        """The standard errors of the cells, in records: shape (marginals,), the same for all cells
+        of a marginal."""
+        first = self.workload.of_characters(self.variances)[
+            self.workload.starts[:-1]
+        ]  # the cell of zeros: the sum over its characters by 2^|T|
+        return np.asarray(
+            np.sqrt(first / np.array([1 << mask.bit_count() for mask in self.workload.masks]))
+        )
 
     @property
     def spread(self) -> Floats:
@@ -122,13 +150,16 @@ class NoisyCharacters:
 
 @dataclass(frozen=True)
 class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
-    """For each character S of the workload the sum of (-1)^<S, x> over all records, plus round(N(0, V_S)).
+    """For each character S of the workload the sum of (-1)^<S, x> over all records, plus round(N(0,
+    V_S)).
 
-    Privacy: (eps, delta), as one Gaussian mechanism: V_S is at least 4 H / (mu^2 a_S), a_S the whole `weights_of` the workload, H = `largest_move`. mu is the
-    most that (eps, delta) allows. A replaced record moves by 2 the characters that meet its change oddly: squared and over V_S that sums to mu^2 at most.
-    Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S over the subsets of T; Cost: O(d 2^d) or O(n characters), and a table for each
-    different V_S.
-    Source: Barak et al. 2007 for the characters; the weights as in matrix mechanisms (Li et al. 2010; Edmonds, Nikolov, Ullman 2020).
+    Privacy: (eps, delta), as one Gaussian mechanism: V_S is at least 4 H / (mu^2 a_S), a_S the
+    whole `weights_of` the workload, H = `largest_move`. mu is the most that (eps, delta) allows. A
+    replaced record moves by 2 the characters that meet its change oddly: squared and over V_S that
+    sums to mu^2 at most. Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S
+    over the subsets of T; Cost: O(d 2^d) or O(n characters), and a table for each different V_S.
+    Source: Barak et al. 2007 for the characters; the weights as in matrix mechanisms (Li et al.
+    2010; Edmonds, Nikolov, Ullman 2020).
     """
 
     workload: Marginals
@@ -138,20 +169,30 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.workload.characters) == 1:
-            raise InputError("the workload is the number of records alone, which is public; give marginals of 1 column or more")
+            raise InputError(
+                "the workload is the number of records alone, which is public; give marginals "
+                "of "
+                "1 column or more"
+            )
 
     @cached_property
     def variances(self) -> Counts:
-        """V_S = ceil(4 H / (mu^2 a_S)) before rounding, one for each character; 0 for the empty one."""
+        """V_S = ceil(4 H / (mu^2 a_S)) before rounding, one for each character; 0 for the empty
+        one."""
         weights = weights_of(self.workload)
         whole = 4 * largest_move(self.workload, weights) / mu_squared(self.loss)
         kinds, places = np.unique(weights, return_inverse=True)
-        return np.array([math.ceil(whole / weight) if weight else 0 for weight in kinds.tolist()], dtype=np.int64)[places]
+        return np.array(
+            [math.ceil(whole / weight) if weight else 0 for weight in kinds.tolist()],
+            dtype=np.int64,
+        )[places]
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyCharacters:
         check_columns(database, self.workload.d)
         sums = database.characters(self.workload.characters)
-        for variance in np.unique(self.variances[self.variances > 0]).tolist():  # those of equal variance are drawn together
+        for variance in np.unique(
+            self.variances[self.variances > 0]
+        ).tolist():  # those of equal variance are drawn together
             alike = self.variances == variance
             sums[alike] += rounded_normals(draws, variance, int(alike.sum()))
         return NoisyCharacters(self.workload, sums, rounded_variances(self.variances))
@@ -159,7 +200,11 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     @property
     def deviation(self) -> float:
         """The root mean square of the standard errors of all cells, in records: a public number."""
-        exact = NoisyCharacters(self.workload, np.zeros(len(self.variances), dtype=np.int64), rounded_variances(self.variances))
+        exact = NoisyCharacters(
+            self.workload,
+            np.zeros(len(self.variances), dtype=np.int64),
+            rounded_variances(self.variances),
+        )
         sizes = np.diff(self.workload.starts)
         return math.sqrt(float((exact.deviations**2 * sizes).sum() / sizes.sum()))
 
@@ -174,14 +219,18 @@ _KEPT = 20  # steps that L-BFGS remembers
 
 
 def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floats:
-    """Weights w >= 0 of all 2^d rows, of sum n, shape (2^d,): the minimiser of sum_S (sum of chi_S over w - noisy sum)^2 / (2 V_S) + tau KL(w / n, even).
+    """Weights w >= 0 of all 2^d rows, of sum n, shape (2^d,): the minimiser of sum_S (sum of chi_S
+    over w - noisy sum)^2 / (2 V_S) + tau KL(w / n, even).
 
-    Post-processing of a release, on the convex hull of all tables: cells are consistent and none is below 0. tau is the larger of two public numbers: k / (2
-    d ln 2), k characters, where KL, at most d ln 2, weighs as much as the k / 2 that noise alone adds to the squares; and 2 n / s, s^2 the mean of the V_S,
-    where a log-linear coefficient of 1/2 moves no character by more than its noise. `possible`, shape (2^d,), marks the rows that a record can have; all by
-    default. Solved by the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17 rows in 4 s. Leave it out where the noise of
-    a cell is below a thousandth of the average cell. Raises InputError beyond 22 columns.
-    Source: lecture notes 7 for projecting on the hull; the regularised dual is that of Nesterov 2005; tau is the project's own.
+    Post-processing of a release, on the convex hull of all tables: cells are consistent and none is
+    below 0. tau is the larger of two public numbers: k / (2 d ln 2), k characters, where KL, at
+    most d ln 2, weighs as much as the k / 2 that noise alone adds to the squares; and 2 n / s, s^2
+    the mean of the V_S, where a log-linear coefficient of 1/2 moves no character by more than its
+    noise. `possible`, shape (2^d,), marks the rows that a record can have; all by default. Solved
+    by the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17
+    rows in 4 s. Leave it out where the noise of a cell is below a thousandth of the average cell.
+    Raises InputError beyond 22 columns. Source: lecture notes 7 for projecting on the hull; the
+    regularised dual is that of Nesterov 2005; tau is the project's own.
     """
     from scipy.optimize import minimize
 
@@ -210,14 +259,24 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         off = scale * (walsh_hadamard(weights)[places] - answers)
         return level - float(dual @ (scale * answers)) + float(dual @ dual) / 2, off + dual
 
-    solution = minimize(price, np.zeros(len(answers)), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS, "maxcor": _KEPT})
+    solution = minimize(
+        price,
+        np.zeros(len(answers)),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _ITERATIONS, "maxcor": _KEPT},
+    )
     return np.asarray(noisy.size * softened(solution.x)[0])
 
 
 Kind: TypeAlias = Literal["fourier", "nearest", "mst"]
 MOST_CHARACTERS = 1 << 20
-LITTLE = 50  # with noise of at most one part in so many of the average cell, the nearest table would hardly err less
-MUCH = 8  # with noise of one part in so many of the average cell, a spanning tree of pairs errs as much on `fair`
+# with noise of at most one part in so many of the average cell, the nearest table would hardly err
+# less
+LITTLE = 50
+# with noise of one part in so many of the average cell, a spanning tree of pairs errs as much on
+# `fair`
+MUCH = 8
 
 
 @dataclass(frozen=True)
@@ -229,18 +288,42 @@ class Choice:
 
 
 def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
-    """By public numbers: the Fourier mechanism where its noise is small against the average cell, else its nearest table up to 2^22 rows, else MST."""
+    """By public numbers: the Fourier mechanism where its noise is small against the average cell,
+    else its nearest table up to 2^22 rows, else MST."""
     check_whole("the number of records", size, 1, 1 << 50)
     characters = len(workload.characters) - 1
     if characters > MOST_CHARACTERS:
-        return Choice("mst", f"{characters:,} characters are too many to release; a tree of pairs needs {2 * workload.d - 1}")
+        return Choice(
+            "mst",
+            (
+                f"{characters:,} characters are too many to release; a tree of pairs needs "
+                f"{2 * workload.d - 1}"
+            ),
+        )
     share = FourierGaussian(workload, loss.epsilon, loss.delta).deviation / size
     cell = len(workload.masks) / workload.cells
     noise = f"noise of {share:.2g} of the records on a cell, which holds {cell:.3g} on average"
     if share * LITTLE <= cell:
         return Choice("fourier", f"the Fourier mechanism has {noise}: little, and without bias")
     if workload.d <= DENSE:
-        return Choice("nearest", f"the Fourier mechanism has {noise}; fitting a table of 2^{workload.d} rows reduces it")
+        return Choice(
+            "nearest",
+            f"the Fourier mechanism has {noise}; fitting a table of 2^{workload.d} rows reduces it",
+        )
     if share * MUCH <= cell:
-        return Choice("fourier", f"the Fourier mechanism has {noise}, without bias; 2^{workload.d} rows are too many to fit a table")
-    return Choice("mst", f"the Fourier mechanism would have {noise}: too much; 2^{workload.d} rows are too many to fit a table")
+        return Choice(
+            "fourier",
+            (
+                f"the Fourier mechanism has {noise}, without bias; 2^{workload.d} rows are too "
+                "many "
+                "to fit a table"
+            ),
+        )
+    return Choice(
+        "mst",
+        (
+            f"the Fourier mechanism would have {noise}: too much; 2^{workload.d} rows are too "
+            "many to "
+            "fit a table"
+        ),
+    )

@@ -1,4 +1,5 @@
-"""Branch and bound for monotone conjunctions, in whole numbers, with a proof that is checked apart from the search.
+"""Branch and bound for monotone conjunctions, in whole numbers, with a proof that is checked apart
+from the search.
 
 A tree of choices (a literal is left out, or taken in) with a bound at each leaf proves a minimum.
 """
@@ -11,7 +12,13 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts
 from local_dp.checks import check_dimension, check_whole
-from local_dp.curator.oracle_efficient.separated import FAIL, MAX_DIMENSION, Certified, Fail, Weighted
+from local_dp.curator.oracle_efficient.separated import (
+    FAIL,
+    MAX_DIMENSION,
+    Certified,
+    Fail,
+    Weighted,
+)
 
 LEAF = -1
 Key = tuple[int, int]  # total, number: of two of equal total the lower number is less
@@ -19,7 +26,8 @@ Key = tuple[int, int]  # total, number: of two of equal total the lower number i
 
 @dataclass(frozen=True)
 class Proof:
-    """That `choice`, of total `value`, is the least: the splits of the tree, a node before its subtrees, left out before taken in; -1 is a leaf."""
+    """That `choice`, of total `value`, is the least: the splits of the tree, a node before its
+    subtrees, left out before taken in; -1 is a leaf."""
 
     choice: int
     value: int
@@ -28,7 +36,8 @@ class Proof:
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """All conjunctions with the literals `literals` and some undecided ones; `zeros`, (k, d), marks the undecided literals that each surviving point fails."""
+    """All conjunctions with the literals `literals` and some undecided ones; `zeros`, (k, d), marks
+    the undecided literals that each surviving point fails."""
 
     literals: int
     zeros: Bools
@@ -50,27 +59,36 @@ class _Node:
 
     @cached_property
     def linear(self) -> Counts:
-        """The weight that each undecided literal keeps while it is left out, of points that fail it alone."""
+        """The weight that each undecided literal keeps while it is left out, of points that fail it
+        alone."""
         alone = self.open == 1
         return np.asarray(self.weights[alone] @ self.zeros[alone])
 
     @cached_property
     def best(self) -> int:
-        """The taken literals, and those that would be taken if only points that fail one literal mattered."""
+        """The taken literals, and those that would be taken if only points that fail one literal
+        mattered."""
         return self.literals | sum(1 << int(i) for i in np.flatnonzero(self.linear > 0))
 
     @cached_property
     def least(self) -> Key:
-        """A lower bound on the key of every conjunction of the node; the key of `best`, where no point fails two undecided literals."""
+        """A lower bound on the key of every conjunction of the node; the key of `best`, where no
+        point fails two undecided literals."""
         several = self.weights[self.open > 1]
-        total = int(self.weights[self.open == 0].sum() + np.minimum(self.linear, 0).sum() + np.minimum(several, 0).sum())
+        total = int(
+            self.weights[self.open == 0].sum()
+            + np.minimum(self.linear, 0).sum()
+            + np.minimum(several, 0).sum()
+        )
         return total, self.literals if len(several) else self.best
 
     def split(self, literal: int) -> tuple["_Node", "_Node"]:
         fails = self.zeros[:, literal]
         others = self.zeros.copy()
         others[:, literal] = False
-        return _Node(self.literals, others, self.weights), _Node(self.literals | 1 << literal, self.zeros[~fails], self.weights[~fails])
+        return _Node(self.literals, others, self.weights), _Node(
+            self.literals | 1 << literal, self.zeros[~fails], self.weights[~fails]
+        )
 
     def literal(self) -> int:
         """The literal with the most weight."""
@@ -89,7 +107,8 @@ class _SpentError(Exception):
 
 @dataclass(frozen=True)
 class BranchAndBound:
-    """A certifying oracle of monotone conjunctions over d coordinates: the least by branch and bound, within `nodes` nodes, with a checked proof.
+    """A certifying oracle of monotone conjunctions over d coordinates: the least by branch and
+    bound, within `nodes` nodes, with a checked proof.
 
     Cost: O(n d) a node. Errors: Fail where the nodes do not suffice, never a wrong answer.
     """
@@ -114,7 +133,8 @@ class BranchAndBound:
 
 @dataclass(frozen=True)
 class FullSearch:
-    """A perfect oracle of monotone conjunctions over d coordinates: branch and bound to its end, up to 2^d nodes."""
+    """A perfect oracle of monotone conjunctions over d coordinates: branch and bound to its end, up
+    to 2^d nodes."""
 
     d: int
 
@@ -153,7 +173,8 @@ def _proof(data: Weighted, d: int, nodes: float) -> Proof:
 
 
 def check(proof: Proof, data: Weighted, d: int) -> Certified | Fail:
-    """Certified if the total is that of the choice and each leaf of the tree is bounded by its key; Fail for anything else. No search."""
+    """Certified if the total is that of the choice and each leaf of the tree is bounded by its key;
+    Fail for anything else. No search."""
     root = _Node.root(data, d)
     if not 0 <= proof.choice < 1 << d or root.key(proof.choice) != (proof.value, proof.choice):
         return FAIL

@@ -1,4 +1,5 @@
-"""Private minimisation as online learning: a perturbed minimum of each prefix of a sequence of losses is follow the perturbed leader."""
+"""Private minimisation as online learning: a perturbed minimum of each prefix of a sequence of
+losses is follow the perturbed leader."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +21,21 @@ MAX_CELLS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class LossSequence:
-    """The loss, 0 or 1, of each of N experts in each of T rounds, shape (T, N): fixed before the first round."""
+    """The loss, 0 or 1, of each of N experts in each of T rounds, shape (T, N): fixed before the
+    first round."""
 
     losses: Counts
 
     def __post_init__(self) -> None:
-        if self.losses.ndim != 2 or not 1 <= self.losses.size <= MAX_CELLS or np.any((self.losses != 0) & (self.losses != 1)):
-            raise InputError(f"the losses have shape {self.losses.shape}; give 0 or 1 for T rounds and N experts, at most 2^24 in all")
+        if (
+            self.losses.ndim != 2
+            or not 1 <= self.losses.size <= MAX_CELLS
+            or np.any((self.losses != 0) & (self.losses != 1))
+        ):
+            raise InputError(
+                f"the losses have shape {self.losses.shape}; give 0 or 1 for T rounds and N "
+                "experts, at most 2^24 in all"
+            )
 
     @cached_property
     def before(self) -> Counts:
@@ -39,31 +48,45 @@ class LossSequence:
         return int(self.losses.sum(axis=0).min())
 
     def regret(self, noise: Floats) -> int:
-        """Of the leader under the noise of the experts in each round, shape (T, N), above the best expert."""
+        """Of the leader under the noise of the experts in each round, shape (T, N), above the best
+        expert."""
         leaders = np.argmin(self.before + noise, axis=1)
         return int(self.losses[np.arange(len(leaders)), leaders].sum()) - self.best
 
     def gumbel_regret(self, epsilon: float) -> float:
-        """Of the exponential mechanism at epsilon, exactly: the leader under Gumbel noise of scale 2 / eps has weight e^(-eps total / 2)."""
+        """Of the exponential mechanism at epsilon, exactly: the leader under Gumbel noise of scale
+        2 / eps has weight e^(-eps total / 2)."""
         before = self.before
         weights = np.exp(-epsilon / 2 * (before - before.min(axis=1, keepdims=True)))
         return float(((weights * self.losses).sum(axis=1) / weights.sum(axis=1)).sum()) - self.best
 
 
 def separator_noise(queries: Separated, epsilon: float, count: int, draws: Draws) -> Floats:
-    """What RSPM at epsilon adds to the total of each query, `count` times, shape (count, N): sums of whole noise on m separators, exact in floats."""
+    """What RSPM at epsilon adds to the total of each query, `count` times, shape (count, N): sums
+    of whole noise on m separators, exact in floats."""
     m = len(queries.separators)
-    weights = discrete_laplaces(draws, Fraction(nano_epsilon(epsilon), queries.shift) / NANO, count * m).reshape(count, m)
-    return np.asarray(weights.astype(np.float64) @ queries.values(queries.separators).astype(np.float64).T)
+    weights = discrete_laplaces(
+        draws, Fraction(nano_epsilon(epsilon), queries.shift) / NANO, count * m
+    ).reshape(count, m)
+    return np.asarray(
+        weights.astype(np.float64) @ queries.values(queries.separators).astype(np.float64).T
+    )
 
 
 def leader_attack(values: Ints, rounds: int) -> LossSequence:
-    """Losses against the leader without noise: in each round the point and label, among all, that the leader gets wrong and most other queries right.
+    """Losses against the leader without noise: in each round the point and label, among all, that
+    the leader gets wrong and most other queries right.
 
-    `values`, shape (N, points), are the queries' values of 0 or 1; the loss of a query is whether it differs from the label.
+    `values`, shape (N, points), are the queries' values of 0 or 1; the loss of a query is whether
+    it differs from the label.
     """
-    errors = np.concatenate([values, 1 - values], axis=1).T.astype(np.int64)  # of labels 0 and 1, shape (2 points, N)
-    totals, losses = np.zeros(errors.shape[1], dtype=np.int64), np.empty((rounds, errors.shape[1]), dtype=np.int64)
+    errors = np.concatenate([values, 1 - values], axis=1).T.astype(
+        np.int64
+    )  # of labels 0 and 1, shape (2 points, N)
+    totals, losses = (
+        np.zeros(errors.shape[1], dtype=np.int64),
+        np.empty((rounds, errors.shape[1]), dtype=np.int64),
+    )
     for place in range(rounds):
         wrong = errors[errors[:, int(np.argmin(totals))] == 1]
         losses[place] = wrong[int(np.argmin(wrong.sum(axis=1)))]
@@ -71,11 +94,15 @@ def leader_attack(values: Ints, rounds: int) -> LossSequence:
     return LossSequence(losses)
 
 
-def path_game(d: int, rounds: int, likeliest: Callable[[Counts], int], generator: np.random.Generator) -> LossSequence:
-    """A game after Hazan and Koren 2016: experts are the vertices of a cube, and only the next vertex on the way to a hidden end has no loss.
+def path_game(
+    d: int, rounds: int, likeliest: Callable[[Counts], int], generator: np.random.Generator
+) -> LossSequence:
+    """A game after Hazan and Koren 2016: experts are the vertices of a cube, and only the next
+    vertex on the way to a hidden end has no loss.
 
-    The way is a random walk of 2^(d/2) steps, cut to its first visits; other vertices lead to its start. In each round the adversary plays the `likeliest`
-    expert of the totals so far, which loses, as all do but the next one. At the end there is no next one, and the end does not lose.
+    The way is a random walk of 2^(d/2) steps, cut to its first visits; other vertices lead to its
+    start. In each round the adversary plays the `likeliest` expert of the totals so far, which
+    loses, as all do but the next one. At the end there is no next one, and the end does not lose.
     """
     check_dimension(d, 12)
     following = _ways(d, generator)
@@ -92,6 +119,8 @@ def _ways(d: int, generator: np.random.Generator) -> Ints:
     for bit in generator.integers(0, d, round(2 ** (d / 2))).tolist():
         walk.append(walk[-1] ^ 1 << bit)
     visits = {vertex: place for place, vertex in reversed(list(enumerate(walk)))}
-    ranks = np.array([visits.get(vertex, -(vertex ^ walk[0]).bit_count()) for vertex in range(1 << d)])
+    ranks = np.array(
+        [visits.get(vertex, -(vertex ^ walk[0]).bit_count()) for vertex in range(1 << d)]
+    )
     neighbours = np.arange(1 << d)[:, None] ^ np.append(0, 1 << np.arange(d))  # with itself, first
     return np.asarray(neighbours[np.arange(1 << d), ranks[neighbours].argmax(axis=1)])

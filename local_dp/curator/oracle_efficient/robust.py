@@ -1,4 +1,5 @@
-"""PRSMA: private whatever the oracle does, by a test on random pieces of the data (Neel, Roth, Wu 2019, Section 3.2)."""
+"""PRSMA: private whatever the oracle does, by a test on random pieces of the data (Neel, Roth, Wu
+2019, Section 3.2)."""
 
 import math
 from collections import Counter
@@ -23,35 +24,59 @@ Piece: TypeAlias = tuple[tuple[int, int], ...]
 _Counts: TypeAlias = tuple[int, ...]
 
 
-def cuts(database: Labelled, pieces: int, records: int) -> Iterator[tuple[tuple[Piece, ...], Fraction]]:
-    """Each unordered choice of disjoint `pieces` of `records` records, with its probability in a uniform order. Raises InputError above 2^14 of them."""
+def cuts(
+    database: Labelled, pieces: int, records: int
+) -> Iterator[tuple[tuple[Piece, ...], Fraction]]:
+    """Each unordered choice of disjoint `pieces` of `records` records, with its probability in a
+    uniform order. Raises InputError above 2^14 of them."""
     kinds = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
-    ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {((), tuple(count for _, count in kinds)): 1}
+    ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {
+        ((), tuple(count for _, count in kinds)): 1
+    }
     for _ in range(pieces):
         ways = _one_more(ways, records)
         if len(ways) > MAX_WAYS:
-            raise InputError(f"there are more than {MAX_WAYS} ways to cut {len(database.x)} records into {pieces} pieces; give fewer")
+            raise InputError(
+                f"there are more than {MAX_WAYS} ways to cut {len(database.x)} records into "
+                f"{pieces} pieces; give fewer"
+            )
     total = sum(ways.values())
     for (cut_pieces, _), share in ways.items():
         yield (
-            tuple(tuple(record for (record, _), count in zip(kinds, piece, strict=True) for _ in range(count)) for piece in cut_pieces),
+            tuple(
+                tuple(
+                    record
+                    for (record, _), count in zip(kinds, piece, strict=True)
+                    for _ in range(count)
+                )
+                for piece in cut_pieces
+            ),
             Fraction(share, total),
         )
 
 
-def _one_more(ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int) -> dict[tuple[tuple[_Counts, ...], _Counts], int]:
+def _one_more(
+    ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int
+) -> dict[tuple[tuple[_Counts, ...], _Counts], int]:
     """One more piece of the remaining records, in each way."""
     more: dict[tuple[tuple[_Counts, ...], _Counts], int] = {}
     for (cut_pieces, rest), share in ways.items():
         for piece in _pieces(rest, records):
-            after = tuple(sorted((*cut_pieces, piece))), tuple(have - take for have, take in zip(rest, piece, strict=True))
+            after = (
+                tuple(sorted((*cut_pieces, piece))),
+                tuple(have - take for have, take in zip(rest, piece, strict=True)),
+            )
             more[after] = more.get(after, 0) + share * math.prod(map(math.comb, rest, piece))
     return more
 
 
 @cache
 def _pieces(counts: _Counts, records: int) -> tuple[_Counts, ...]:
-    return tuple(piece for piece in product(*(range(min(count, records) + 1) for count in counts)) if sum(piece) == records)
+    return tuple(
+        piece
+        for piece in product(*(range(min(count, records) + 1) for count in counts))
+        if sum(piece) == records
+    )
 
 
 R = TypeVar("R")
@@ -60,7 +85,8 @@ _APART = math.log(2)  # the survivors' laws agree within a factor 2
 
 
 class Fallible(Protocol[R]):
-    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers. `loss` and `law` are of one run."""
+    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes
+    answers. `loss` and `law` are of one run."""
 
     @property
     def loss(self) -> Pure: ...
@@ -72,9 +98,11 @@ class Fallible(Protocol[R]):
 
 @dataclass(frozen=True)
 class Terms:
-    """eps* and delta*, and the whole numbers that follow: enough survivors, threshold, pieces, runs of each.
+    """eps* and delta*, and the whole numbers that follow: enough survivors, threshold, pieces, runs
+    of each.
 
-    Y is discrete Laplace noise of parameter eps*, t the least whole number with Pr[Y > t] <= delta*.
+    Y is discrete Laplace noise of parameter eps*, t the least whole number with Pr[Y > t] <=
+    delta*.
     """
 
     epsilon: float
@@ -91,7 +119,8 @@ class Terms:
 
     @property
     def enough(self) -> int:
-        """M = floor(1 / eps*), at least 1: among this many survivors, one more or less changes little."""
+        """M = floor(1 / eps*), at least 1: among this many survivors, one more or less changes
+        little."""
         return max(1, NANO // self.nano)
 
     @cached_property
@@ -101,12 +130,14 @@ class Terms:
 
     @property
     def pieces(self) -> int:
-        """K = M + 2 t + 1: if no piece fails, the test is passed with probability 1 - delta* at least."""
+        """K = M + 2 t + 1: if no piece fails, the test is passed with probability 1 - delta* at
+        least."""
         return 2 * self.threshold - self.enough + 1
 
     @cached_property
     def runs(self) -> int:
-        """R: a piece that fails more often than delta* survives them all with probability delta* / K at most."""
+        """R: a piece that fails more often than delta* survives them all with probability delta* /
+        K at most."""
         return math.ceil(math.log(self.pieces / self.delta) / self.delta)
 
     def pass_chance(self, survivors: int) -> Fraction:
@@ -115,25 +146,33 @@ class Terms:
 
 
 def apart(epsilon: float, records: int, pieces: int) -> float:
-    """An upper bound on the delta of survivors whose laws differ by more than a factor 2, for a base of loss `epsilon` on random pieces.
+    """An upper bound on the delta of survivors whose laws differ by more than a factor 2, for a
+    base of loss `epsilon` on random pieces.
 
-    0 if epsilon * records <= ln 2. Else, with v = records eps^2 and t = (ln 2 - eps) / 2 > v / 4: K e^(t - 2 t^2 / v) (3 + 1 / (4 t / v - 1)).
+    0 if epsilon * records <= ln 2. Else, with v = records eps^2 and t = (ln 2 - eps) / 2 > v / 4: K
+    e^(t - 2 t^2 / v) (3 + 1 / (4 t / v - 1)).
     """
     if epsilon * records <= _APART:
         return 0.0
     spread, room = records * epsilon**2, (_APART - epsilon) / 2
     if room <= spread / 4:
         return 1.0
-    return min(1.0, _UP * pieces * math.exp(room - 2 * room**2 / spread) * (3 + 1 / (4 * room / spread - 1)))
+    return min(
+        1.0,
+        _UP * pieces * math.exp(room - 2 * room**2 / spread) * (3 + 1 / (4 * room / spread - 1)),
+    )
 
 
 def piece_epsilon(terms: Terms, records: int) -> float:
-    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most."""
+    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of
+    delta* at most."""
     check_whole("records", records, 1, 1 << 40)
     low, high = 0.0, 1.0
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if apart(middle, records, terms.pieces) <= terms.delta else (low, middle)
+        low, high = (
+            (middle, high) if apart(middle, records, terms.pieces) <= terms.delta else (low, middle)
+        )
     return low
 
 
@@ -141,13 +180,16 @@ def piece_epsilon(terms: Terms, records: int) -> float:
 class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     """One answer of an algorithm whose oracle may fail at will, on any data; or nothing (None).
 
-    Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece survives if none of R runs on it fails. T survivors;
-    nothing unless T + Y > threshold. Else an answer of one survivor, a uniform one.
+    Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece
+    survives if none of R runs on it fails. T survivors; nothing unless T + Y > threshold. Else an
+    answer of one survivor, a uniform one.
 
-    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)). That is below 2 eps* (1.97 eps* at
-    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof: docs/heuristics.md.
-    Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and
-    Theorem 8, with eps* = eps / 48 and delta* about delta / 11; this accounting is sharper.
+    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M
+    + 2) / (M + 1)). That is below 2 eps* (1.97 eps* at 1/48). delta = g + apart + (1 + e^epsilon)
+    (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof: docs/heuristics.md. Utility, if
+    nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs.
+    Source: Neel, Roth, Wu 2019, Section 3.2 and Theorem 8, with eps* = eps / 48 and delta* about
+    delta / 11; this accounting is sharper.
     """
 
     base: Fallible[R]
@@ -157,7 +199,11 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def __post_init__(self) -> None:
         check_whole("records", self.records, 1, 1 << 40)
         if self._delta() >= 1:
-            raise InputError(f"delta comes to 1: give a base of less than epsilon {self.base.loss.epsilon:g} on {self.records} records, or a smaller delta")
+            raise InputError(
+                "delta comes to 1: give a base of less than epsilon "
+                f"{self.base.loss.epsilon:g} "
+                f"on {self.records} records, or a smaller delta"
+            )
 
     @property
     def loss(self) -> Approximate:
@@ -166,7 +212,9 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def release(self, database: Labelled, draws: Draws) -> R | None:
         pieces = self._pieces(len(database.x))
         order = draws.order(len(database.x))[: pieces * self.records].reshape(pieces, self.records)
-        outcomes = [self._outcome(Labelled(database.x[rows], database.y[rows]), draws) for rows in order]
+        outcomes = [
+            self._outcome(Labelled(database.x[rows], database.y[rows]), draws) for rows in order
+        ]
         survivors = [answer for answer in outcomes if not isinstance(answer, Fail)]
         noisy = len(survivors) + draws.discrete_laplace(Fraction(self.terms.nano, NANO))
         if noisy <= self.terms.threshold or not survivors:
@@ -176,7 +224,10 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
         ways = cuts(database, self._pieces(len(database.x)), self.records)
-        shares = mixture((share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces])) for pieces, share in ways)
+        shares = mixture(
+            (share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]))
+            for pieces, share in ways
+        )
         return whole_weights({**shares, None: 1 - sum(shares.values(), Fraction(0))})
 
     def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
@@ -185,8 +236,13 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         parts = []
         for i, law in enumerate(laws):
             others = enumerate(_survivors(survive[:i] + survive[i + 1 :]))
-            chance = sum((share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others), Fraction(0))
-            answered = {answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)}
+            chance = sum(
+                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others),
+                Fraction(0),
+            )
+            answered = {
+                answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)
+            }
             parts.append((survive[i] * chance, probabilities(answered)))
         return mixture(parts)
 
@@ -198,11 +254,18 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         terms = self.terms
         unlike = terms.pieces * math.exp(terms.runs * math.log1p(-terms.delta)) + terms.delta
         disagree = apart(self.base.loss.epsilon, self.records, terms.pieces)
-        return _UP * (float(terms.pass_chance(terms.enough)) + disagree + (1 + math.exp(self._epsilon().epsilon)) * unlike)
+        return _UP * (
+            float(terms.pass_chance(terms.enough))
+            + disagree
+            + (1 + math.exp(self._epsilon().epsilon)) * unlike
+        )
 
     def _pieces(self, n: int) -> int:
         if n < self.terms.pieces * self.records:
-            raise InputError(f"there are {n} records; {self.terms.pieces} pieces of {self.records} need {self.terms.pieces * self.records}")
+            raise InputError(
+                f"there are {n} records; {self.terms.pieces} pieces of {self.records} need "
+                f"{self.terms.pieces * self.records}"
+            )
         return self.terms.pieces
 
     def _outcome(self, piece: Labelled, draws: Draws) -> R | Fail:
@@ -215,11 +278,20 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
 
 def failing(law: Law[R | Fail]) -> Fraction:
-    return Fraction(sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values()))
+    return Fraction(
+        sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values())
+    )
 
 
 def _survivors(survive: list[Fraction]) -> list[Fraction]:
     law = [Fraction(1)]
     for chance in survive:
-        law = [stay + more for stay, more in zip([(1 - chance) * p for p in law] + [Fraction(0)], [Fraction(0)] + [chance * p for p in law], strict=True)]
+        law = [
+            stay + more
+            for stay, more in zip(
+                [(1 - chance) * p for p in law] + [Fraction(0)],
+                [Fraction(0)] + [chance * p for p in law],
+                strict=True,
+            )
+        ]
     return law

@@ -14,7 +14,8 @@ def width(d: int) -> int:
 
 
 def pack(bits: Ints) -> Words:
-    """Rows of 0/1 entries, shape (..., d), as words, shape (..., width(d)): bit j of a row is bit j % 64 of word j // 64."""
+    """Rows of 0/1 entries, shape (..., d), as words, shape (..., width(d)): bit j of a row is bit j
+    % 64 of word j // 64."""
     d = bits.shape[-1]
     packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
     padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
@@ -40,7 +41,8 @@ def products(rows: Words, vector: Words) -> Words:
 
 @dataclass(frozen=True)
 class Solutions:
-    """The 2^(d - rank) solutions of a consistent system in d unknowns: reduced rows, their right-hand sides and their pivot columns."""
+    """The 2^(d - rank) solutions of a consistent system in d unknowns: reduced rows, their
+    right-hand sides and their pivot columns."""
 
     d: int
     rows: Words  # (rank, width)
@@ -52,7 +54,8 @@ class Solutions:
         return self.d - len(self.pivots)
 
     def pick(self, coins: Words) -> Words:
-        """One solution, shape (width,): the coins, shape (width,), fill the free unknowns, so uniform coins give a uniform solution."""
+        """One solution, shape (width,): the coins, shape (width,), fill the free unknowns, so
+        uniform coins give a uniform solution."""
         bits = unpack(coins, self.d)
         bits[self.pivots] = 0
         bits[self.pivots] = products(self.rows, pack(bits)) ^ self.sides
@@ -62,11 +65,15 @@ class Solutions:
 def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
     """All r with <row, r> = side for every row; None if there is none.
 
-    rows: (m, width(d)), bits beyond d zero; sides: (m,) of 0/1. Gauss-Jordan elimination: O(m d^2 / 128) word operations.
-    Raises InputError where the shapes disagree.
+    rows: (m, width(d)), bits beyond d zero; sides: (m,) of 0/1. Gauss-Jordan elimination: O(m d^2 /
+    128) word operations. Raises InputError where the shapes disagree.
     """
     if d < 1 or rows.shape != (len(sides), width(d)):
-        raise InputError(f"{len(sides)} equations in {d} unknowns need rows of shape {(len(sides), width(d))}, not {rows.shape}")
+        raise InputError(
+            f"{len(sides)} equations in {d} unknowns need rows of shape "
+            f"{(len(sides), width(d))}, "
+            f"not {rows.shape}"
+        )
     system = np.column_stack([rows, np.asarray(sides, dtype=np.uint64)])
     unused = np.ones(len(system), dtype=np.bool_)
     order, columns = list[int](), list[int]()
@@ -82,4 +89,6 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
             columns.append(column)
     if np.any(system[unused, -1]):
         return None
-    return Solutions(d, system[order, :-1], system[order, -1].astype(np.uint8), np.array(columns, dtype=np.int64))
+    return Solutions(
+        d, system[order, :-1], system[order, -1].astype(np.uint8), np.array(columns, dtype=np.int64)
+    )

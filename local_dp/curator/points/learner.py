@@ -1,4 +1,5 @@
-"""Learners of points; and learners that protect the labels alone, or have public points, by the dichotomies of a class: its ways to label given points."""
+"""Learners of points; and learners that protect the labels alone, or have public points, by the
+dichotomies of a class: its ways to label given points."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,12 +21,15 @@ from local_dp.errors import InputError
 
 @dataclass(frozen=True)
 class BucketClass:
-    """The hypotheses [h_i(x) = b] for public hashes h_0, h_1, ... into 2^width buckets, and the zero function, number 0.
+    """The hypotheses [h_i(x) = b] for public hashes h_0, h_1, ... into 2^width buckets, and the
+    zero function, number 0.
 
-    `masks[i]` has `width` masks r of `bits` bits, and h_i(x) is the bits <r, x>. Uniform masks make h_i(x) xor h_i(y) uniform for x != y, so two points share
-    a bucket with probability exactly 2^-width. A point has a hypothesis within alpha except with probability at most (2^-width / alpha)^hashes (Markov): .023
-    for 8 hashes of 16 buckets at alpha .1.
-    Source: Beimel, Nissim, Stemmer 2013b (characterizing pure learners); for thresholds that dimension grows with the bits (Feldman, Xiao 2014).
+    `masks[i]` has `width` masks r of `bits` bits, and h_i(x) is the bits <r, x>. Uniform masks make
+    h_i(x) xor h_i(y) uniform for x != y, so two points share a bucket with probability exactly
+    2^-width. A point has a hypothesis within alpha except with probability at most (2^-width /
+    alpha)^hashes (Markov): .023 for 8 hashes of 16 buckets at alpha .1. Source: Beimel, Nissim,
+    Stemmer 2013b (characterizing pure learners); for thresholds that dimension grows with the bits
+    (Feldman, Xiao 2014).
     """
 
     bits: int
@@ -33,10 +37,25 @@ class BucketClass:
 
     def __post_init__(self) -> None:
         check_bits(self.bits)
-        if not self.masks or not self.masks[0] or len({len(masks) for masks in self.masks}) > 1 or self.width > 10:
-            raise InputError("the hashes have no masks, different numbers of masks, or more than 10; give each hash the same number, 1 to 10")
-        if any(type(mask) is not int or not 0 <= mask < 1 << self.bits for masks in self.masks for mask in masks):
-            raise InputError(f"a mask does not fit the domain; give whole numbers of {self.bits} bits")
+        if (
+            not self.masks
+            or not self.masks[0]
+            or len({len(masks) for masks in self.masks}) > 1
+            or self.width > 10
+        ):
+            raise InputError(
+                "the hashes have no masks, different numbers of masks, or more than 10; give "
+                "each "
+                "hash the same number, 1 to 10"
+            )
+        if any(
+            type(mask) is not int or not 0 <= mask < 1 << self.bits
+            for masks in self.masks
+            for mask in masks
+        ):
+            raise InputError(
+                f"a mask does not fit the domain; give whole numbers of {self.bits} bits"
+            )
 
     @classmethod
     def drawn(cls, bits: int, coins: Draws, hashes: int = 8, width: int = 4) -> Self:
@@ -44,7 +63,9 @@ class BucketClass:
         check_bits(bits)
         check_whole("hashes", hashes, 1, 1 << 10)
         check_whole("width", width, 1, 10)
-        return cls(bits, tuple(tuple(coins.below(1 << bits) for _ in range(width)) for _ in range(hashes)))
+        return cls(
+            bits, tuple(tuple(coins.below(1 << bits) for _ in range(width)) for _ in range(hashes))
+        )
 
     @property
     def width(self) -> int:
@@ -68,7 +89,8 @@ class BucketClass:
         return np.asarray(self.hash(number, points) == bucket)
 
     def errors(self, examples: LabelledMultiset) -> Counts:
-        """The number of examples that each hypothesis misclassifies, shape (size,). O(hashes s) and a table."""
+        """The number of examples that each hypothesis misclassifies, shape (size,). O(hashes s) and
+        a table."""
         check_same(examples.bits, self.bits)
         gain, positive = examples.zeros - examples.ones, int(examples.ones.sum())
         errors = [np.array([positive])]
@@ -82,16 +104,19 @@ class BucketClass:
 def parities(points: Naturals, mask: int) -> Counts:
     """<mask, x> mod 2 for each point x."""
     if points.dtype == object:
-        return np.array([(mask & point).bit_count() & 1 for point in points.tolist()], dtype=np.int64)
+        return np.array(
+            [(mask & point).bit_count() & 1 for point in points.tolist()], dtype=np.int64
+        )
     return np.asarray(np.bitwise_count(points & np.uint64(mask)) & 1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class BucketPointLearner(ByScore[LabelledMultiset, int]):
-    """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps (errors) / 2): private Occam on a representation of points.
+    """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps
+    (errors) / 2): private Occam on a representation of points.
 
-    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. Cost: O(hashes s). Source: KLNRS 2008,
-    Theorem 3.7, on `BucketClass`.
+    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any
+    number of bits. Cost: O(hashes s). Source: KLNRS 2008, Theorem 3.7, on `BucketClass`.
     """
 
     hypotheses: BucketClass
@@ -103,25 +128,35 @@ class BucketPointLearner(ByScore[LabelledMultiset, int]):
 
 
 class AllPoints(Groups[int]):
-    """The points that occur, scored by their counts, and all others of the domain as one group of score 0."""
+    """The points that occur, scored by their counts, and all others of the domain as one group of
+    score 0."""
 
     def __init__(self, points: Multiset) -> None:
         others = (1 << points.bits) - len(points.values)
         fits = points.values.dtype != object and others >> 64 == 0
         self.scores: Ints = np.append(points.counts, 0)
-        self.sizes: Naturals = np.array([1] * len(points.values) + [others], dtype=np.uint64 if fits else object)
+        self.sizes: Naturals = np.array(
+            [1] * len(points.values) + [others], dtype=np.uint64 if fits else object
+        )
         self._values = points.values
 
     def member(self, group: int, place: int) -> int:
-        return int(self._values[group]) if group < len(self._values) else absent(self._values, [place])[0]
+        return (
+            int(self._values[group])
+            if group < len(self._values)
+            else absent(self._values, [place])[0]
+        )
 
 
 @dataclass(frozen=True)
 class ProperPointLearner(ByScore[LabelledMultiset, int]):
-    """A point x with probability proportional to e^(eps q(x) / 2), q(x) the number of examples (x, 1).
+    """A point x with probability proportional to e^(eps q(x) / 2), q(x) the number of examples (x,
+    1).
 
-    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64 (`bounds.packing.pure_success`).
-    Cost: that of the points that occur, and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 3.1.
+    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and
+    eps 1, and 1,018 at 2^64 (`bounds.packing.pure_success`). Cost: that of the points that occur,
+    and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer
+    2013, Section 3.1.
     """
 
     epsilon: float
@@ -132,20 +167,28 @@ class ProperPointLearner(ByScore[LabelledMultiset, int]):
 
 
 def leading_point(examples: LabelledMultiset) -> Lead[int]:
-    """The point most often labelled 1, the lowest of those that tie, and its lead; 0 without a lead if no label is 1."""
+    """The point most often labelled 1, the lowest of those that tie, and its lead; 0 without a lead
+    if no label is 1."""
     second, first = np.partition(np.append(examples.ones, (0, 0)), -2)[-2:].tolist()
-    return Lead(int(examples.values[np.argmax(examples.ones)]), first - second) if first else Lead(0, 0)
+    return (
+        Lead(int(examples.values[np.argmax(examples.ones)]), first - second)
+        if first
+        else Lead(0, 0)
+    )
 
 
 @dataclass(frozen=True)
 class PointLearner(WithinDelta[LabelledMultiset, int | None]):
-    """The point x whose examples (x, 1) lead by enough, by stable choice; otherwise None, the all-zero hypothesis, or a uniform point.
+    """The point x whose examples (x, 1) lead by enough, by stable choice; otherwise None, the
+    all-zero hypothesis, or a uniform point.
 
-    The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
-    Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
-    Utility: within alpha .1 of the target with 345 examples at 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain (`bounds.packing.stable_success`).
-    A uniform point errs by 2 alpha in the worst case (erratum E3), hardly ever in a large domain (`uniform_success`).
-    Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
+    The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero
+    function added, "uniform" in the points alone. Privacy: (eps, delta): a replaced example moves
+    the multiplicity of (x, 1) by at most 1. Utility: within alpha .1 of the target with 345
+    examples at 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain
+    (`bounds.packing.stable_success`). A uniform point errs by 2 alpha in the worst case (erratum
+    E3), hardly ever in a large domain (`uniform_success`). Cost: one pass. Source: Beimel, Nissim,
+    Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 
     epsilon: float
@@ -163,7 +206,11 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
         point = self.choice.release(database, draws)
-        return draws.below(1 << database.bits) if point is None and self.otherwise == "uniform" else point
+        return (
+            draws.below(1 << database.bits)
+            if point is None and self.otherwise == "uniform"
+            else point
+        )
 
     def law(self, database: LabelledMultiset) -> Law[int | None]:
         law = self.choice.law(database)
@@ -179,10 +226,12 @@ _MOST = 1 << 22  # candidates
 
 
 class ConceptClass(Protocol[R_co]):
-    """A class that can list its dichotomies: of VC dimension v at most sum over i <= v of C(points, i) (Sauer)."""
+    """A class that can list its dichotomies: of VC dimension v at most sum over i <= v of C(points,
+    i) (Sauer)."""
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[R_co]:
-        """One concept for each dichotomy of the points, or for some of them, whatever the examples. Its score is -errors on the examples."""
+        """One concept for each dichotomy of the points, or for some of them, whatever the examples.
+        Its score is -errors on the examples."""
         ...
 
 
@@ -202,9 +251,11 @@ class Candidates(Groups[R_co]):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """t = 0 .. 2^bits, 1 iff x >= t: s distinct points have s + 1 dichotomies, t one of the points or 2^bits. O(s log s).
+    """t = 0 .. 2^bits, 1 iff x >= t: s distinct points have s + 1 dichotomies, t one of the points
+    or 2^bits. O(s log s).
 
-    With `apart` above 1, only those at which the number of points below passes a multiple of it: many candidates close to each other outnumber the right one.
+    With `apart` above 1, only those at which the number of points below passes a multiple of it:
+    many candidates close to each other outnumber the right one.
     """
 
     apart: int = 1
@@ -215,23 +266,38 @@ class Thresholds:
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
         passed = upto(points.counts) // self.apart
         starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
-        places = np.append(np.searchsorted(examples.values, points.values), len(examples.values)).astype(np.int64)[starts]
-        errors = upto(examples.ones)[places] + int(examples.zeros.sum()) - upto(examples.zeros)[places]
+        places = np.append(
+            np.searchsorted(examples.values, points.values), len(examples.values)
+        ).astype(np.int64)[starts]
+        errors = (
+            upto(examples.ones)[places] + int(examples.zeros.sum()) - upto(examples.zeros)[places]
+        )
         last = len(points.values)  # the place of the dichotomy without a 1
-        return Candidates(errors, lambda number: int(points.values[starts[number]]) if starts[number] < last else 1 << examples.bits)
+        return Candidates(
+            errors,
+            lambda number: (
+                int(points.values[starts[number]]) if starts[number] < last else 1 << examples.bits
+            ),
+        )
 
 
 @dataclass(frozen=True)
 class ListedClass:
-    """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a dichotomy stands for it."""
+    """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a
+    dichotomy stands for it."""
 
     concepts: tuple[Callable[[Naturals], Bools], ...]
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
-        labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool).reshape(len(self.concepts), len(points.values))
+        labels = np.array(
+            [concept(points.values) for concept in self.concepts], dtype=bool
+        ).reshape(len(self.concepts), len(points.values))
         _, numbers = np.unique(labels, axis=0, return_index=True)
         numbers = np.sort(numbers)
-        errors = [np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum() for number in numbers.tolist()]
+        errors = [
+            np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum()
+            for number in numbers.tolist()
+        ]
         return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
 
 
@@ -258,9 +324,11 @@ class DichotomyLearner(ByScore[LabelledMultiset, R_co]):
 
 @dataclass(frozen=True)
 class LabelPrivateLearner(DichotomyLearner[R_co]):
-    """One concept for each dichotomy of the examples' own points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2).
+    """One concept for each dichotomy of the examples' own points is a candidate, chosen with
+    probability proportional to e^(-eps (errors) / 2).
 
-    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them. Utility: by VC dimension, not by the size of the class
+    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on
+    them. Utility: by VC dimension, not by the size of the class
     (`bounds.frequencies.label_examples`). Cost: one score for each dichotomy, m + 1 for thresholds.
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
     """
@@ -273,11 +341,13 @@ class LabelPrivateLearner(DichotomyLearner[R_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class SemiPrivateLearner(DichotomyLearner[R_co]):
-    """One concept for each dichotomy of `public` points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2) on private examples.
+    """One concept for each dichotomy of `public` points is a candidate, chosen with probability
+    proportional to e^(-eps (errors) / 2) on private examples.
 
-    Privacy: eps for whole examples, points and labels; none for the public points. Utility: as of label privacy, by VC dimension, given
-    `bounds.frequencies.public_points` public points from the same distribution. Cost: one score for each dichotomy.
-    Source: Beimel, Nissim, Stemmer 2013, Section 6.2 and Example 6.3.
+    Privacy: eps for whole examples, points and labels; none for the public points. Utility: as of
+    label privacy, by VC dimension, given `bounds.frequencies.public_points` public points from the
+    same distribution. Cost: one score for each dichotomy. Source: Beimel, Nissim, Stemmer 2013,
+    Section 6.2 and Example 6.3.
     """
 
     public: Multiset

@@ -1,1 +1,2 @@
-"""Many answers at once from a table of weights: small databases, private multiplicative weights, MWEM, DualQuery; and the baselines."""
+"""Many answers at once from a table of weights: small databases, private multiplicative weights,
+MWEM, DualQuery; and the baselines."""

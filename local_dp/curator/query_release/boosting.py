@@ -1,4 +1,5 @@
-"""Boosting for queries: synopses that are right for most queries, each made for the queries that those before answer badly, and their median."""
+"""Boosting for queries: synopses that are right for most queries, each made for the queries that
+those before answer badly, and their median."""
 
 import math
 from abc import ABC, abstractmethod
@@ -32,11 +33,14 @@ _PASSES = 10
 
 @dataclass(frozen=True, eq=False)
 class BadlyAnswered(Sampled[Counts]):
-    """The numbers of `count` queries, drawn with replacement, and more often the worse the synopses so far answer them.
+    """The numbers of `count` queries, drawn with replacement, and more often the worse the synopses
+    so far answer them.
 
-    `expected`, whole counts of shape (t, k), are the answers of t synopses. A query's score is the sum of min(width, max(0, |answer - count| - margin)).
-    Privacy: count times t times `each`, pure. A replaced record moves a count by at most 1, so each term by at most 1 and the sum of t terms by at most t.
-    Utility: a query has weight e^(each score / 2). Cost: one product of the matrix with the counts.
+    `expected`, whole counts of shape (t, k), are the answers of t synopses. A query's score is the
+    sum of min(width, max(0, |answer - count| - margin)). Privacy: count times t times `each`, pure.
+    A replaced record moves a count by at most 1, so each term by at most 1 and the sum of t terms
+    by at most t. Utility: a query has weight e^(each score / 2). Cost: one product of the matrix
+    with the counts.
     """
 
     queries: CountingQueries
@@ -48,7 +52,9 @@ class BadlyAnswered(Sampled[Counts]):
 
     @property
     def choice(self) -> ExponentialChoice:
-        return ExponentialChoice(len(self.expected) * nano_epsilon(self.each) / NANO, len(self.expected))
+        return ExponentialChoice(
+            len(self.expected) * nano_epsilon(self.each) / NANO, len(self.expected)
+        )
 
     def candidates(self, database: Counts) -> Listed:
         off = np.abs(self.expected - self.queries.counts(database)) - self.margin
@@ -60,7 +66,8 @@ Asks: TypeAlias = Mechanism[Counts, Any, Pure]
 
 @dataclass(frozen=True)
 class Base(ABC):
-    """The base generator: mechanisms, each of loss `epsilon`, and the weights on the points, shape (N,) of sum 1, that their answers come to."""
+    """The base generator: mechanisms, each of loss `epsilon`, and the weights on the points, shape
+    (N,) of sum 1, that their answers come to."""
 
     epsilon: float
 
@@ -80,7 +87,8 @@ class Base(ABC):
 
 @dataclass(frozen=True)
 class CountedBase(Base):
-    """A noisy count of each sampled query, and weights fitted to all counts: MWEM that measures all it is asked."""
+    """A noisy count of each sampled query, and weights fitted to all counts: MWEM that measures all
+    it is asked."""
 
     def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
         return tuple(NoisyCount(queries, query, self.epsilon) for query in range(queries.k))
@@ -89,12 +97,16 @@ class CountedBase(Base):
         return samples
 
     def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
-        measured = [(np.flatnonzero(row), count / size) for row, count in zip(queries.values, answers, strict=True)]
+        measured = [
+            (np.flatnonzero(row), count / size)
+            for row, count in zip(queries.values, answers, strict=True)
+        ]
         return fitted(np.full(queries.points, 1 / queries.points), measured, _PASSES)
 
 
 def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int) -> Floats:
-    """Some passes over queries, each by its points and its share: their weights are multiplied by e^(the share they should have, less the share they have)."""
+    """Some passes over queries, each by its points and its share: their weights are multiplied by
+    e^(the share they should have, less the share they have)."""
     weights, total = weights.copy(), 1.0
     for places, share in list(measured) * passes:
         old = weights[places]
@@ -106,9 +118,11 @@ def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int)
 
 @dataclass(frozen=True)
 class BoostingTerms:
-    """T `rounds` of k `samples`; an error up to the `margin` is right, of the `width` more is wrong (both in records); the `step` a of the weights; the base.
+    """T `rounds` of k `samples`; an error up to the `margin` is right, of the `width` more is wrong
+    (both in records); the `step` a of the weights; the base.
 
-    A base that errs by more than the margin on 1/2 - eta of any distribution of the queries at most has a = ln((1 + 2 eta) / (1 - 2 eta)) / 2.
+    A base that errs by more than the margin on 1/2 - eta of any distribution of the queries at most
+    has a = ln((1 + 2 eta) / (1 - 2 eta)) / 2.
     """
 
     rounds: int
@@ -132,23 +146,30 @@ class BoostingTerms:
 
     @property
     def losses(self) -> Counter[Pure]:
-        """Of all k (T - 1) queries that are sampled by scores, and of T synopses. The queries of the first round see no record."""
-        losses = Counter({Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.base.parts(self.samples)})
+        """Of all k (T - 1) queries that are sampled by scores, and of T synopses. The queries of
+        the first round see no record."""
+        losses = Counter(
+            {Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.base.parts(self.samples)}
+        )
         for synopses in range(1, self.rounds):
             losses[Pure(synopses * nano_epsilon(self.each))] += self.samples
         return losses
 
     def within(self, budget: Approximate) -> Self:
-        """These terms with the base's epsilon and 1 / width multiplied by the largest factor with which the exact price keeps to the budget, to 1e-4 of it.
+        """These terms with the base's epsilon and 1 / width multiplied by the largest factor with
+        which the exact price keeps to the budget, to 1e-4 of it.
 
-        The base's epsilon becomes a multiple of `each`: losses with a common divisor are composed fast.
+        The base's epsilon becomes a multiple of `each`: losses with a common divisor are composed
+        fast.
         """
 
         def keeps(factor: float) -> bool:
             return rules.epsilon(self._scaled(factor).losses, budget.delta) <= budget.epsilon
 
         rho = sum(count * loss.epsilon**2 / 2 for loss, count in self.losses.items())
-        enough = math.sqrt(rho_within(budget).rho / rho)  # by adding up rho, which is never less than the exact price
+        enough = math.sqrt(
+            rho_within(budget).rho / rho
+        )  # by adding up rho, which is never less than the exact price
         return self._scaled(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
 
     def _scaled(self, factor: float) -> Self:
@@ -170,10 +191,15 @@ class Boosted:
         return np.asarray(np.median(self.answers, axis=0))
 
     def right_shares(self, truth: Counts, terms: BoostingTerms) -> Floats:
-        """The weight in each round of the queries that its synopsis answers within the margin, shape (T,). For analysis: the true counts are secret."""
+        """The weight in each round of the queries that its synopsis answers within the margin,
+        shape (T,). For analysis: the true counts are secret."""
         off = np.abs(self.answers - truth) - terms.margin
         before = np.cumsum(np.clip(off, 0, terms.width), axis=0)[:-1]
-        weights = np.exp(terms.each / 2 * np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)]))
+        weights = np.exp(
+            terms.each
+            / 2
+            * np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
+        )
         return np.asarray((weights * (off <= 0)).sum(axis=1) / weights.sum(axis=1))
 
 
@@ -181,11 +207,13 @@ class Boosted:
 class Boosting(Mechanism[Counts, Boosted, Approximate]):
     """The counts of k <= 10^4 queries, each the median of the answers of T synopses.
 
-    Each round samples queries that the synopses so far answer badly, and makes a synopsis of the records for these alone.
-    Privacy: (eps, delta), eps by the exact composition of all k T sampled queries and all T synopses. Utility: an error of margin + width at most after
-    T > ln(k) / (2 eta^2) rounds. The condition: every synopsis errs by the margin at most on 1/2 + eta of its round's weight (`Boosted.right_shares`). The
-    sum of the queries' weights then falls by sqrt(1 - 4 eta^2) a round; a query with a wrong median keeps a weight of 1. Cost: O(k N) a round.
-    Source: Dwork, Rothblum, Vadhan 2010; lecture notes, Theorem 7.0.1.
+    Each round samples queries that the synopses so far answer badly, and makes a synopsis of the
+    records for these alone. Privacy: (eps, delta), eps by the exact composition of all k T sampled
+    queries and all T synopses. Utility: an error of margin + width at most after T > ln(k) / (2
+    eta^2) rounds. The condition: every synopsis errs by the margin at most on 1/2 + eta of its
+    round's weight (`Boosted.right_shares`). The sum of the queries' weights then falls by sqrt(1 -
+    4 eta^2) a round; a query with a wrong median keeps a weight of 1. Cost: O(k N) a round. Source:
+    Dwork, Rothblum, Vadhan 2010; lecture notes, Theorem 7.0.1.
     """
 
     queries: CountingQueries
@@ -205,7 +233,9 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
         return math.ceil(rules.epsilon(self.terms.losses, self.delta) * NANO)
 
     def release(self, database: Counts, draws: Draws) -> Boosted:
-        algorithm = self.algorithm(self.queries.size_of(database), int(draws.words(1)[0] >> np.uint64(32)))
+        algorithm = self.algorithm(
+            self.queries.size_of(database), int(draws.words(1)[0] >> np.uint64(32))
+        )
         return run(algorithm, PaidOracle(database, draws))
 
     def algorithm(self, size: int, seed: int) -> Adaptive[Asks, Any, Boosted]:
@@ -219,7 +249,11 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
         sample = coins.integers(0, queries.k, terms.samples)
         for number in range(terms.rounds):
             if number:
-                (drawn,) = yield (BadlyAnswered(queries, answers, terms.margin, terms.width, terms.samples, terms.each),)
+                (drawn,) = yield (
+                    BadlyAnswered(
+                        queries, answers, terms.margin, terms.width, terms.samples, terms.each
+                    ),
+                )
                 sample = np.array(drawn)
             asked = CountingQueries(queries.values[sample])
             told = yield terms.base.asks(asked)

@@ -1,6 +1,8 @@
-"""Many counting queries on a small universe: a matrix of 0 and 1, exact counts, noise on each count, and BLR.
+"""Many counting queries on a small universe: a matrix of 0 and 1, exact counts, noise on each
+count, and BLR.
 
-BLR is the exponential mechanism over all small databases, which answers all queries at once and is pure.
+BLR is the exponential mechanism over all small databases, which answers all queries at once and is
+pure.
 """
 
 import math
@@ -24,23 +26,35 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure
 
-MAX_RECORDS = 1 << 52  # below it every count is exact in a float, and matrices are multiplied as floats
+MAX_RECORDS = (
+    1 << 52
+)  # below it every count is exact in a float, and matrices are multiplied as floats
 _MAX_CELLS = 1 << 28
 _FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 
 
 @dataclass(frozen=True, eq=False)
 class CountingQueries:
-    """k yes/no questions on the points 0..N - 1: `values`, shape (k, N), marks the points that each one counts.
+    """k yes/no questions on the points 0..N - 1: `values`, shape (k, N), marks the points that each
+    one counts.
 
-    A database is the count of each point, shape (N,). n, their sum, is public; a replaced record moves no count by more than 1.
+    A database is the count of each point, shape (N,). n, their sum, is public; a replaced record
+    moves no count by more than 1.
     """
 
     values: Bools
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.dtype != np.bool_ or not 1 <= self.values.size <= _MAX_CELLS:
-            raise InputError(f"the queries have shape {self.values.shape} and type {self.values.dtype}; give truth values of shape (k, N), at most 2^28")
+        if (
+            self.values.ndim != 2
+            or self.values.dtype != np.bool_
+            or not 1 <= self.values.size <= _MAX_CELLS
+        ):
+            raise InputError(
+                f"the queries have shape {self.values.shape} and type {self.values.dtype}; "
+                "give "
+                "truth values of shape (k, N), at most 2^28"
+            )
 
     @classmethod
     def random(cls, k: int, points: int, generator: np.random.Generator) -> Self:
@@ -51,11 +65,14 @@ class CountingQueries:
 
     @classmethod
     def conjunctions(cls, d: int) -> Self:
-        """All 3^d conjunctions of literals of d <= 8 bits: each bit is required to be 1, to be 0, or free."""
+        """All 3^d conjunctions of literals of d <= 8 bits: each bit is required to be 1, to be 0,
+        or free."""
         check_whole("d", d, 1, 8)
         bits = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
         literal_kinds = np.indices((3,) * d).reshape(d, -1).T
-        literals = (literal_kinds[:, None, :] == 2) | (literal_kinds[:, None, :] == bits[None, :, :])
+        literals = (literal_kinds[:, None, :] == 2) | (
+            literal_kinds[:, None, :] == bits[None, :, :]
+        )
         return cls(literals.all(axis=2))
 
     @property
@@ -70,9 +87,18 @@ class CountingQueries:
         return CountingQueries(self.values[start:stop])
 
     def size_of(self, database: Counts) -> int:
-        """n. Raises InputError for counts of other points, negative ones, none, or more than 2^52 records."""
-        if database.shape != (self.points,) or database.dtype.kind not in "iu" or np.any(database < 0):
-            raise InputError(f"the database has shape {database.shape}; give how often each of {self.points} points occurs")
+        """n. Raises InputError for counts of other points, negative ones, none, or more than 2^52
+        records."""
+        if (
+            database.shape != (self.points,)
+            or database.dtype.kind not in "iu"
+            or np.any(database < 0)
+        ):
+            raise InputError(
+                f"the database has shape {database.shape}; give how often each of "
+                f"{self.points} "
+                "points occurs"
+            )
         size = int(database.sum())
         check_whole("the number of records", size, 1, MAX_RECORDS)
         return size
@@ -90,11 +116,14 @@ class CountingQueries:
         """The same for several weights, shape (N, m): shape (k, m)."""
         totals = np.empty((self.k, weights.shape[1]))
         for start in range(0, self.k, _BLOCK):
-            totals[start : start + _BLOCK] = self.values[start : start + _BLOCK].astype(np.float64) @ weights
+            totals[start : start + _BLOCK] = (
+                self.values[start : start + _BLOCK].astype(np.float64) @ weights
+            )
         return totals
 
     def blocks(self, start: int) -> Iterator[tuple[int, "CountingQueries"]]:
-        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number of its first, for callers that may stop early."""
+        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number
+        of its first, for callers that may stop early."""
         size = _FIRST
         while start < self.k:
             yield start, self.part(start, start + size)
@@ -113,8 +142,9 @@ def table(points: Ints, universe: int) -> Counts:
 class LaplaceAnswers(WithinDelta[Counts, Counts]):
     """All k counts, each with discrete Laplace noise of its part of the budget.
 
-    Privacy: (eps, delta): a replaced record moves at most `moved` of the counts, by 1 each; that many parts are composed exactly.
-    Utility: a largest error of about ln(k) / part, which grows as sqrt(k).
+    Privacy: (eps, delta): a replaced record moves at most `moved` of the counts, by 1 each; that
+    many parts are composed exactly. Utility: a largest error of about ln(k) / part, which grows as
+    sqrt(k).
     """
 
     queries: CountingQueries
@@ -126,12 +156,15 @@ class LaplaceAnswers(WithinDelta[Counts, Counts]):
         return optimal_part(self.loss, max(1, moved(self.queries)))
 
     def release(self, database: Counts, draws: Draws) -> Counts:
-        return self.queries.counts(database) + discrete_laplaces(draws, Fraction(self.part.nano, NANO), self.queries.k)
+        return self.queries.counts(database) + discrete_laplaces(
+            draws, Fraction(self.part.nano, NANO), self.queries.k
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianAnswers(WithinDelta[Counts, Counts]):
-    """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a vector that a record moves by sqrt(`moved`)."""
+    """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a
+    vector that a record moves by sqrt(`moved`)."""
 
     queries: CountingQueries
     epsilon: float
@@ -146,7 +179,8 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
 
 
 def moved(queries: CountingQueries) -> int:
-    """The most counts that a replaced record can change: the most queries that differ on two points."""
+    """The most counts that a replaced record can change: the most queries that differ on two
+    points."""
     both = np.zeros((queries.points, queries.points))
     for _, block in queries.blocks(0):
         values = block.values.astype(np.float64)
@@ -160,7 +194,8 @@ MAX_DATABASES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Multisets(Groups[tuple[int, ...]]):
-    """All multisets of m rows, shape (M, N) as counts of the points; the size of each is its number of orders, m! / prod c_i!."""
+    """All multisets of m rows, shape (M, N) as counts of the points; the size of each is its number
+    of orders, m! / prod c_i!."""
 
     counts: Counts
     scores: Counts
@@ -172,12 +207,15 @@ class Multisets(Groups[tuple[int, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
-    """A database of m rows y that answers k queries as one of n rows does: each sequence of rows has weight e^(-eps n max_q |q(y) - q(x)| / 2).
+    """A database of m rows y that answers k queries as one of n rows does: each sequence of rows
+    has weight e^(-eps n max_q |q(y) - q(x)| / 2).
 
-    The result is the count of each of the N points. Sequences, not multisets, have equal weights: multisets with many orders look like a sample.
-    Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes' figure.
-    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it. Cost: all C(m + N - 1, m) multisets.
-    Source: Blum, Ligett, Roth 2008; lecture notes 3.1.1 with errata.
+    The result is the count of each of the N points. Sequences, not multisets, have equal weights:
+    multisets with many orders look like a sample. Privacy: epsilon, pure. The score -max |n q(y) -
+    m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes'
+    figure. Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows
+    of x are within alpha of it. Cost: all C(m + N - 1, m) multisets. Source: Blum, Ligett, Roth
+    2008; lecture notes 3.1.1 with errata.
     """
 
     queries: CountingQueries
@@ -186,8 +224,14 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     def __post_init__(self) -> None:
         check_whole("rows", self.rows, 1, 64)
-        if math.comb(self.rows + self.queries.points - 1, self.rows) > MAX_DATABASES or self.queries.points**self.rows >= 1 << 63:
-            raise InputError(f"there are too many databases of {self.rows} rows of {self.queries.points} points; give fewer rows, for at most 2^20 of them")
+        if (
+            math.comb(self.rows + self.queries.points - 1, self.rows) > MAX_DATABASES
+            or self.queries.points**self.rows >= 1 << 63
+        ):
+            raise InputError(
+                f"there are too many databases of {self.rows} rows of {self.queries.points} "
+                "points; give fewer rows, for at most 2^20 of them"
+            )
         super().__post_init__()
 
     @property
@@ -198,7 +242,9 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         size, true = self.queries.size_of(database), self.queries.counts(database)
         counts, sizes, answers = self._listed
         worst = np.zeros(len(counts), dtype=np.int64)
-        for query, count in enumerate(true.tolist()):  # a query at a time: no matrix of all their errors
+        for query, count in enumerate(
+            true.tolist()
+        ):  # a query at a time: no matrix of all their errors
             np.maximum(worst, np.abs(size * answers[query] - self.rows * count), out=worst)
         return Multisets(counts, -worst, sizes)
 
@@ -207,12 +253,16 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         groups = self.candidates(database)
         check_listed(f"{len(groups.counts)} databases", len(groups.counts), 1 << 10)
         alone = np.eye(len(groups.counts), dtype=np.uint64)
-        shares = [self.choice.share(groups, groups.sizes * alone[group]) for group in range(len(groups.counts))]
+        shares = [
+            self.choice.share(groups, groups.sizes * alone[group])
+            for group in range(len(groups.counts))
+        ]
         return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})
 
     @cached_property
     def _listed(self) -> tuple[Counts, Naturals, Counts]:
-        """All multisets as counts, their numbers of orders, and the rows that each query counts in each, shape (k, M)."""
+        """All multisets as counts, their numbers of orders, and the rows that each query counts in
+        each, shape (k, M)."""
         counts = np.array(list(_compositions(self.rows, self.queries.points)), dtype=np.int64)
         factorials = np.array([math.factorial(row) for row in range(self.rows + 1)], dtype=object)
         orders = factorials[self.rows] // np.multiply.reduce(factorials[counts], axis=1)
@@ -221,7 +271,8 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
 
 def _compositions(total: int, parts: int) -> Iterator[list[int]]:
-    """All ways to write `total` as an ordered sum of `parts` numbers from 0 on: by the places of bars among stars."""
+    """All ways to write `total` as an ordered sum of `parts` numbers from 0 on: by the places of
+    bars among stars."""
     for bars in combinations(range(total + parts - 1), parts - 1):
         ends = [-1, *bars, total + parts - 1]
         yield [after - before - 1 for before, after in pairwise(ends)]

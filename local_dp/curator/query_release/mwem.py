@@ -1,4 +1,5 @@
-"""MWEM over listed counting queries: each round counts the query that a table of weights answers badly, and fits the weights to all counts."""
+"""MWEM over listed counting queries: each round counts the query that a table of weights answers
+badly, and fits the weights to all counts."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,9 +24,11 @@ from local_dp.loss import Pure
 class CountingMwem(WithinDelta[Counts, Floats]):
     """The weights on the points, shape (N,) of sum 1, that answer k counting queries.
 
-    Each round chooses a query by the exponential mechanism, with its error as the score, and counts it with noise. Then it passes over all counts once.
-    Privacy: (eps, delta): T choices and T counts, each of loss `part`, are composed exactly. Utility: measured. Cost: O(k N) a round and O(T^2 N) in all.
-    Source: Hardt, Ligett, McSherry 2012; the last weights in place of their mean, as in its Section 2.3; lecture notes 3.2.3.
+    Each round chooses a query by the exponential mechanism, with its error as the score, and counts
+    it with noise. Then it passes over all counts once. Privacy: (eps, delta): T choices and T
+    counts, each of loss `part`, are composed exactly. Utility: measured. Cost: O(k N) a round and
+    O(T^2 N) in all. Source: Hardt, Ligett, McSherry 2012; the last weights in place of their mean,
+    as in its Section 2.3; lecture notes 3.2.3.
     """
 
     queries: CountingQueries

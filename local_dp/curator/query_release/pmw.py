@@ -1,6 +1,8 @@
-"""Private multiplicative weights: many queries answered from one hypothesis, which pays only for the queries that it answers badly.
+"""Private multiplicative weights: many queries answered from one hypothesis, which pays only for
+the queries that it answers badly.
 
-The sparse vector technique finds the first such query at a price that does not depend on their number.
+The sparse vector technique finds the first such query at a price that does not depend on their
+number.
 """
 
 import math
@@ -30,14 +32,16 @@ _LISTED = 12  # queries
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The queries from number `start` on, and the weights, shape (N,) of sum 1, that predict each count: public, and therefore floats."""
+    """The queries from number `start` on, and the weights, shape (N,) of sum 1, that predict each
+    count: public, and therefore floats."""
 
     queries: CountingQueries
     start: int
     weights: Floats
 
     def blocks(self, database: Counts) -> Iterator[tuple[int, Counts]]:
-        """How far each count lies from the prediction, n times its share rounded to a whole number: block by block, each with its first number."""
+        """How far each count lies from the prediction, n times its share rounded to a whole number:
+        block by block, each with its first number."""
         both = np.stack([database, self.queries.size_of(database) * self.weights], axis=1)
         for first, queries in self.queries.blocks(self.start):
             counts, expected = queries.sums(both).T  # counts are exact: see `MAX_RECORDS`
@@ -46,14 +50,19 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class FirstFar(Mechanism[Counts, int | None, Pure]):
-    """The number of the first query whose noisy count lies `threshold` records or more, with noise, from its prediction; None if there is none.
+    """The number of the first query whose noisy count lies `threshold` records or more, with noise,
+    from its prediction; None if there is none.
 
-    Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once, discrete Laplace of e^-`epsilon` a step both.
-    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still
-    fails. The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always
-    fires. Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps. It is no query nearer
-    than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
-    Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds (lecture notes 3.2, corrected).
+    Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once,
+    discrete Laplace of e^-`epsilon` a step both. Privacy: 3 epsilon, pure, for any number of
+    queries. A replaced record moves each count by at most 1. With W one larger, every test that
+    failed still fails. The test that fired still does with Z moved by at most 2, away from the
+    prediction. One map of Z serves both sides, as W <= -threshold always fires. Utility: except
+    with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k /
+    beta) / eps. It is no query nearer than threshold - 2 ln(k / beta) / eps. Cost: one product of a
+    block of the matrix with the counts, as far as the answer. Source: Dwork, Naor, Reingold,
+    Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds
+    (lecture notes 3.2, corrected).
     """
 
     asked: Asked
@@ -78,9 +87,11 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         return None
 
     def law(self, database: Counts) -> Law[int | None]:
-        """Exactly, with e^eps replaced by a fraction just below it. Raises InputError above 12 queries.
+        """Exactly, with e^eps replaced by a fraction just below it. Raises InputError above 12
+        queries.
 
-        Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are passed with chances c_i r^t, so polynomials in r^t sum up.
+        Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are
+        passed with chances c_i r^t, so polynomials in r^t sum up.
         """
         gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
         check_listed(f"{len(gaps)} queries", len(gaps), _LISTED)
@@ -88,33 +99,54 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)
         shares = dict.fromkeys([*names, None], Fraction(0))
-        shares[names[0]] = laplace_tail(self._nano, self.threshold)  # a noise of -threshold and less
+        shares[names[0]] = laplace_tail(
+            self._nano, self.threshold
+        )  # a noise of -threshold and less
         for t in range(1, top + 1):
             chance = (1 - ratio) / (1 + ratio) * ratio ** abs(t - self.threshold)
-            far = [laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap) for gap in gaps]
+            far = [
+                laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap)
+                for gap in gaps
+            ]
             for place, name in enumerate([*names, None]):
-                shares[name] += chance * prod(1 - each for each in far[:place]) * (far[place] if name is not None else 1)
+                shares[name] += (
+                    chance
+                    * prod(1 - each for each in far[:place])
+                    * (far[place] if name is not None else 1)
+                )
         for place, name in enumerate([*names, None]):
             heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps[: place + 1]]
-            shares[name] += self._beyond(heads[:place], heads[place] if name is not None else None, top + 1, ratio)
+            shares[name] += self._beyond(
+                heads[:place], heads[place] if name is not None else None, top + 1, ratio
+            )
         return whole_weights(shares)
 
     @property
     def _nano(self) -> int:
         return nano_epsilon(self.epsilon)
 
-    def _beyond(self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction) -> Fraction:
-        """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one fired."""
+    def _beyond(
+        self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction
+    ) -> Fraction:
+        """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one
+        fired."""
         product = without(passed)
         if fired is not None:
             product = [Fraction(0), *(fired * term for term in product)]
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
-        return sum((term * first * ratio ** (power * start) / (1 - ratio ** (power + 1)) for power, term in enumerate(product)), Fraction(0))
+        return sum(
+            (
+                term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
+                for power, term in enumerate(product)
+            ),
+            Fraction(0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCount(ClippedAnswer[Counts]):
-    """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy: epsilon, pure. Utility: standard error sqrt(2) / eps."""
+    """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy:
+    epsilon, pure. Utility: standard error sqrt(2) / eps."""
 
     queries: CountingQueries
     query: int
@@ -126,7 +158,9 @@ class NoisyCount(ClippedAnswer[Counts]):
 
     def noisy(self, database: Counts) -> tuple[int, ClippedLaplace]:
         size = self.queries.size_of(database)
-        return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
+        return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(
+            nano_epsilon(self.epsilon), 1, size
+        )
 
 
 Asks: TypeAlias = FirstFar | NoisyCount
@@ -149,11 +183,14 @@ class Stream:
 
 @dataclass(frozen=True)
 class Terms:
-    """`alpha`, the error of a hypothesis that is noticed, as a share; the number of `updates`; `epsilon` of each noise; the `step` of a change.
+    """`alpha`, the error of a hypothesis that is noticed, as a share; the number of `updates`;
+    `epsilon` of each noise; the `step` of a change.
 
-    `for_stream` sees no data. U = 2 ln(N) / alpha^2 changes are always enough: each of step 2 alpha takes alpha^2 / 2 off the relative entropy, at most ln N,
-    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test. The
-    error is then at most 3/2 alpha; with a `share` of these changes alpha falls as its fourth root.
+    `for_stream` sees no data. U = 2 ln(N) / alpha^2 changes are always enough: each of step 2 alpha
+    takes alpha^2 / 2 off the relative entropy, at most ln N, if the hypothesis lies alpha / 2 away.
+    Alpha is the least for which that holds except with probability beta: its half covers both
+    noises of a test. The error is then at most 3/2 alpha; with a `share` of these changes alpha
+    falls as its fourth root.
     """
 
     alpha: float
@@ -169,14 +206,18 @@ class Terms:
 
     @classmethod
     def of(cls, alpha: float, updates: int, budget: Loss) -> Self:
-        """The terms with which this many updates are within the budget: a pure one by adding up, an approximate one in rho, from a `ConcentratedAccount`."""
+        """The terms with which this many updates are within the budget: a pure one by adding up, an
+        approximate one in rho, from a `ConcentratedAccount`."""
         check_share("alpha", alpha)
         check_whole("updates", updates, 1, _MOST_UPDATES)
         return cls(alpha, updates, _each(budget, updates) / NANO, 2 * alpha)
 
     @classmethod
-    def for_stream(cls, stream: Stream, budget: Loss, beta: float = 0.05, share: float = 1.0) -> Self:
-        """The least alpha, to a thousandth of it, that is right except with probability beta. Raises InputError where none below 1 is."""
+    def for_stream(
+        cls, stream: Stream, budget: Loss, beta: float = 0.05, share: float = 1.0
+    ) -> Self:
+        """The least alpha, to a thousandth of it, that is right except with probability beta.
+        Raises InputError where none below 1 is."""
         check_share("beta", beta)
         check_positive("the share of the updates", share)
 
@@ -184,7 +225,8 @@ class Terms:
             return math.ceil(share * 2 * math.log(stream.points) / alpha**2)
 
         def enough(alpha: float) -> bool:
-            """Whether all noises of the tests and counts stay below alpha n / 2 together, except with probability beta."""
+            """Whether all noises of the tests and counts stay below alpha n / 2 together, except
+            with probability beta."""
             changes = updates(alpha)
             if changes > _MOST_UPDATES or (isinstance(budget, Pure) and budget.nano < 4 * changes):
                 return False
@@ -193,7 +235,11 @@ class Terms:
 
         low, high = 0.0, 1 - 1e-9
         if not enough(high):
-            raise InputError(f"{stream.size:,} records are too few for an error below 1 within {budget}; give more records or a larger budget")
+            raise InputError(
+                f"{stream.size:,} records are too few for an error below 1 within {budget}; "
+                "give "
+                "more records or a larger budget"
+            )
         while high - low > high / 1000:
             middle = (low + high) / 2
             low, high = (low, middle) if enough(middle) else (middle, high)
@@ -207,16 +253,26 @@ class Terms:
 
 
 def _each(budget: Loss, updates: int) -> int:
-    """Of 3 and 1 for each update, in nano-nats: 4 e in epsilon, (9 + 1) e^2 / 2 in rho, rounded up twice."""
-    nano = budget.nano // (4 * updates) if isinstance(budget, Pure) else math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
+    """Of 3 and 1 for each update, in nano-nats: 4 e in epsilon, (9 + 1) e^2 / 2 in rho, rounded up
+    twice."""
+    nano = (
+        budget.nano // (4 * updates)
+        if isinstance(budget, Pure)
+        else math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
+    )
     if nano < 1:
-        raise InputError(f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a larger budget or fewer updates")
+        raise InputError(
+            f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a "
+            "larger "
+            "budget or fewer updates"
+        )
     return nano
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """Shares of the records for the first `done` queries of k, shape (k,), NaN for the rest; the last hypothesis; its number of changes."""
+    """Shares of the records for the first `done` queries of k, shape (k,), NaN for the rest; the
+    last hypothesis; its number of changes."""
 
     shares: Floats
     done: int
@@ -238,14 +294,17 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class MultiplicativeWeights:
-    """Private multiplicative weights on a stream of counting queries, of a table of n records: a curator's adaptive algorithm.
+    """Private multiplicative weights on a stream of counting queries, of a table of n records: a
+    curator's adaptive algorithm.
 
-    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights. The run halts when
-    the changes are used up.
-    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
-    that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`). Utility: 3/2 alpha where the terms are right; flat in k. A
-    noisy histogram of N cells is better wherever memory holds the weights: N ln N / (n eps)^2 < alpha^2. Cost: O(k N) an update.
-    Source: Hardt, Rothblum 2010; lecture notes 3.2 with errata: the noisy count is compared with the hypothesis, and noise is of 1 / (eps n).
+    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then
+    answers that query, and moves the weights. The run halts when the changes are used up. Privacy:
+    `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a
+    `ConcentratedAccount`. One round is a whole epoch, so that a well predicted query costs nothing;
+    the analyst may still be adaptive (see `FirstFar`). Utility: 3/2 alpha where the terms are
+    right; flat in k. A noisy histogram of N cells is better wherever memory holds the weights: N ln
+    N / (n eps)^2 < alpha^2. Cost: O(k N) an update. Source: Hardt, Rothblum 2010; lecture notes 3.2
+    with errata: the noisy count is compared with the hypothesis, and noise is of 1 / (eps n).
     """
 
     queries: CountingQueries
@@ -261,7 +320,12 @@ class MultiplicativeWeights:
 
     def _play(self) -> Play[Asks, int | None, Answered]:
         queries, terms = self.queries, self.terms
-        weights, shares, at, updates = np.full(queries.points, 1 / queries.points), np.full(queries.k, np.nan), 0, 0
+        weights, shares, at, updates = (
+            np.full(queries.points, 1 / queries.points),
+            np.full(queries.k, np.nan),
+            0,
+            0,
+        )
         threshold = max(1, round(terms.alpha * self.size))
         while at < queries.k and updates < terms.updates:
             (number,) = yield (FirstFar(Asked(queries, at, weights), threshold, terms.epsilon),)
@@ -278,7 +342,8 @@ class MultiplicativeWeights:
 
 
 def moved(weights: Floats, counted: Floats | np.ndarray, share: float, step: float) -> Floats:
-    """The weights after one change, of sum 1: those of the counted points times e^step if their share is larger than expected, e^-step if not."""
+    """The weights after one change, of sum 1: those of the counted points times e^step if their
+    share is larger than expected, e^-step if not."""
     up = share > float(weights[counted].sum())
     changed = weights * np.where(counted, math.exp(step if up else -step), 1.0)
     return np.asarray(changed / changed.sum())

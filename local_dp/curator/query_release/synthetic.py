@@ -1,4 +1,5 @@
-"""Synthetic binary tables that answer a workload of marginals: MWEM, pure or concentrated, and DualQuery, pure."""
+"""Synthetic binary tables that answer a workload of marginals: MWEM, pure or concentrated, and
+DualQuery, pure."""
 
 import math
 from abc import abstractmethod
@@ -13,10 +14,22 @@ from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.account import PaidOracle
 from local_dp.curator.counts import NoisyCounts
 from local_dp.curator.inversion import rounded_normals
-from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
+from local_dp.curator.marginals.base import (
+    DENSE,
+    BinaryTable,
+    Marginals,
+    Synthetic,
+    Weights,
+    spread,
+)
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
+from local_dp.curator.selection.exponential import (
+    BoundedRange,
+    ByScore,
+    ExponentialChoice,
+    numbered,
+)
 from local_dp.curator.selection.groups import Listed
 from local_dp.curator.selection.sampled import Sampled
 from local_dp.draws import Draws
@@ -27,10 +40,12 @@ from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, nano_epsi
 
 @dataclass(frozen=True, eq=False)
 class WorstMarginal(ByScore[BinaryTable, int]):
-    """The number of a marginal that `expected`, whole counts of all cells, answers badly: the score is the sum of its cells' errors.
+    """The number of a marginal that `expected`, whole counts of all cells, answers badly: the score
+    is the sum of its cells' errors.
 
-    Privacy: epsilon, pure: a replaced record moves two cells of a marginal by 1, so its score by at most 2. `BoundedRange` gives it in rho.
-    Utility: within 4 ln(k / beta) / eps of the worst of k, except with probability beta. Cost: one transform of the table.
+    Privacy: epsilon, pure: a replaced record moves two cells of a marginal by 1, so its score by at
+    most 2. `BoundedRange` gives it in rho. Utility: within 4 ln(k / beta) / eps of the worst of k,
+    except with probability beta. Cost: one transform of the table.
     """
 
     workload: Marginals
@@ -52,7 +67,8 @@ class WorstMarginal(ByScore[BinaryTable, int]):
 
 @dataclass(frozen=True)
 class GaussianMarginal(Mechanism[BinaryTable, NoisyCounts, Concentrated]):
-    """All cells of one marginal, the columns of `mask`, each with rounded normal noise of this whole variance.
+    """All cells of one marginal, the columns of `mask`, each with rounded normal noise of this
+    whole variance.
 
     Privacy: rho = 1 / variance: a replaced record moves two cells by 1, so the vector by sqrt(2).
     """
@@ -82,7 +98,8 @@ _REPLAYS = 200
 
 @dataclass(frozen=True)
 class Rounds(Generic[L_co]):
-    """The number of rounds, and the price of each choice and each measurement: its type is the privacy of MWEM."""
+    """The number of rounds, and the price of each choice and each measurement: its type is the
+    privacy of MWEM."""
 
     rounds: int
 
@@ -100,7 +117,8 @@ class Rounds(Generic[L_co]):
         """The standard deviation of the noise on a measured cell, in records."""
 
     def replays(self, size: int) -> int:
-        """How often all measurements are replayed after each round: n / (T deviation) times, so that noise is not learned; from 1 to 200 / T times."""
+        """How often all measurements are replayed after each round: n / (T deviation) times, so
+        that noise is not learned; from 1 to 200 / T times."""
         return max(1, min(_REPLAYS // self.rounds, round(size / (self.rounds * self.deviation))))
 
     @abstractmethod
@@ -108,7 +126,9 @@ class Rounds(Generic[L_co]):
         """Asks for the marginal with the worst answer."""
 
     @abstractmethod
-    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, NoisyCounts, L_co]:
+    def measure(
+        self, workload: Marginals, number: int
+    ) -> Mechanism[BinaryTable, NoisyCounts, L_co]:
         """Asks for all cells of one."""
 
 
@@ -121,17 +141,22 @@ def _split(whole: int, rounds: int, share: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class PureRounds(Rounds[Pure]):
-    """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete Laplace noise."""
+    """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete
+    Laplace noise."""
 
     chosen: float
     measured: float
 
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
-        """As many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
+        """As many rounds within epsilon; this share of it chooses. Raises InputError where too
+        little is left for a round."""
         each, part = _split(nano_epsilon(epsilon), rounds, share)
         if part < 1:
-            raise InputError(f"epsilon is {epsilon:g} for {rounds:,} rounds; give a larger epsilon or fewer rounds")
+            raise InputError(
+                f"epsilon is {epsilon:g} for {rounds:,} rounds; give a larger epsilon or fewer "
+                "rounds"
+            )
         return cls(rounds, part / NANO, (each - part) / NANO)
 
     @property
@@ -140,7 +165,9 @@ class PureRounds(Rounds[Pure]):
 
     @property
     def deviation(self) -> float:
-        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))  # the root of 1 / (cosh(e / 2) - 1)
+        return 1 / (
+            math.sqrt(2) * math.sinh(self.measured / 4)
+        )  # the root of 1 / (cosh(e / 2) - 1)
 
     def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
         return WorstMarginal(workload, expected, self.chosen)
@@ -151,14 +178,16 @@ class PureRounds(Rounds[Pure]):
 
 @dataclass(frozen=True)
 class ConcentratedRounds(Rounds[Concentrated]):
-    """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded normal noise of this whole variance, of rho 1 / variance."""
+    """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded
+    normal noise of this whole variance, of rho 1 / variance."""
 
     chosen: float
     variance: int
 
     @classmethod
     def within(cls, rho: Concentrated, rounds: int, share: float = 0.3) -> Self:
-        """As many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
+        """As many rounds within rho; this share of it chooses. Raises InputError where too little
+        is left for a round."""
         each, choice = _split(rho.atto_rho, rounds, share)
         nano = math.isqrt(8 * choice)
         if nano < 1 or each - choice < 1:
@@ -167,7 +196,9 @@ class ConcentratedRounds(Rounds[Concentrated]):
 
     @property
     def loss(self) -> Concentrated:
-        return Concentrated(self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance)))
+        return Concentrated(
+            self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance))
+        )
 
     @property
     def deviation(self) -> float:
@@ -182,13 +213,16 @@ class ConcentratedRounds(Rounds[Concentrated]):
 
 @dataclass(frozen=True)
 class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
-    """A synthetic table of d <= 22 binary columns that answers a workload of marginals: multiplicative weights, exponential mechanism.
+    """A synthetic table of d <= 22 binary columns that answers a workload of marginals:
+    multiplicative weights, exponential mechanism.
 
-    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first. A row's weight is
-    multiplied by e^(the share that its cell should have, less the share that it has).
-    Steps are short, so measurements are not fitted to the last digit. A marginal that is chosen twice counts twice.
-    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. Utility: measured. Cost: O(d 2^d) a round and O(2^d) a replay.
-    Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
+    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays
+    all measurements so far, the newest first. A row's weight is multiplied by e^(the share that its
+    cell should have, less the share that it has). Steps are short, so measurements are not fitted
+    to the last digit. A marginal that is chosen twice counts twice. Privacy: the loss of its
+    rounds, adaptively chosen; all else is post-processing. Utility: measured. Cost: O(d 2^d) a
+    round and O(2^d) a replay. Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in
+    McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
     """
 
     workload: Marginals
@@ -201,7 +235,9 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     def loss(self) -> L_co:
         return self.rounds.loss
 
-    def algorithm(self, size: int) -> Adaptive[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
+    def algorithm(
+        self, size: int
+    ) -> Adaptive[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
         """As a curator's algorithm for a table of `size` records, which are public."""
         check_whole("the number of records", size, 1, 1 << 52)
         return Adaptive(lambda: self._play(size))
@@ -214,7 +250,9 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
         for _ in range(self.rounds.rounds):
             expected = np.rint(size * self.workload.of_histogram(weights.flat)).astype(np.int64)
             (number,) = yield (self.rounds.choose(self.workload, expected),)
-            assert isinstance(number, int)  # a choice is answered by a number, a measurement by counts
+            assert isinstance(
+                number, int
+            )  # a choice is answered by a number, a measurement by counts
             (cells,) = yield (self.rounds.measure(self.workload, number),)
             assert isinstance(cells, NoisyCounts)
             measurements.insert(0, (self.workload.masks[number], cells.counts / size))
@@ -231,27 +269,36 @@ def pure_mwem(workload: Marginals, size: int, epsilon: float) -> Mwem[Pure]:
 
 
 def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mwem[Concentrated]:
-    """With `concentrated_rounds` rounds, 3/10 of rho for the choices; for a `ConcentratedAccount` of this budget."""
+    """With `concentrated_rounds` rounds, 3/10 of rho for the choices; for a `ConcentratedAccount`
+    of this budget."""
     rho = rho_within(budget)
-    return Mwem(workload, ConcentratedRounds.within(rho, concentrated_rounds(workload.d, size, rho.rho)))
+    return Mwem(
+        workload, ConcentratedRounds.within(rho, concentrated_rounds(workload.d, size, rho.rho))
+    )
 
 
 def concentrated_rounds(d: int, size: int, rho: float) -> int:
-    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these."""
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T
+    measurements with the noise of these."""
     return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 70)))
 
 
 def pure_rounds(d: int, size: int, epsilon: float) -> int:
-    """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of T / (n eps)."""
-    return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40)))
+    """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of
+    T / (n eps)."""
+    return min(
+        200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40))
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class SampledQueries(Sampled[BinaryTable]):
-    """`count` independent choices among the cells of a workload and their complements, numbered cells first, each by the exponential mechanism.
+    """`count` independent choices among the cells of a workload and their complements, numbered
+    cells first, each by the exponential mechanism.
 
-    The score of a cell is its number of records above the `expected` one, a whole number; of its complement, the opposite.
-    Privacy: count times `each`, pure: a replaced record moves a score by at most 1.
+    The score of a cell is its number of records above the `expected` one, a whole number; of its
+    complement, the opposite. Privacy: count times `each`, pure: a replaced record moves a score by
+    at most 1.
     """
 
     workload: Marginals
@@ -274,13 +321,14 @@ class SampledQueries(Sampled[BinaryTable]):
 
 @dataclass(frozen=True)
 class DualQuery:
-    """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too few records: a curator's adaptive algorithm, pure.
+    """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too
+    few records: a curator's adaptive algorithm, pure.
 
-    Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts. It then adds the
-    row that satisfies most of them.
-    Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen. Utility: measured; a
-    table of few rows. Cost: O(samples 2^d + cells) a round.
-    Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.
+    Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row))
+    over the rows so far), in whole counts. It then adds the row that satisfies most of them.
+    Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the
+    round after t rows, adaptively chosen. Utility: measured; a table of few rows. Cost: O(samples
+    2^d + cells) a round. Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.
     """
 
     workload: Marginals
@@ -298,24 +346,43 @@ class DualQuery:
     def within(cls, workload: Marginals, size: int, epsilon: float) -> "DualQuery":
         """The largest eta for epsilon and n records, with `dual_terms` rounds and samples."""
         rounds, samples = dual_terms(size, epsilon)
-        return cls(workload, rounds, samples, nano_epsilon(epsilon) / NANO * size / (samples * rounds * (rounds - 1)))
+        return cls(
+            workload,
+            rounds,
+            samples,
+            nano_epsilon(epsilon) / NANO * size / (samples * rounds * (rounds - 1)),
+        )
 
     def losses(self, size: int) -> tuple[Pure, ...]:
         """Of all rounds but the first, which sees no record: fixed beforehand."""
-        return tuple(Pure(self.samples * nano_epsilon(2 * self.eta * rows / size)) for rows in range(1, self.rounds))
+        return tuple(
+            Pure(self.samples * nano_epsilon(2 * self.eta * rows / size))
+            for rows in range(1, self.rounds)
+        )
 
-    def algorithm(self, size: int, seed: int) -> Adaptive[SampledQueries, tuple[int, ...], Synthetic]:
-        """For a table of `size` records; a seed's public coins decide the first round's queries and all ties."""
+    def algorithm(
+        self, size: int, seed: int
+    ) -> Adaptive[SampledQueries, tuple[int, ...], Synthetic]:
+        """For a table of `size` records; a seed's public coins decide the first round's queries and
+        all ties."""
         return Adaptive(lambda: self._play(size, np.random.default_rng(seed)))
 
-    def _play(self, size: int, coins: np.random.Generator) -> Play[SampledQueries, tuple[int, ...], Synthetic]:
+    def _play(
+        self, size: int, coins: np.random.Generator
+    ) -> Play[SampledQueries, tuple[int, ...], Synthetic]:
         d = self.workload.d
         rows = np.zeros(1 << d)
         sample = tuple(coins.integers(0, 2 * self.workload.cells, self.samples).tolist())
         for row in range(self.rounds):
             if row:
-                expected = np.rint(self.workload.of_histogram(rows) * (self.rounds / row)).astype(np.int64)
-                (sample,) = yield (SampledQueries(self.workload, expected, self.samples, 2 * self.eta * row / size),)
+                expected = np.rint(self.workload.of_histogram(rows) * (self.rounds / row)).astype(
+                    np.int64
+                )
+                (sample,) = yield (
+                    SampledQueries(
+                        self.workload, expected, self.samples, 2 * self.eta * row / size
+                    ),
+                )
             best = int(np.argmax(self._satisfied(sample) + coins.random(1 << d) / 2))
             rows[best] += size / self.rounds
         return Synthetic(d, rows)
@@ -323,9 +390,15 @@ class DualQuery:
     def _satisfied(self, sample: tuple[int, ...]) -> Floats:
         """How many of the queries each row satisfies, up to a number that all rows share."""
         cells, d = np.array(sample), self.workload.d
-        signs = np.bincount(cells % self.workload.cells, np.where(cells < self.workload.cells, 1.0, -1.0), self.workload.cells).astype(np.float64)
+        signs = np.bincount(
+            cells % self.workload.cells,
+            np.where(cells < self.workload.cells, 1.0, -1.0),
+            self.workload.cells,
+        ).astype(np.float64)
         total = np.zeros((2,) * d)
-        for mask, start in zip(self.workload.masks, self.workload.starts[:-1].tolist(), strict=True):
+        for mask, start in zip(
+            self.workload.masks, self.workload.starts[:-1].tolist(), strict=True
+        ):
             own = signs[start : start + (1 << mask.bit_count())]
             if own.any():
                 total += spread(d, mask, own)
@@ -333,6 +406,7 @@ class DualQuery:
 
 
 def dual_terms(size: int, epsilon: float) -> tuple[int, int]:
-    """4/3 and 1/2 of (n eps)^(1/3) rounds and samples, so that eta of `within` does not depend on n. Public."""
+    """4/3 and 1/2 of (n eps)^(1/3) rounds and samples, so that eta of `within` does not depend on
+    n. Public."""
     scale = math.pow(size * epsilon, 1 / 3)
     return max(2, round(4 * scale / 3)), max(1, round(scale / 2))

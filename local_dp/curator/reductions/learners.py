@@ -1,4 +1,5 @@
-"""From a sanitizer to a learner (Beimel, Nissim, Stemmer 2013, Section 5): larger databases, labels, and thresholds (Theorem 5.5).
+"""From a sanitizer to a learner (Beimel, Nissim, Stemmer 2013, Section 5): larger databases,
+labels, and thresholds (Theorem 5.5).
 
 Thresholds are also learned without amplification, by trees of medians.
 """
@@ -15,7 +16,14 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law, Mechanism, check_listed, image, probabilities, whole_weights
+from local_dp.curator.mechanism import (
+    Law,
+    Mechanism,
+    check_listed,
+    image,
+    probabilities,
+    whole_weights,
+)
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians, Steps
 from local_dp.draws import Draws
@@ -29,7 +37,8 @@ _LISTED = 1 << 10  # sizes
 
 @dataclass(frozen=True)
 class ByLabel(Generic[E]):
-    """A release for the points of each label, None where there are none, and their numbers of records."""
+    """A release for the points of each label, None where there are none, and their numbers of
+    records."""
 
     zeros: E | None
     ones: E | None
@@ -38,11 +47,14 @@ class ByLabel(Generic[E]):
 
 @dataclass(frozen=True)
 class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
-    """A sanitizer of labelled databases from `sanitizer`, which takes any positive multiple of `records` records (`Amplified`).
+    """A sanitizer of labelled databases from `sanitizer`, which takes any positive multiple of
+    `records` records (`Amplified`).
 
-    The points of each label become a multiple of `records` near their number plus discrete Laplace noise: 0 is repeated, or the largest are left out.
-    Privacy: twice the sanitizer's and 2 `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one record in each part.
-    Utility: 6 records / t more than the sanitizer's error, t the records, while the noise stays below records / 2. Source: Figure 12, Lemma 5.4.
+    The points of each label become a multiple of `records` near their number plus discrete Laplace
+    noise: 0 is repeated, or the largest are left out. Privacy: twice the sanitizer's and 2
+    `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one
+    record in each part. Utility: 6 records / t more than the sanitizer's error, t the records,
+    while the noise stays below records / 2. Source: Figure 12, Lemma 5.4.
     """
 
     sanitizer: Mechanism[Multiset, E, P]
@@ -62,22 +74,44 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         sizes = []
         for label in (0, 1):
             points = database.labelled(label)
-            sizes.append(self._rounded(ClippedLaplace(nano_epsilon(self.epsilon), 1, database.size).add(points.size, draws)))
-            releases.append(self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None)
+            sizes.append(
+                self._rounded(
+                    ClippedLaplace(nano_epsilon(self.epsilon), 1, database.size).add(
+                        points.size, draws
+                    )
+                )
+            )
+            releases.append(
+                self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None
+            )
         return ByLabel(releases[0], releases[1], (sizes[0], sizes[1]))
 
     def law(self, database: LabelledMultiset) -> Law[ByLabel[E]]:
-        """With e^eps, for the numbers of records, replaced by a fraction just below it (relative gap 1e-50)."""
+        """With e^eps, for the numbers of records, replaced by a fraction just below it (relative
+        gap 1e-50)."""
         zeros, ones = (self._label_law(database.labelled(label), database.size) for label in (0, 1))
-        return {ByLabel(zero, one, (size, other)): weight * more for (size, zero), weight in zeros.items() for (other, one), more in ones.items()}
+        return {
+            ByLabel(zero, one, (size, other)): weight * more
+            for (size, zero), weight in zeros.items()
+            for (other, one), more in ones.items()
+        }
 
     def _label_law(self, points: Multiset, total: int) -> Law[tuple[int, E | None]]:
         """Of the number of records and the release of one label."""
         check_listed(f"{total} records", total, _LISTED)
-        sizes = probabilities(image(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded))
+        sizes = probabilities(
+            image(
+                ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded
+            )
+        )
         outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
         for size, share in sizes.items():
-            outcomes |= {(size, released): share * chance for released, chance in probabilities(self.sanitizer.law(resized(points, size))).items()}
+            outcomes |= {
+                (size, released): share * chance
+                for released, chance in probabilities(
+                    self.sanitizer.law(resized(points, size))
+                ).items()
+            }
         return whole_weights(outcomes)
 
     def _rounded(self, noisy: int) -> int:
@@ -85,7 +119,8 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
 
 
 def resized(points: Multiset, size: int) -> Multiset:
-    """`size` records: 0 is repeated, or the largest are left out. Databases that differ by one added record become neighbours by replacement."""
+    """`size` records: 0 is repeated, or the largest are left out. Databases that differ by one
+    added record become neighbours by replacement."""
     upto = np.cumsum(points.counts)
     missing = size - points.size
     if missing < 0:
@@ -93,7 +128,10 @@ def resized(points: Multiset, size: int) -> Multiset:
         return Multiset(points.bits, points.values[counts > 0], counts[counts > 0])
     values, counts = np.insert(points.values, 0, 0), np.insert(points.counts, 0, missing)
     if len(points.values) and not points.values[0]:
-        values, counts = points.values, points.counts + np.eye(1, len(points.counts), dtype=np.int64)[0] * missing
+        values, counts = (
+            points.values,
+            points.counts + np.eye(1, len(points.counts), dtype=np.int64)[0] * missing,
+        )
     return Multiset(points.bits, values[counts > 0], counts[counts > 0])
 
 
@@ -102,11 +140,14 @@ L = TypeVar("L", bound=Loss)
 
 @dataclass(frozen=True)
 class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
-    """Databases of any positive multiple of `records` records, shuffled and cut into parts of that many, each sanitized; `average` joins the releases.
+    """Databases of any positive multiple of `records` records, shuffled and cut into parts of that
+    many, each sanitized; `average` joins the releases.
 
-    Privacy: the sanitizer's: whatever the shuffle, a replaced record changes one part. Utility: from an (alpha, beta)-sanitizer, alpha + 2 beta except
-    with probability beta, given (18 / beta) ln(1 / beta) parts: by Chernoff few of them fail. Cost: O(m log m), m records.
-    Source: Lemma 5.1 with averages of answers for its synthetic databases of one size, which cost another alpha (erratum E13).
+    Privacy: the sanitizer's: whatever the shuffle, a replaced record changes one part. Utility:
+    from an (alpha, beta)-sanitizer, alpha + 2 beta except with probability beta, given (18 / beta)
+    ln(1 / beta) parts: by Chernoff few of them fail. Cost: O(m log m), m records. Source: Lemma 5.1
+    with averages of answers for its synthetic databases of one size, which cost another alpha
+    (erratum E13).
     """
 
     sanitizer: Mechanism[Multiset, E, L]
@@ -123,10 +164,14 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
     def release(self, database: Multiset, draws: Draws) -> E:
         parts, rest = divmod(database.size, self.records)
         if rest or not parts:
-            raise InputError(f"there are {database.size} records; give a positive multiple of {self.records}")
+            raise InputError(
+                f"there are {database.size} records; give a positive multiple of {self.records}"
+            )
         points = np.repeat(database.values, database.counts)
         shuffled = points[draws.order(len(points))].reshape(parts, self.records)
-        return self.average([self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled])
+        return self.average(
+            [self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled]
+        )
 
     def law(self, database: Multiset) -> Law[E]:
         """By all orders of at most 6 records."""
@@ -134,10 +179,15 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
         orders = list(permutations(np.repeat(database.values, database.counts).tolist()))
         averages: defaultdict[E, Fraction] = defaultdict(Fraction)
         for order in orders:
-            parts = [Multiset.of(order[start : start + self.records], database.bits) for start in range(0, database.size, self.records)]
+            parts = [
+                Multiset.of(order[start : start + self.records], database.bits)
+                for start in range(0, database.size, self.records)
+            ]
             laws = [probabilities(self.sanitizer.law(part)) for part in parts]
             for outcomes in product(*(law.items() for law in laws)):
-                averages[self.average([outcome for outcome, _ in outcomes])] += prod((share for _, share in outcomes), start=Fraction(1, len(orders)))
+                averages[self.average([outcome for outcome, _ in outcomes])] += prod(
+                    (share for _, share in outcomes), start=Fraction(1, len(orders))
+                )
         return whole_weights(averages)
 
 
@@ -147,10 +197,13 @@ H = TypeVar("H")
 
 @dataclass(frozen=True)
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
-    """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after` sees no record.
+    """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after`
+    sees no record.
 
-    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release. Utility: from an (alpha,
-    beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples. Source: Lemma 5.3.
+    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that
+    errs least on the release. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma
+    except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples. Source:
+    Lemma 5.3.
     """
 
     mechanism: Mechanism[D, E, L]
@@ -168,8 +221,11 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
 
 
 def best_threshold(release: ByLabel[Steps]) -> int:
-    """The t that errs least on the release, x >= t being labelled 1: the middle of the first best step."""
-    starts = sorted({0, *(start for steps in (release.zeros, release.ones) if steps for start in steps.starts)})
+    """The t that errs least on the release, x >= t being labelled 1: the middle of the first best
+    step."""
+    starts = sorted(
+        {0, *(start for steps in (release.zeros, release.ones) if steps for start in steps.starts)}
+    )
     errors = [threshold_error(release, start) for start in starts]
     best = min(range(len(starts)), key=errors.__getitem__)
     last = starts[best + 1] - 1 if best + 1 < len(starts) else starts[best]
@@ -180,29 +236,43 @@ def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
     """The estimated share of wrong labels: zeros from the threshold on, ones below it."""
     zeros, ones = release.sizes
     wrong = zeros * (1 - release.zeros.share(threshold)) if release.zeros else 0.0
-    return (wrong + (ones * release.ones.share(threshold) if release.ones else 0.0)) / max(1, zeros + ones)
+    return (wrong + (ones * release.ones.share(threshold) if release.ones else 0.0)) / max(
+        1, zeros + ones
+    )
 
 
 def averaged(releases: Sequence[Steps]) -> Steps:
     starts = sorted({start for steps in releases for start in steps.starts})
-    return Steps(releases[0].bits, tuple(starts), tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts))
+    return Steps(
+        releases[0].bits,
+        tuple(starts),
+        tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts),
+    )
 
 
-def learner_of_thresholds(sanitizer: Mechanism[Multiset, Steps, P], records: int, epsilon: float) -> Processed[LabelledMultiset, ByLabel[Steps], int, P]:
-    """Theorem 5.5: a proper learner from any sanitizer of thresholds on `records` records, `epsilon` for the number of each label's records.
+def learner_of_thresholds(
+    sanitizer: Mechanism[Multiset, Steps, P], records: int, epsilon: float
+) -> Processed[LabelledMultiset, ByLabel[Steps], int, P]:
+    """Theorem 5.5: a proper learner from any sanitizer of thresholds on `records` records,
+    `epsilon` for the number of each label's records.
 
-    Privacy: twice the sanitizer's and 2 epsilon. Utility: 15 alpha + 12 beta except with probability 10 beta for an (alpha, beta)-sanitizer, given
-    (150 / (alpha^2 beta)) ln(2 / (alpha beta)) (records + 1 / epsilon) examples.
+    Privacy: twice the sanitizer's and 2 epsilon. Utility: 15 alpha + 12 beta except with
+    probability 10 beta for an (alpha, beta)-sanitizer, given (150 / (alpha^2 beta)) ln(2 / (alpha
+    beta)) (records + 1 / epsilon) examples.
     """
-    return Processed(LabelSanitizer(Amplified(sanitizer, records, averaged), records, epsilon), best_threshold)
+    return Processed(
+        LabelSanitizer(Amplified(sanitizer, records, averaged), records, epsilon), best_threshold
+    )
 
 
 @dataclass(frozen=True)
 class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
-    """A tree of medians for the points of each label, and the number of ones with discrete Laplace noise: no amplification is needed.
+    """A tree of medians for the points of each label, and the number of ones with discrete Laplace
+    noise: no amplification is needed.
 
-    Privacy: epsilon, a tenth of it for the number. The label is one more bit at the top of the tree: a changed label removes a record from one tree and adds
-    one to the other, at half the loss of a replaced record each (`Medians`).
+    Privacy: epsilon, a tenth of it for the number. The label is one more bit at the top of the
+    tree: a changed label removes a record from one tree and adds one to the other, at half the loss
+    of a replaced record each (`Medians`).
     """
 
     epsilon: float
@@ -218,7 +288,9 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
 
     def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[Steps]:
         zeros, ones = (self._medians().release(database.labelled(label), draws) for label in (0, 1))
-        number = ClippedLaplace(self._number.nano, 1, database.size).add(int(database.ones.sum()), draws)
+        number = ClippedLaplace(self._number.nano, 1, database.size).add(
+            int(database.ones.sum()), draws
+        )
         return ByLabel(zeros, ones, (database.size - number, number))
 
     def law(self, database: LabelledMultiset) -> Law[ByLabel[Steps]]:
@@ -226,7 +298,9 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
         numbers = ClippedLaplace(self._number.nano, 1, database.size).law(int(database.ones.sum()))
         return {
             ByLabel(zero, one, (database.size - number, number)): less * more * weight
-            for (zero, less), (one, more), (number, weight) in product(zeros.items(), ones.items(), numbers.items())
+            for (zero, less), (one, more), (number, weight) in product(
+                zeros.items(), ones.items(), numbers.items()
+            )
         }
 
     @property
@@ -234,4 +308,6 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
         return Pure(nano_epsilon(self.epsilon) // 10)
 
     def _medians(self) -> Medians:
-        return Medians((nano_epsilon(self.epsilon) - self._number.nano) / NANO, self.levels, self.low)
+        return Medians(
+            (nano_epsilon(self.epsilon) - self._number.nano) / NANO, self.levels, self.low
+        )

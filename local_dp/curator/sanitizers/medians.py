@@ -1,4 +1,5 @@
-"""All thresholds, and so all quantiles: from a tree of medians, pure, by one choice in each node; and from noisy counts, to compare it with."""
+"""All thresholds, and so all quantiles: from a tree of medians, pure, by one choice in each node;
+and from noisy counts, to compare it with."""
 
 import math
 from abc import abstractmethod
@@ -26,7 +27,10 @@ from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon, nan
 def ranks(points: Multiset, thresholds: Sequence[int]) -> Ints:
     """The number of records below each threshold of 0..2^bits, exactly."""
     upto = np.concatenate([[0], np.cumsum(points.counts)])
-    inside = np.array([min(threshold, (1 << points.bits) - 1) for threshold in thresholds], dtype=points.values.dtype)
+    inside = np.array(
+        [min(threshold, (1 << points.bits) - 1) for threshold in thresholds],
+        dtype=points.values.dtype,
+    )
     below: Ints = upto[np.searchsorted(points.values, inside)]
     below[[threshold >> points.bits > 0 for threshold in thresholds]] = upto[-1]
     return below
@@ -34,7 +38,8 @@ def ranks(points: Multiset, thresholds: Sequence[int]) -> Ints:
 
 @dataclass(frozen=True)
 class Steps:
-    """A step function of the thresholds: `shares[i]`, in 0..1, from `starts[i]` on; `starts` ascend from 0."""
+    """A step function of the thresholds: `shares[i]`, in 0..1, from `starts[i]` on; `starts` ascend
+    from 0."""
 
     bits: int
     starts: tuple[int, ...]
@@ -42,24 +47,34 @@ class Steps:
 
     @classmethod
     def of(cls, bits: int, steps: Iterable[tuple[int, float]]) -> Self:
-        """From thresholds of 0..2^bits, in any order, with the share from each on; the last share of a threshold counts. 0 below the first, 1 at 2^bits."""
+        """From thresholds of 0..2^bits, in any order, with the share from each on; the last share
+        of a threshold counts. 0 below the first, 1 at 2^bits."""
         share_from = {0: 0.0, **dict(steps), 1 << bits: 1.0}
         starts = sorted(share_from)
-        return cls(bits, tuple(starts), tuple(min(1.0, max(0.0, share_from[start])) for start in starts))
+        return cls(
+            bits, tuple(starts), tuple(min(1.0, max(0.0, share_from[start])) for start in starts)
+        )
 
     def share(self, threshold: int) -> float:
         return self.shares[bisect_right(self.starts, threshold) - 1]
 
     def quantile(self, share: float) -> int:
-        """The least threshold with at least this share below it: a quantile is the point before it."""
-        return next(start for start, below in zip(self.starts, self.shares, strict=True) if below >= share)
+        """The least threshold with at least this share below it: a quantile is the point before
+        it."""
+        return next(
+            start for start, below in zip(self.starts, self.shares, strict=True) if below >= share
+        )
 
     def error(self, points: Multiset) -> float:
-        """The largest error over all thresholds 0..2^bits, exactly: the truth ascends, so it is at an end of a step. For analysis: not private."""
+        """The largest error over all thresholds 0..2^bits, exactly: the truth ascends, so it is at
+        an end of a step. For analysis: not private."""
         lasts = [*(start - 1 for start in self.starts[1:]), 1 << self.bits]
         estimates: Floats = np.array(self.shares)
         size = max(1, points.size)
-        return max(float(np.abs(ranks(points, ends) / size - estimates).max()) for ends in (self.starts, lasts))
+        return max(
+            float(np.abs(ranks(points, ends) / size - estimates).max())
+            for ends in (self.starts, lasts)
+        )
 
 
 @lru_cache(maxsize=8)
@@ -73,10 +88,12 @@ def reversed_bits(low: int) -> Ints:
 
 @dataclass(frozen=True)
 class Spread:
-    """The records of `points` as finer points below 2^(bits + low), in order: ties broken without a draw, so that every rank is near a finer point.
+    """The records of `points` as finer points below 2^(bits + low), in order: ties broken without a
+    draw, so that every rank is near a finer point.
 
-    The i-th record of a value gets the low bits i reversed (van der Corput). An added record adds one finer point and moves none, so neighbours stay
-    neighbours: a mechanism that is private on finer points is private.
+    The i-th record of a value gets the low bits i reversed (van der Corput). An added record adds
+    one finer point and moves none, so neighbours stay neighbours: a mechanism that is private on
+    finer points is private.
     """
 
     points: Multiset
@@ -95,7 +112,9 @@ class Spread:
         value, part = threshold >> self.low, threshold & ((1 << self.low) - 1)
         if value >> self.points.bits:
             return int(self.upto[-1])
-        at = int(np.searchsorted(self.points.values, np.array(value, dtype=self.points.values.dtype)))
+        at = int(
+            np.searchsorted(self.points.values, np.array(value, dtype=self.points.values.dtype))
+        )
         below = int(self.upto[at])
         if part and at < len(self.points.values) and int(self.points.values[at]) == value:
             rounds, more = divmod(int(self.points.counts[at]), 1 << self.low)
@@ -108,7 +127,8 @@ class Spread:
         return (int(self.points.counts[at]) >> self.low) + 1 if at < len(self.points.values) else 1
 
     def between(self, first: int, last: int) -> tuple[Naturals, Counts]:
-        """The finer points of the records first..last - 1, distinct and ascending, and the number of records below each."""
+        """The finer points of the records first..last - 1, distinct and ascending, and the number
+        of records below each."""
         word = np.uint64 if self.bits <= WORD else object
         start = int(np.searchsorted(self.upto, first, side="right")) - 1
         stop = int(np.searchsorted(self.upto, last, side="left"))
@@ -120,19 +140,24 @@ class Spread:
         number = np.arange(len(which)) - np.repeat(np.cumsum(cells) - cells, cells)
         part = reversed_bits(self.low)[number]
         order = np.argsort((which << self.low) + part)
-        each = ((counts[which] >> self.low) + (number < (counts[which] & ((1 << self.low) - 1))))[order]
+        each = ((counts[which] >> self.low) + (number < (counts[which] & ((1 << self.low) - 1))))[
+            order
+        ]
         upto = int(self.upto[start]) + np.cumsum(each)
         below = upto - each
         inside = (upto > first) & (below < last)
         places = order[inside]
-        return values[which[places]].astype(word) * (1 << self.low) + part[places].astype(word), below[inside]
+        return values[which[places]].astype(word) * (1 << self.low) + part[places].astype(
+            word
+        ), below[inside]
 
 
 MAX_LEVELS, MAX_LOW = 16, 20
 
 
 class Node(NamedTuple):
-    """The finer points from `low` to `high` - 1; their records have the numbers `first`..`last` - 1."""
+    """The finer points from `low` to `high` - 1; their records have the numbers `first`..`last` -
+    1."""
 
     low: int
     high: int
@@ -146,10 +171,12 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
-    """2^levels - 1 cuts, each near the median of the records between its ancestors; the cuts of one level share eps / `levels`.
+    """2^levels - 1 cuts, each near the median of the records between its ancestors; the cuts of one
+    level share eps / `levels`.
 
-    The share below the cut number v is v / 2^levels, and half-way between two cuts; so the error without noise is 1 / 2^(levels + 1). Frequent values are
-    spread over 2^`low` finer points (`Spread`). Cost: O(s) for s distinct values, and 2^levels choices.
+    The share below the cut number v is v / 2^levels, and half-way between two cuts; so the error
+    without noise is 1 / 2^(levels + 1). Frequent values are spread over 2^`low` finer points
+    (`Spread`). Cost: O(s) for s distinct values, and 2^levels choices.
     """
 
     epsilon: float
@@ -160,7 +187,10 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         check_whole("levels", self.levels, 1, MAX_LEVELS)
         check_whole("low", self.low, 0, MAX_LOW)
         if nano_epsilon(self.epsilon) < 4 * self.levels:
-            raise InputError(f"epsilon is {self.epsilon} for {self.levels} levels; give a larger epsilon or fewer levels")
+            raise InputError(
+                f"epsilon is {self.epsilon} for {self.levels} levels; give a larger epsilon or "
+                "fewer levels"
+            )
 
     @abstractmethod
     def choice(self, bits: int) -> ExponentialChoice | SparseChoice:
@@ -178,22 +208,38 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         records = Spread(database, self.low)
         nodes = [Node(0, 1 << records.bits, 0, records.points.size)]
         for _ in range(self.levels):
-            cuts_here = [self.cut(node, self.choice(records.bits).choose(self.candidates(records, node), draws)) for node in nodes]
-            nodes = [part for node, cut in zip(nodes, cuts_here, strict=True) for part in node.split(records, cut)]
+            cuts_here = [
+                self.cut(
+                    node, self.choice(records.bits).choose(self.candidates(records, node), draws)
+                )
+                for node in nodes
+            ]
+            nodes = [
+                part
+                for node, cut in zip(nodes, cuts_here, strict=True)
+                for part in node.split(records, cut)
+            ]
         return self._steps(database.bits, tuple(node.high for node in nodes[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
         records = Spread(database, self.low)
-        return image(self._law(records, Node(0, 1 << records.bits, 0, records.points.size), self.levels), lambda cuts: self._steps(database.bits, cuts))
+        return image(
+            self._law(records, Node(0, 1 << records.bits, 0, records.points.size), self.levels),
+            lambda cuts: self._steps(database.bits, cuts),
+        )
 
     def _law(self, records: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
-        """The law of the ascending cuts in a node: given its own cut, those of its two parts are independent."""
+        """The law of the ascending cuts in a node: given its own cut, those of its two parts are
+        independent."""
         if not levels:
             return {(): 1}
         outcomes = dict[tuple[int, ...], int]()
         law: Law[int | None] = {**self.choice(records.bits).law(self.candidates(records, node))}
         own = image(law, lambda candidate: self.cut(node, candidate))
-        laws = {cut: [self._law(records, part, levels - 1) for part in node.split(records, cut)] for cut in own}
+        laws = {
+            cut: [self._law(records, part, levels - 1) for part in node.split(records, cut)]
+            for cut in own
+        }
         totals = {cut: math.prod(sum(law.values()) for law in parts) for cut, parts in laws.items()}
         common = math.lcm(*totals.values())
         for cut, weight in own.items():
@@ -202,24 +248,34 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         return outcomes
 
     def _steps(self, bits: int, cuts: tuple[int, ...]) -> Steps:
-        """The answers of ascending cuts: the share of a cut that is a threshold of the domain, and half-way between two cuts."""
+        """The answers of ascending cuts: the share of a cut that is a threshold of the domain, and
+        half-way between two cuts."""
         near = {threshold for cut in cuts for threshold in (cut >> self.low, (cut >> self.low) + 1)}
 
         def share(threshold: int) -> float:
             fine = threshold << self.low
             return (bisect_left(cuts, fine) + bisect_right(cuts, fine) + 1) / 2 / (1 << self.levels)
 
-        return Steps.of(bits, ((threshold, share(threshold)) for threshold in sorted({1, *near}) if 0 < threshold < 1 << bits))
+        return Steps.of(
+            bits,
+            (
+                (threshold, share(threshold))
+                for threshold in sorted({1, *near})
+                if 0 < threshold < 1 << bits
+            ),
+        )
 
 
 @dataclass(frozen=True)
 class Medians(TreeOfMedians[Pure]):
-    """Each cut t of a node of m records has weight e^(-eps |#(below t) - m / 2| / (2 levels)), over all thresholds of the node's range.
+    """Each cut t of a node of m records has weight e^(-eps |#(below t) - m / 2| / (2 levels)), over
+    all thresholds of the node's range.
 
-    Privacy: epsilon, pure. At each level a replaced record moves the scores of one node by up to 1, or those of two by up to 1/2; the ranges are public.
-    An added or removed record costs half of that. Utility: a cut of a domain of 2^bits is off by about (2 levels / eps) (bits + low) ln 2 records, less
-    where the records lie far apart.
-    Source: quantile trees, as in Kaplan, Schnapp, Stemmer 2022, with the exponential mechanism of Smith 2011 in each node.
+    Privacy: epsilon, pure. At each level a replaced record moves the scores of one node by up to 1,
+    or those of two by up to 1/2; the ranges are public. An added or removed record costs half of
+    that. Utility: a cut of a domain of 2^bits is off by about (2 levels / eps) (bits + low) ln 2
+    records, less where the records lie far apart. Source: quantile trees, as in Kaplan, Schnapp,
+    Stemmer 2022, with the exponential mechanism of Smith 2011 in each node.
     """
 
     @property
@@ -234,11 +290,19 @@ class Medians(TreeOfMedians[Pure]):
         return ExponentialChoice(self._level / NANO, sensitivity=2)
 
     def rank_error(self, bits: int, size: int, misses: float = 0.05) -> int:
-        """E: except with probability `misses`, every cut k has k m / 2^levels +- E of the m <= `size` records below it, on every database.
+        """E: except with probability `misses`, every cut k has k m / 2^levels +- E of the m <=
+        `size` records below it, on every database.
 
-        A node's best cut is off by half a finer point, the drawn one by the `shortfall` more; its target by half of the errors of two cuts of higher levels.
+        A node's best cut is off by half a finer point, the drawn one by the `shortfall` more; its
+        target by half of the errors of two cuts of higher levels.
         """
-        own = ((size >> self.low) + 1 + self.choice().shortfall((1 << (bits + self.low)) + 1, misses / ((1 << self.levels) - 1))) / 2
+        own = (
+            (size >> self.low)
+            + 1
+            + self.choice().shortfall(
+                (1 << (bits + self.low)) + 1, misses / ((1 << self.levels) - 1)
+            )
+        ) / 2
         errors = [0.0, own]
         for _ in range(1, self.levels):
             errors.append(own + (errors[-1] + errors[-2]) / 2)
@@ -250,29 +314,44 @@ class Medians(TreeOfMedians[Pure]):
         return nano_epsilon(self.epsilon) // self.levels
 
     def candidates(self, records: Spread, node: Node) -> Runs:
-        """Cuts from the node's low end to its high end. The runs leave out records that are so far from the median that their scores are clamped."""
+        """Cuts from the node's low end to its high end. The runs leave out records that are so far
+        from the median that their scores are clamped."""
         middle = (node.first + node.last) // 2
         near = self.choice().reach(node.high - node.low + 1) // 2 + 2 * records.cell(middle) + 2
-        points, below = records.between(max(node.first, middle - near), min(node.last, middle + near))
-        upto = np.append(below, min(node.last, middle + near)) if len(below) else np.array([node.first])
-        offsets = points - points.dtype.type(node.low) if records.bits <= WORD else points - node.low
+        points, below = records.between(
+            max(node.first, middle - near), min(node.last, middle + near)
+        )
+        upto = (
+            np.append(below, min(node.last, middle + near))
+            if len(below)
+            else np.array([node.first])
+        )
+        offsets = (
+            points - points.dtype.type(node.low) if records.bits <= WORD else points - node.low
+        )
         return Runs(offsets, -np.abs(2 * upto - node.first - node.last), node.high - node.low)
 
 
 ROOM = 2.5
-"""The highest score, in units of the score c at which a candidate is as likely as no answer. The lowest interval around the median with c records has its
-middle within c of it: 3 always leaves a likely candidate. 2 fails on five points, and more room makes cuts worse where the records are nested."""
+"""The highest score, in units of the score c at which a candidate is as likely as no answer. The
+lowest interval around the median with c records has its middle within c of it: 3 always leaves a
+likely candidate. 2 fails on five points, and more room makes cuts worse where the records are
+nested."""
 
 
 @dataclass(frozen=True)
 class SparseMedians(TreeOfMedians[Approximate]):
-    """Each cut of a node of m records is the middle t of a dyadic interval with c of them, of score min(c, H - |2 #(below t) - m|), by `SparseChoice`.
+    """Each cut of a node of m records is the middle t of a dyadic interval with c of them, of score
+    min(c, H - |2 #(below t) - m|), by `SparseChoice`.
 
-    Privacy: (eps, delta). A record added or removed changes one node of each level. There it moves every score by at most 1. One interval of each height
-    appears or vanishes, of score 1 at most. That costs eps / (2 levels) and delta' each. A replaced record is one removed and one added, and costs the sum:
-    delta is (1 + e^(eps / 2)) levels delta'. Candidates `floor` below 1 may be left out: together they weigh less than one of score 1, which growth counts.
-    Utility: cuts off by about (4 levels / eps) ln((bits + low) / delta') records where the records are nested, fewer elsewhere. No answer: the node's middle.
-    Source: the warm-up of Beimel, Nissim, Stemmer 2013, Section 3.2, for medians.
+    Privacy: (eps, delta). A record added or removed changes one node of each level. There it moves
+    every score by at most 1. One interval of each height appears or vanishes, of score 1 at most.
+    That costs eps / (2 levels) and delta' each. A replaced record is one removed and one added, and
+    costs the sum: delta is (1 + e^(eps / 2)) levels delta'. Candidates `floor` below 1 may be left
+    out: together they weigh less than one of score 1, which growth counts. Utility: cuts off by
+    about (4 levels / eps) ln((bits + low) / delta') records where the records are nested, fewer
+    elsewhere. No answer: the node's middle. Source: the warm-up of Beimel, Nissim, Stemmer 2013,
+    Section 3.2, for medians.
     """
 
     delta: float = 1e-6
@@ -295,7 +374,11 @@ class SparseMedians(TreeOfMedians[Approximate]):
 
     def cut(self, node: Node, candidate: int | None) -> int:
         """The candidate, moved into the node's range; the node's middle if there is none."""
-        return (node.low + node.high) // 2 if candidate is None else min(max(candidate, node.low), node.high)
+        return (
+            (node.low + node.high) // 2
+            if candidate is None
+            else min(max(candidate, node.low), node.high)
+        )
 
     def choice(self, bits: int) -> SparseChoice:
         """Its loss is that of an added or removed record."""
@@ -304,7 +387,8 @@ class SparseMedians(TreeOfMedians[Approximate]):
         return SparseChoice(epsilon, delta, growth=bits + 1)
 
     def candidates(self, records: Spread, node: Node) -> Middles:
-        """The middles of all dyadic intervals with one of the node's records, except those too far from the median; and both ends of the domain."""
+        """The middles of all dyadic intervals with one of the node's records, except those too far
+        from the median; and both ends of the domain."""
         level = self.choice(records.bits).loss
         floor = math.ceil(2 / level.epsilon * math.log(records.bits * (records.points.size + 2)))
         height = math.ceil(ROOM * 2 / level.epsilon * math.log((records.bits + 1) / level.delta))
@@ -313,4 +397,7 @@ class SparseMedians(TreeOfMedians[Approximate]):
         last = min(node.last, middle + near)
         points, below = records.between(max(node.first, middle - near), last)
         upto = np.append(below, last)
-        return middles(Multiset(records.bits, points, np.diff(upto)), height - np.abs(2 * upto - node.first - node.last))
+        return middles(
+            Multiset(records.bits, points, np.diff(upto)),
+            height - np.abs(2 * upto - node.first - node.last),
+        )

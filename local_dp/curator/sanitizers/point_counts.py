@@ -1,4 +1,5 @@
-"""Noisy counts of points, and of sets of k points: from a threshold on, or with noise on every point of the domain."""
+"""Noisy counts of points, and of sets of k points: from a threshold on, or with noise on every
+point of the domain."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -15,7 +16,16 @@ from local_dp.arrays import Counts, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, image, whole_weights
+from local_dp.curator.mechanism import (
+    L_co,
+    Law,
+    Mechanism,
+    WithinDelta,
+    WithinEpsilon,
+    check_listed,
+    image,
+    whole_weights,
+)
 from local_dp.curator.multisets import Multiset, absent, check_bits, check_same, naturals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -24,7 +34,8 @@ from local_dp.loss import ATTO, NANO
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """The released counts of `size` records: `values` ascending and noisy `counts`, both of shape (s,). Every other point counts 0."""
+    """The released counts of `size` records: `values` ascending and noisy `counts`, both of shape
+    (s,). Every other point counts 0."""
 
     bits: int
     values: Naturals
@@ -46,10 +57,15 @@ class NoisyCounts:
         return look_up(self.values, self.counts, naturals(points, self.bits))
 
     def worst_error(self, points: Multiset, together: int = 1) -> int:
-        """The largest |noisy - true| count over all sets of exactly `together` points of the domain: the largest errors of one sign."""
+        """The largest |noisy - true| count over all sets of exactly `together` points of the
+        domain: the largest errors of one sign."""
         either = np.unique(np.concatenate([self.values, points.values]))
-        errors = look_up(self.values, self.counts, either) - look_up(points.values, points.counts, either)
-        others = min(together, (1 << self.bits) - len(either))  # points without records and without a released count: no error
+        errors = look_up(self.values, self.counts, either) - look_up(
+            points.values, points.counts, either
+        )
+        others = min(
+            together, (1 << self.bits) - len(either)
+        )  # points without records and without a released count: no error
         ordered = np.sort(np.concatenate([errors, np.zeros(others, dtype=np.int64)]))
         return max(abs(int(ordered[:together].sum())), abs(int(ordered[::-1][:together].sum())))
 
@@ -64,9 +80,11 @@ def look_up(values: Naturals, counts: Counts, points: Naturals) -> Counts:
 
 @dataclass(frozen=True)
 class CellNoise:
-    """count + Y with Pr[Y = y] proportional to e^(-e |y|), e = `nano` / 1e9 nats, released from `least` on and at most as `top`.
+    """count + Y with Pr[Y = y] proportional to e^(-e |y|), e = `nano` / 1e9 nats, released from
+    `least` on and at most as `top`.
 
-    Privacy: a count that moves by one moves the law by e^e. The law has a fraction just below e^e (gap 1e-50).
+    Privacy: a count that moves by one moves the law by e^e. The law has a fraction just below e^e
+    (gap 1e-50).
     """
 
     nano: Fraction
@@ -89,21 +107,31 @@ class CellNoise:
         return laplace_tail(self.nano, y)
 
     def interval(self, released: int, top: int) -> tuple[int, int]:
-        """The 95 % interval of a count in 0..top, given that it is released, and noisy as `released`: each end misses with probability 2.5 % at most.
+        """The 95 % interval of a count in 0..top, given that it is released, and noisy as
+        `released`: each end misses with probability 2.5 % at most.
 
-        Up to `least` all counts have one law when they are released, for the noise has no memory: the interval has all of them or none.
+        Up to `least` all counts have one law when they are released, for the noise has no memory:
+        the interval has all of them or none.
         """
         step = float(self.nano) / NANO
         both = math.log1p(math.exp(step))
 
         def reaches(noisy: int, count: int) -> float:
-            """Pr[noisy or more | released], of two logarithms: the chances are too small for floats."""
-            far, near = (step * (1 - y) - both if (y := least - count) > 0 else math.log1p(-math.exp(step * y - both)) for least in (noisy, self.least))
+            """Pr[noisy or more | released], of two logarithms: the chances are too small for
+            floats."""
+            far, near = (
+                step * (1 - y) - both
+                if (y := least - count) > 0
+                else math.log1p(-math.exp(step * y - both))
+                for least in (noisy, self.least)
+            )
             return math.exp(far - near)
 
         low = bisect_right(range(released), 0.025, key=lambda count: reaches(released, count))
         more = range(released, top)  # where `top` is released, the end above is `top`
-        high = released + bisect_left(more, 0.975, key=lambda count: reaches(released + 1, count + 1))
+        high = released + bisect_left(
+            more, 0.975, key=lambda count: reaches(released + 1, count + 1)
+        )
         return low, min(high, top)
 
 
@@ -112,13 +140,16 @@ _LISTED = 1 << 16  # outcomes
 
 @dataclass(frozen=True)
 class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
-    """For each point that occurs its count plus discrete Laplace noise (eps / 2), released from the threshold on, at most m; all others count 0.
+    """For each point that occurs its count plus discrete Laplace noise (eps / 2), released from the
+    threshold on, at most m; all others count 0.
 
-    Privacy: (eps, delta). A replacement moves two counts by one each: eps / 2 twice. A count of 1 that appears or disappears is released with probability
-    e^(-eps (threshold - 1) / 2) / (1 + e^(-eps / 2)) <= delta, the delta of the worst pair of databases.
-    Utility: `bounds.packing.histogram_success`: all counts of all points within alpha m, from 340 records on for alpha .1, 90 % and (1, 1e-6).
-    Cost: 0.3 us for each distinct point; the domain does not matter.
-    Source: in place of SanPoints of Beimel, Nissim, Stemmer 2013, Theorem 4.6, which needs 7.6e5 records; Korolova et al. 2009, in whole numbers.
+    Privacy: (eps, delta). A replacement moves two counts by one each: eps / 2 twice. A count of 1
+    that appears or disappears is released with probability e^(-eps (threshold - 1) / 2) / (1 +
+    e^(-eps / 2)) <= delta, the delta of the worst pair of databases. Utility:
+    `bounds.packing.histogram_success`: all counts of all points within alpha m, from 340 records on
+    for alpha .1, 90 % and (1, 1e-6). Cost: 0.3 us for each distinct point; the domain does not
+    matter. Source: in place of SanPoints of Beimel, Nissim, Stemmer 2013, Theorem 4.6, which needs
+    7.6e5 records; Korolova et al. 2009, in whole numbers.
     """
 
     epsilon: float
@@ -146,26 +177,39 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
         return Fraction(self.loss.nano, 2)
 
 
-def law_of_cells(database: Multiset, noise: CellNoise, cells: Naturals, counts: Sequence[int]) -> Law[NoisyCounts]:
+def law_of_cells(
+    database: Multiset, noise: CellNoise, cells: Naturals, counts: Sequence[int]
+) -> Law[NoisyCounts]:
     """The law of independent cells with these counts. Raises InputError above 2^16 outcomes."""
     laws = [noise.law(count, database.size) for count in counts]
-    check_listed(f"{len(laws)} cells of up to {database.size} records", (max(0, database.size - noise.least) + 2) ** len(laws), _LISTED, " outcomes")
+    check_listed(
+        f"{len(laws)} cells of up to {database.size} records",
+        (max(0, database.size - noise.least) + 2) ** len(laws),
+        _LISTED,
+        " outcomes",
+    )
     shares: dict[NoisyCounts, Fraction] = {}
     for outcome in product(*(law.items() for law in laws)):
         noisy = np.array([count for count, _ in outcome], dtype=np.int64)
-        shares[NoisyCounts(database.bits, cells[noisy > 0], noisy[noisy > 0], database.size)] = math.prod((share for _, share in outcome), start=Fraction(1))
+        shares[NoisyCounts(database.bits, cells[noisy > 0], noisy[noisy > 0], database.size)] = (
+            math.prod((share for _, share in outcome), start=Fraction(1))
+        )
     return whole_weights(shares)
 
 
 @dataclass(frozen=True)
 class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
-    """For each of the 2^bits points its count plus discrete Laplace noise (eps / 2), released from `least` on, at most as m: the pure baseline.
+    """For each of the 2^bits points its count plus discrete Laplace noise (eps / 2), released from
+    `least` on, at most as m: the pure baseline.
 
-    `least` is the least count that a point without records reaches with probability at most `strangers` / 2^bits: about so many are released.
-    Privacy: eps, at every number of records: a replacement moves two counts by one each, eps / 2 twice.
-    Utility: `bounds.packing.per_cell_success`: alpha m must exceed the largest noise of 2^bits cells, (2 / eps) ln(2^bits / beta) and a little more.
-    Cost: that of the points that occur. Of the others a binomial number is released, at uniform points, with a geometric excess over `least`: exactly.
-    Source: the Laplace mechanism on a histogram (Beimel, Nissim, Stemmer 2013, Theorem 2.24 and Section 4.2).
+    `least` is the least count that a point without records reaches with probability at most
+    `strangers` / 2^bits: about so many are released. Privacy: eps, at every number of records: a
+    replacement moves two counts by one each, eps / 2 twice. Utility:
+    `bounds.packing.per_cell_success`: alpha m must exceed the largest noise of 2^bits cells, (2 /
+    eps) ln(2^bits / beta) and a little more. Cost: that of the points that occur. Of the others a
+    binomial number is released, at uniform points, with a geometric excess over `least`: exactly.
+    Source: the Laplace mechanism on a histogram (Beimel, Nissim, Stemmer 2013, Theorem 2.24 and
+    Section 4.2).
     """
 
     bits: int
@@ -179,7 +223,8 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
 
     @property
     def nobodys(self) -> float:
-        """The number of points without records that are released on average, if few points have records."""
+        """The number of points without records that are released on average, if few points have
+        records."""
         return float((1 << self.bits) * self.noise.beyond(self.noise.least))
 
     @cached_property
@@ -193,7 +238,9 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         released = noisy > 0
         strangers = self._strangers(database, draws)
         values = naturals([*database.values[released].tolist(), *strangers], self.bits)
-        counts = np.append(noisy[released], [self._beyond(database, draws) for _ in strangers]).astype(np.int64)
+        counts = np.append(
+            noisy[released], [self._beyond(database, draws) for _ in strangers]
+        ).astype(np.int64)
         order = np.argsort(values, kind="stable")
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 
@@ -201,7 +248,9 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         check_same(database.bits, self.bits)
         check_listed(f"2^{self.bits} cells", self.bits, 4)
         cells = np.arange(1 << self.bits, dtype=np.uint64)
-        return law_of_cells(database, self.noise, cells, look_up(database.values, database.counts, cells).tolist())
+        return law_of_cells(
+            database, self.noise, cells, look_up(database.values, database.counts, cells).tolist()
+        )
 
     def _strangers(self, database: Multiset, draws: Draws) -> list[int]:
         """The released points without records: a uniform set of a binomial number of points."""
@@ -218,7 +267,8 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         return absent(database.values, sorted(places))
 
     def _beyond(self, database: Multiset, draws: Draws) -> int:
-        """A noisy count given that it is `least` or more: the noise has no memory, so its excess over `least` is that over 0."""
+        """A noisy count given that it is `least` or more: the noise has no memory, so its excess
+        over `least` is that over 0."""
         while (more := draws.discrete_laplace(self.noise.nano / NANO)) < 0:
             continue
         return min(self.noise.least + more, max(database.size, self.noise.least))
@@ -232,10 +282,15 @@ class KPointAnswers:
     noisy: NoisyCounts
 
     def share(self, points: Naturals) -> float:
-        """The share of the records in a set of k distinct points; noise may take it outside 0..1. O(k log s). Raises InputError for other sets."""
+        """The share of the records in a set of k distinct points; noise may take it outside 0..1.
+        O(k log s). Raises InputError for other sets."""
         distinct = np.unique(naturals(points, self.noisy.bits))
         if len(distinct) != self.k or len(points) != self.k:
-            raise InputError(f"{len(points)} points are given, {len(distinct)} of them distinct; give {self.k} distinct points")
+            raise InputError(
+                f"{len(points)} points are given, {len(distinct)} of them distinct; give "
+                f"{self.k} "
+                "distinct points"
+            )
         return float(self.noisy.at(distinct).sum()) / max(1, self.noisy.size)
 
     def worst_error(self, points: Multiset) -> float:
@@ -246,8 +301,8 @@ class KPointAnswers:
 class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
     """All sets of k points, from one release of point counts that is k times as accurate.
 
-    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k. Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem
-    4.7.
+    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k.
+    Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem 4.7.
     """
 
     k: int

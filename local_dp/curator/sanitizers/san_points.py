@@ -1,4 +1,5 @@
-"""SanPoints: the counts of the most frequent points, found one by one; as printed, and rebuilt. It does not reveal whether a rare point occurs."""
+"""SanPoints: the counts of the most frequent points, found one by one; as printed, and rebuilt. It
+does not reveal whether a rare point occurs."""
 
 import math
 from abc import abstractmethod
@@ -31,12 +32,19 @@ class PointShares:
         """The largest error over all points of the domain, exactly. For analysis: not private."""
         size = max(1, points.size)
         truth = dict(zip(points.values.tolist(), points.counts.tolist(), strict=True))
-        return max((abs(truth.get(point, 0) / size - self.share(point)) for point in {*truth, *self.shares}), default=0.0)
+        return max(
+            (
+                abs(truth.get(point, 0) / size - self.share(point))
+                for point in {*truth, *self.shares}
+            ),
+            default=0.0,
+        )
 
 
 @dataclass(frozen=True)
 class InParts(WithinDelta[Multiset, R_co]):
-    """A sanitizer within (eps, delta) that repeats the same steps: pure parts of equal loss, and a choice with a delta of its own.
+    """A sanitizer within (eps, delta) that repeats the same steps: pure parts of equal loss, and a
+    choice with a delta of its own.
 
     1 / `delta_shares` of delta is for the composition of the parts, the rest for the choices.
     """
@@ -68,7 +76,9 @@ class InParts(WithinDelta[Multiset, R_co]):
 
     @property
     def loss(self) -> Approximate:
-        return Approximate(super().loss.nano, self.composed + self.repetitions * self.choice(self.growth).loss.atto)
+        return Approximate(
+            super().loss.nano, self.composed + self.repetitions * self.choice(self.growth).loss.atto
+        )
 
     @property
     def composed(self) -> int:
@@ -77,11 +87,15 @@ class InParts(WithinDelta[Multiset, R_co]):
 
     @property
     def part(self) -> Pure:
-        return self.compose(Approximate(approximate(self.epsilon, self.delta).nano, self.composed), self.steps * self.repetitions)
+        return self.compose(
+            Approximate(approximate(self.epsilon, self.delta).nano, self.composed),
+            self.steps * self.repetitions,
+        )
 
 
 class Printed(InParts[R_co]):
-    """As printed: the text's split of Theorem 2.5, and the printed choosing mechanism. Private ONLY from `least` records on; with fewer, it refuses."""
+    """As printed: the text's split of Theorem 2.5, and the printed choosing mechanism. Private ONLY
+    from `least` records on; with fewer, it refuses."""
 
     delta_shares: ClassVar[int] = 5
     compose = staticmethod(printed_part)
@@ -99,7 +113,8 @@ class Printed(InParts[R_co]):
 
 
 class Rebuilt(InParts[R_co]):
-    """Optimal composition and the sparse exponential mechanism: private at every number of records, half of delta for the parts, half for the choices."""
+    """Optimal composition and the sparse exponential mechanism: private at every number of records,
+    half of delta for the parts, half for the choices."""
 
     delta_shares: ClassVar[int] = 2
     compose = staticmethod(optimal_part)
@@ -113,10 +128,12 @@ class Rebuilt(InParts[R_co]):
 
 @dataclass(frozen=True)
 class PointByPoint(InParts[PointShares]):
-    """`repetitions` times a frequent point is chosen among the remaining ones, and its records are counted with discrete Laplace noise; no answer ends it.
+    """`repetitions` times a frequent point is chosen among the remaining ones, and its records are
+    counted with discrete Laplace noise; no answer ends it.
 
-    Two parts of loss `part` in each round. Utility: rare points have the answer 0. Cost: O(rounds s), s distinct values.
-    Source: Beimel, Nissim, Stemmer 2013, Figure 9, Theorem 4.6; erratum E8: 2 / alpha is rounded up.
+    Two parts of loss `part` in each round. Utility: rare points have the answer 0. Cost: O(rounds
+    s), s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 9, Theorem 4.6; erratum E8:
+    2 / alpha is rounded up.
     """
 
     steps: ClassVar[int] = 2
@@ -127,32 +144,52 @@ class PointByPoint(InParts[PointShares]):
 
     def release(self, database: Multiset, draws: Draws) -> PointShares:
         shares: dict[int, float] = {}
-        left, size, noise = np.ones(len(database.values), dtype=bool), max(1, database.size), Fraction(self.part.nano, NANO)
+        left, size, noise = (
+            np.ones(len(database.values), dtype=bool),
+            max(1, database.size),
+            Fraction(self.part.nano, NANO),
+        )
         for _ in range(self.repetitions):
-            point = self.choose(Listed(database.counts[left], database.values[left]), self.growth, database.size, draws)
+            point = self.choose(
+                Listed(database.counts[left], database.values[left]),
+                self.growth,
+                database.size,
+                draws,
+            )
             if point is None:
                 break
             at = int(np.searchsorted(database.values, database.values.dtype.type(point)))
             left[at] = False
-            shares[point] = min(1.0, max(0.0, (int(database.counts[at]) + draws.discrete_laplace(noise)) / size))
+            shares[point] = min(
+                1.0, max(0.0, (int(database.counts[at]) + draws.discrete_laplace(noise)) / size)
+            )
         return PointShares(shares)
 
 
 @dataclass(frozen=True)
 class PrintedSanPoints(Printed[PointShares], PointByPoint):
-    """As printed: the text's split of Theorem 2.5, the printed choosing mechanism at alpha / 2 and alpha beta / 4.
+    """As printed: the text's split of Theorem 2.5, the printed choosing mechanism at alpha / 2 and
+    alpha beta / 4.
 
-    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. Utility: within alpha except with probability beta, in any domain.
+    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. Utility:
+    within alpha except with probability beta, in any domain.
     """
 
     def choice(self, growth: int) -> PrintedChoice:
         alpha = 2 / self.repetitions
-        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, Goals(alpha / 2, alpha * self.goals.beta / 4), growth)
+        return PrintedChoice(
+            self.part.epsilon,
+            alpha * self.delta / 5,
+            Goals(alpha / 2, alpha * self.goals.beta / 4),
+            growth,
+        )
 
 
 @dataclass(frozen=True)
 class SanPoints(Rebuilt[PointShares], PointByPoint):
-    """Rebuilt: the sparse exponential mechanism and optimal composition. Private at every number of records; the thresholded histogram needs fewer.
+    """Rebuilt: the sparse exponential mechanism and optimal composition. Private at every number of
+    records; the thresholded histogram needs fewer.
 
-    Privacy: (eps, delta), half of delta for the composition of 2 `repetitions` equal parts, half for the choices.
+    Privacy: (eps, delta), half of delta for the composition of 2 `repetitions` equal parts, half
+    for the choices.
     """

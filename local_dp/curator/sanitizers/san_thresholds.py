@@ -1,4 +1,5 @@
-"""SanThresholds: blocks of about alpha m records each, found one by one at a price that hardly depends on the domain; as printed, and rebuilt."""
+"""SanThresholds: blocks of about alpha m records each, found one by one at a price that hardly
+depends on the domain; as printed, and rebuilt."""
 
 import math
 from abc import abstractmethod
@@ -26,7 +27,8 @@ Interval: TypeAlias = tuple[int, int]  # first..last, both included
 
 @dataclass(frozen=True)
 class Blocks(Groups[Interval]):
-    """Intervals as candidates: of length 2^width, number `places[i]` from `origins[i]` on, trimmed at `high`; `scores` are their numbers of records."""
+    """Intervals as candidates: of length 2^width, number `places[i]` from `origins[i]` on, trimmed
+    at `high`; `scores` are their numbers of records."""
 
     scores: Counts
     places: Naturals
@@ -46,24 +48,35 @@ def inside(points: Multiset, interval: Interval) -> Multiset:
     """The records in an interval, counted from its low end. O(log s)."""
     low, high = interval
     first, last = points.values.dtype.type(low), points.values.dtype.type(high)
-    part = slice(int(np.searchsorted(points.values, first)), int(np.searchsorted(points.values, last, side="right")))
-    return Multiset((high - low).bit_length() or 1, points.values[part] - first, points.counts[part])
+    part = slice(
+        int(np.searchsorted(points.values, first)),
+        int(np.searchsorted(points.values, last, side="right")),
+    )
+    return Multiset(
+        (high - low).bit_length() or 1, points.values[part] - first, points.counts[part]
+    )
 
 
 def fullest_windows(points: Multiset, lengths: int) -> Counts:
-    """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for each j, until one contains all records."""
+    """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for
+    each j, until one contains all records."""
     upto = np.concatenate([[0], np.cumsum(points.counts)])
     values, size = points.values, int(upto[-1])
 
     def window(j: int) -> int:
-        room = values[-1] - values if j >= WORD and values.dtype != object else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
+        room = (
+            values[-1] - values
+            if j >= WORD and values.dtype != object
+            else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
+        )
         return int((upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max())
 
     return _fullest(size, lengths, window)
 
 
 def fullest_blocks(points: Multiset, lengths: int) -> Counts:
-    """The most records in one of the `blocks` of each number z = 0..lengths - 1. O(s) for each, until one contains all records."""
+    """The most records in one of the `blocks` of each number z = 0..lengths - 1. O(s) for each,
+    until one contains all records."""
     return _fullest(points.size, lengths, lambda z: int(blocks(points, (0, 0), z).scores.max()))
 
 
@@ -78,17 +91,33 @@ def _fullest(size: int, lengths: int, records: Callable[[int], int]) -> Counts:
 
 
 def blocks(points: Multiset, interval: Interval, z: int) -> Blocks:
-    """The intervals with records of two partitions of `interval` into lengths 2^(z + 1), from its low end and from 2^z on; single points if z is 0.
+    """The intervals with records of two partitions of `interval` into lengths 2^(z + 1), from its
+    low end and from 2^z on; single points if z is 0.
 
-    `points` are counted from the low end (`inside`). A record lies in two of the intervals, in one if z is 0.
+    `points` are counted from the low end (`inside`). A record lies in two of the intervals, in one
+    if z is 0.
     """
     low, high = interval
     if not z:
-        return Blocks(points.counts, points.values, np.full(len(points.values), low, dtype=object), 0, high)
+        return Blocks(
+            points.counts, points.values, np.full(len(points.values), low, dtype=object), 0, high
+        )
     parts = [_bucketed(points.values, points.counts, z + 1)]
-    later = np.searchsorted(points.values, _as(points.values, 1 << z)) if z < WORD or points.values.dtype == object else len(points.values)
-    parts.append(_bucketed(points.values[later:] - _as(points.values, 1 << z if later < len(points.values) else 0), points.counts[later:], z + 1))
-    origins = np.repeat(np.array([low, low + (1 << z)], dtype=object), [len(places) for places, _ in parts])
+    later = (
+        np.searchsorted(points.values, _as(points.values, 1 << z))
+        if z < WORD or points.values.dtype == object
+        else len(points.values)
+    )
+    parts.append(
+        _bucketed(
+            points.values[later:] - _as(points.values, 1 << z if later < len(points.values) else 0),
+            points.counts[later:],
+            z + 1,
+        )
+    )
+    origins = np.repeat(
+        np.array([low, low + (1 << z)], dtype=object), [len(places) for places, _ in parts]
+    )
     places, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Blocks(scores, places, origins, z + 1, high)
 
@@ -103,7 +132,11 @@ def _bucketed(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, C
     """The intervals of 2^width points from 0 on that have records, and how many."""
     if not len(values):
         return values, counts
-    places = values >> _as(values, width) if width < WORD or values.dtype == object else np.zeros_like(values)
+    places = (
+        values >> _as(values, width)
+        if width < WORD or values.dtype == object
+        else np.zeros_like(values)
+    )
     starts: Ints = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
     return places[starts], np.add.reduceat(counts, starts)
 
@@ -112,7 +145,8 @@ PARTS = 4  # of a call: two counts, a length, a block
 
 
 class Aim(NamedTuple):
-    """The target size of blocks: a length is good if it has a block of at least `least` records, and the next shorter length none above `most`."""
+    """The target size of blocks: a length is good if it has a block of at least `least` records,
+    and the next shorter length none above `most`."""
 
     least: int
     most: int
@@ -121,11 +155,14 @@ class Aim(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockByBlock(InParts[Steps]):
-    """A synthetic database of blocks: at most `calls` times it finds a block in a range, in four parts of loss `part` each.
+    """A synthetic database of blocks: at most `calls` times it finds a block in a range, in four
+    parts of loss `part` each.
 
-    A call counts its range; a range of few records is a block. It chooses a length, number z, by score min(I(z) - least, most - I(z - 1)), I the most records
-    in an interval of that length. It chooses a block among the intervals with records of two partitions into lengths 2^(z + 1), single points for z = 0.
-    Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
+    A call counts its range; a range of few records is a block. It chooses a length, number z, by
+    score min(I(z) - least, most - I(z - 1)), I the most records in an interval of that length. It
+    chooses a block among the intervals with records of two partitions into lengths 2^(z + 1),
+    single points for z = 0. Cost: O(s) for each call and length, s distinct values. Source: Beimel,
+    Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 
     steps: ClassVar[int] = PARTS
@@ -152,8 +189,13 @@ class BlockByBlock(InParts[Steps]):
         return self.run(database, draws)[0]
 
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        """The release, and the number of calls, which it reveals. A range without an answer is tried again after the others."""
-        aim, noise, records = self.aim(database.size, database.bits), Fraction(self.part.nano, NANO), Counter[int]()
+        """The release, and the number of calls, which it reveals. A range without an answer is
+        tried again after the others."""
+        aim, noise, records = (
+            self.aim(database.size, database.bits),
+            Fraction(self.part.nano, NANO),
+            Counter[int](),
+        )
 
         def noisy(count: int) -> int:
             return max(0, count + draws.discrete_laplace(noise))
@@ -168,27 +210,42 @@ class BlockByBlock(InParts[Steps]):
                 return []
             fullest = self.fullest(points, (high - low).bit_length() + 1)
             scores = np.minimum(fullest - aim.least, aim.most - np.concatenate([[0], fullest[:-1]]))
-            z = ExponentialChoice(self.length(database.bits).epsilon).choose(numbered(scores), draws)
+            z = ExponentialChoice(self.length(database.bits).epsilon).choose(
+                numbered(scores), draws
+            )
             block = self.choose(blocks(points, interval, z), 2 if z else 1, database.size, draws)
             if block is None:
                 return [interval]
             records.update(self.synthetic(block, noisy(inside(database, block).size)))
-            return [rest for rest in ((low, block[0] - 1), (block[1] + 1, high)) if rest[0] <= rest[1]]
+            return [
+                rest for rest in ((low, block[0] - 1), (block[1] + 1, high)) if rest[0] <= rest[1]
+            ]
 
         ranges, calls = deque([(0, (1 << database.bits) - 1)]), 0
         while ranges and calls < self.repetitions:
             calls += 1
             ranges.extend(call(ranges.popleft()))
-        upto, total = accumulate(count for _, count in sorted(records.items())), max(1, records.total())
-        return Steps.of(database.bits, ((point + 1, below / total) for point, below in zip(sorted(records), upto, strict=True))), calls
+        upto, total = (
+            accumulate(count for _, count in sorted(records.items())),
+            max(1, records.total()),
+        )
+        return Steps.of(
+            database.bits,
+            (
+                (point + 1, below / total)
+                for point, below in zip(sorted(records), upto, strict=True)
+            ),
+        ), calls
 
 
 @dataclass(frozen=True)
 class PrintedSanThresholds(Printed[Steps], BlockByBlock):
-    """As printed: 77 / alpha calls, the text's split of Theorem 2.5, the printed choosing mechanism, a block's records moved to its last point.
+    """As printed: 77 / alpha calls, the text's split of Theorem 2.5, the printed choosing
+    mechanism, a block's records moved to its last point.
 
-    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. The length's budget has the text's divisor 3 log* of the bits.
-    Utility: without noise within 9 alpha / 32 of every threshold. After no answer, which the text leaves open, the range is tried again.
+    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. The length's
+    budget has the text's divisor 3 log* of the bits. Utility: without noise within 9 alpha / 32 of
+    every threshold. After no answer, which the text leaves open, the range is tried again.
     """
 
     fullest = staticmethod(fullest_windows)
@@ -218,12 +275,14 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
 
 @dataclass(frozen=True)
 class SanThresholds(Rebuilt[Steps], BlockByBlock):
-    """Rebuilt: 1 + 51.2 / alpha calls, optimal composition, the sparse exponential mechanism. Private at every number of records.
+    """Rebuilt: 1 + 51.2 / alpha calls, optimal composition, the sparse exponential mechanism.
+    Private at every number of records.
 
-    I is that of the two partitions, at most doubled from one length to the next. Blocks have alpha m / 8 records, or more if the choice of a block needs
-    them. Half of a block's records are moved to its first point, half to its last.
-    Privacy: (eps, delta), half of delta for the composition of 4 `calls` equal parts, half for the choices of a block.
-    Utility: without noise within alpha / 4 of every threshold.
+    I is that of the two partitions, at most doubled from one length to the next. Blocks have alpha
+    m / 8 records, or more if the choice of a block needs them. Half of a block's records are moved
+    to its first point, half to its last. Privacy: (eps, delta), half of delta for the composition
+    of 4 `calls` equal parts, half for the choices of a block. Utility: without noise within alpha /
+    4 of every threshold.
     """
 
     fullest = staticmethod(fullest_blocks)

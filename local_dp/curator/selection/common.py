@@ -1,4 +1,5 @@
-"""The record that everybody has, under a trusted curator: with a delta a number of people is enough that does not depend on the number of possible records."""
+"""The record that everybody has, under a trusted curator: with a delta a number of people is enough
+that does not depend on the number of possible records."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,8 @@ MAX_RECORDS = 30  # 5,604 partitions
 def naming(loss: Approximate, records: int) -> tuple[int, ...]:
     """Pr[a value is named | c of n records have it], c = 0..n, in units of 2^-64.
 
-    a[0] = 0, and a[c + 1] is e^eps a[c] + delta, from c = n / 2 on at most 1 - e^-eps (1 - a[c]) - b, where b is the most that all other values are named.
+    a[0] = 0, and a[c + 1] is e^eps a[c] + delta, from c = n / 2 on at most 1 - e^-eps (1 - a[c]) -
+    b, where b is the most that all other values are named.
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
     few, named = [0], [0]
@@ -45,15 +47,21 @@ def partitions(total: int, most: int) -> Iterator[tuple[int, ...]]:
 
 @lru_cache(maxsize=64)
 def spent(named: tuple[int, ...], growth: Fraction) -> Fraction:
-    """The least delta of values named like this, over all databases of n records and all replaced records, exactly. Raises InputError for chances above 1.
+    """The least delta of values named like this, over all databases of n records and all replaced
+    records, exactly. Raises InputError for chances above 1.
 
-    A database is a partition of n: how often each of its values occurs. One value loses a record, and another one, or a new one, gains it.
+    A database is a partition of n: how often each of its values occurs. One value loses a record,
+    and another one, or a new one, gains it.
     """
     records, worst, over, under = len(named) - 1, 0, growth.numerator, growth.denominator
     for parts in partitions(records, records):
         none = UNIT - sum(named[part] for part in parts)
         if none < 0:
-            raise InputError(f"values that occur {parts} times would be named with a probability above 1; give another number of records")
+            raise InputError(
+                f"values that occur {parts} times would be named with a probability above 1; "
+                "give "
+                "another number of records"
+            )
         for less in set(parts):
             others = list(parts)
             others.remove(less)
@@ -66,10 +74,12 @@ def spent(named: tuple[int, ...], growth: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
-    """The value that all `records` records have, with probability `naming`; otherwise, or where none stands out, None. Each value by how often it occurs.
+    """The value that all `records` records have, with probability `naming`; otherwise, or where
+    none stands out, None. Each value by how often it occurs.
 
-    Privacy: (eps, delta), enumerated over all partitions of the number of records, whatever the domain (`spent`). Utility: at epsilon 1 and delta 1e-9 22
-    records are enough for 90 %, in any domain, and in a large one no mechanism does it with fewer (limits 12.6). 1 <= records <= 30.
+    Privacy: (eps, delta), enumerated over all partitions of the number of records, whatever the
+    domain (`spent`). Utility: at epsilon 1 and delta 1e-9 22 records are enough for 90 %, in any
+    domain, and in a large one no mechanism does it with fewer (limits 12.6). 1 <= records <= 30.
     """
 
     counts: Callable[[D], Mapping[R, int]]
@@ -81,7 +91,11 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
         check_whole("records", self.records, 1, MAX_RECORDS)
         super().__post_init__()
         if spent(self.named, exp_epsilon(self.loss.nano)) > Fraction(self.loss.atto, 10**18):
-            raise InputError(f"{self.records} records cannot be named within {self.loss}; give another number of records")
+            raise InputError(
+                f"{self.records} records cannot be named within {self.loss}; give another "
+                "number "
+                "of records"
+            )
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -91,8 +105,13 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
     def law(self, database: D) -> Law[R | None]:
         counts = self.counts(database)
         if sum(counts.values()) != self.records:
-            raise InputError(f"the database has {sum(counts.values())} records; the mechanism was made for {self.records}")
-        law: dict[R | None, int] = {value: self.named[count] for value, count in counts.items() if count}
+            raise InputError(
+                f"the database has {sum(counts.values())} records; the mechanism was made for "
+                f"{self.records}"
+            )
+        law: dict[R | None, int] = {
+            value: self.named[count] for value, count in counts.items() if count
+        }
         return law | {None: UNIT - sum(law.values())}
 
     def release(self, database: D, draws: Draws) -> R | None:

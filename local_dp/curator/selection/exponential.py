@@ -1,4 +1,5 @@
-"""The exponential mechanism (McSherry, Talwar 2007; KLNRS Definition 3.5 and Theorem 3.6): sampled in whole numbers, analysed in the log domain."""
+"""The exponential mechanism (McSherry, Talwar 2007; KLNRS Definition 3.5 and Theorem 3.6): sampled
+in whole numbers, analysed in the log domain."""
 
 import math
 from abc import abstractmethod
@@ -25,14 +26,18 @@ from local_dp.records import Records
 _RATIO_BITS = 40
 LISTED = 1 << 16  # candidates
 _COUNTED = 1 << 20  # gaps
-_FORGOTTEN = 45.0  # nats: candidates less than e^-45 / |H| times as likely as the best all count as equally bad
+# nats: candidates less than e^-45 / |H| times as likely as the best all count as equally bad
+_FORGOTTEN = 45.0
 
 
 def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float = 1.0) -> Floats:
-    """ln Pr[h] with Pr[h] proportional to e^(eps score(h) / (2 sensitivity)), finite for every finite score. For analysis; never sampled from."""
+    """ln Pr[h] with Pr[h] proportional to e^(eps score(h) / (2 sensitivity)), finite for every
+    finite score. For analysis; never sampled from."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not len(scores) or not np.all(np.isfinite(scores)):
-        raise InputError("some score is not finite, or there are none; give one finite number for each candidate")
+        raise InputError(
+            "some score is not finite, or there are none; give one finite number for each candidate"
+        )
     with np.errstate(over="ignore"):
         exponents = (scores - scores.max()) * (epsilon / (2 * sensitivity))
     exponents = np.maximum(exponents, -np.finfo(np.float64).max)
@@ -41,18 +46,25 @@ def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float 
 
 @lru_cache(maxsize=256)
 def decay_of(nano: int, sensitivity: int = 1) -> Fraction:
-    """a: the multiple of 2^-40 just above e^(-eps / (2 sensitivity)). Raises InputError where it would be 1."""
+    """a: the multiple of 2^-40 just above e^(-eps / (2 sensitivity)). Raises InputError where it
+    would be 1."""
     with localcontext() as context:
         context.prec = 60
         exact = (-Decimal(nano) / NANO / (2 * sensitivity)).exp()
-    numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
+    numerator = (
+        math.floor(exact * (1 << _RATIO_BITS)) + 2
+    )  # one for rounding up, one that pays for the rounded weights
     if numerator >= 1 << _RATIO_BITS:
-        raise InputError(f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small for the weights; give a larger epsilon or a smaller sensitivity")
+        raise InputError(
+            f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small for the "
+            "weights; give a larger epsilon or a smaller sensitivity"
+        )
     return Fraction(numerator, 1 << _RATIO_BITS)
 
 
 def reach_of(decay: Fraction, log_candidates: float) -> int:
-    """The distance below the best at which scores are clamped: all clamped candidates together are chosen with probability below e^-45."""
+    """The distance below the best at which scores are clamped: all clamped candidates together are
+    chosen with probability below e^-45."""
     return math.ceil((log_candidates + _FORGOTTEN) / -math.log1p(float(decay - 1)))
 
 
@@ -61,13 +73,16 @@ _SLACK = 1e-9  # of a logarithm in floats
 
 @dataclass(frozen=True)
 class ExponentialChoice:
-    """Chooses a candidate of whole score q with probability proportional to a^(best - q), a = e^(-eps / (2 sensitivity)).
+    """Chooses a candidate of whole score q with probability proportional to a^(best - q), a =
+    e^(-eps / (2 sensitivity)).
 
-    Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all neighbours have the same candidates. No float touches the choice:
-    a is a multiple of 2^-40 and the weights are whole numbers within 2^-96 of its powers. a is rounded up by more than that costs, so `law` keeps to
-    epsilon exactly. Scores more than `reach` below the best are clamped to best - reach, which also moves by at most the sensitivity.
-    Utility: clamped candidates have total probability below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
-    Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
+    Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all neighbours
+    have the same candidates. No float touches the choice: a is a multiple of 2^-40 and the weights
+    are whole numbers within 2^-96 of its powers. a is rounded up by more than that costs, so `law`
+    keeps to epsilon exactly. Scores more than `reach` below the best are clamped to best - reach,
+    which also moves by at most the sensitivity. Utility: clamped candidates have total probability
+    below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps. Source:
+    KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
 
     epsilon: float
@@ -90,11 +105,25 @@ class ExponentialChoice:
         return reach_of(self.decay, math.log(candidates))
 
     def shortfall(self, candidates: int, misses: float = 0.05) -> int:
-        """The least t such that a candidate more than t below the best is chosen with at most this probability, whatever the scores of so many candidates.
+        """The least t such that a candidate more than t below the best is chosen with at most this
+        probability, whatever the scores of so many candidates.
 
-        The worst scores: one candidate is the best, and all others lie t + 1 below. Then it is (k - 1) a^(t + 1) / (1 + (k - 1) a^(t + 1)) exactly.
+        The worst scores: one candidate is the best, and all others lie t + 1 below. Then it is (k -
+        1) a^(t + 1) / (1 + (k - 1) a^(t + 1)) exactly.
         """
-        return max(0, math.ceil(math.log((candidates - 1) * (1 - misses) / misses) / -math.log1p(float(self.decay - 1)) + _SLACK) - 1) if candidates > 1 else 0
+        return (
+            max(
+                0,
+                math.ceil(
+                    math.log((candidates - 1) * (1 - misses) / misses)
+                    / -math.log1p(float(self.decay - 1))
+                    + _SLACK
+                )
+                - 1,
+            )
+            if candidates > 1
+            else 0
+        )
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         """A candidate of these groups, which have at least one."""
@@ -103,7 +132,10 @@ class ExponentialChoice:
     def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
         """`count` independent choices, each of this loss; the weights are computed once."""
         ranks, weights = self._weighed(groups)
-        shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
+        shares = [
+            size * weight
+            for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)
+        ]
         return tuple(groups.pick(ranks == draws.among(shares), draws) for _ in range(count))
 
     def law(self, groups: Groups[R]) -> Law[R]:
@@ -119,16 +151,20 @@ class ExponentialChoice:
         return Fraction(sum(map(mul, inside, weights)), sum(map(mul, every, weights)))
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
-        """The rank of each group among the scores that occur, the best first, and the weight of each rank."""
+        """The rank of each group among the scores that occur, the best first, and the weight of
+        each rank."""
         if not len(groups.scores):
-            raise InputError("there are no scores; give at least one candidate, each with a signed whole number")
+            raise InputError(
+                "there are no scores; give at least one candidate, each with a signed whole number"
+            )
         reach = self.reach(groups.total)
         gaps, ranks = ranked(gaps_below(int(groups.scores.max()), groups.scores, reach), reach)
         return ranks, powers(self.decay, gaps, reach)
 
 
 class ByScore(Mechanism[D_contra, R_co, Pure]):
-    """A mechanism that scores its candidates and chooses by an `ExponentialChoice`, by default of sensitivity 1.
+    """A mechanism that scores its candidates and chooses by an `ExponentialChoice`, by default of
+    sensitivity 1.
 
     Its subclasses are dataclasses with an `epsilon`.
     """
@@ -161,8 +197,9 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
 class ExponentialMechanism(ByScore[D, int]):
     """The exponential mechanism of any score: `ExponentialChoice` among numbered candidates.
 
-    `score` gives each candidate a whole number, higher is better: an array of shape (|H|,), or `Groups` of equal score where there are too many to list.
-    Privacy: epsilon, pure, where no neighbour moves a score by more than `sensitivity`.
+    `score` gives each candidate a whole number, higher is better: an array of shape (|H|,), or
+    `Groups` of equal score where there are too many to list. Privacy: epsilon, pure, where no
+    neighbour moves a score by more than `sensitivity`.
     """
 
     score: Callable[[D], Ints | Groups[int]]
@@ -187,7 +224,9 @@ def numbered(scores: Ints) -> Listed:
 def gaps_below(best: int, scores: Ints, reach: int) -> Ints:
     """How far each score lies below the best, at most `reach`."""
     floor = max(best - reach, int(np.iinfo(np.int64).min))
-    return np.asarray(np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor)))
+    return np.asarray(
+        np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
+    )
 
 
 def ranked(gaps: Ints, reach: int) -> tuple[Ints, Ints]:
@@ -201,22 +240,29 @@ def ranked(gaps: Ints, reach: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class BoundedRange(Mechanism[D, R, Concentrated]):
-    """An exponential mechanism of epsilon e as a concentrated one, to be composed with Gaussian noise.
+    """An exponential mechanism of epsilon e as a concentrated one, to be composed with Gaussian
+    noise.
 
-    Privacy: rho = e^2 / 8, in place of e^2 / 2 for any pure e. Its losses on two databases lie in an interval of length e: each weight moves by a factor
-    e^+-(e / 2), and the normaliser is common to all. Permute-and-flip has no such range.
-    Source: Cesar, Rogers 2021, Corollary 4.2; Dong, Durfee, Rogers 2020.
+    Privacy: rho = e^2 / 8, in place of e^2 / 2 for any pure e. Its losses on two databases lie in
+    an interval of length e: each weight moves by a factor e^+-(e / 2), and the normaliser is common
+    to all. Permute-and-flip has no such range. Source: Cesar, Rogers 2021, Corollary 4.2; Dong,
+    Durfee, Rogers 2020.
     """
 
     chosen: ByScore[D, R]
 
     def __post_init__(self) -> None:
         if type(self.chosen.choice) is not ExponentialChoice:
-            raise InputError(f"{type(self.chosen.choice).__name__} has no bounded range; choose by the exponential mechanism")
+            raise InputError(
+                f"{type(self.chosen.choice).__name__} has no bounded range; choose by the "
+                "exponential mechanism"
+            )
 
     @property
     def loss(self) -> Concentrated:
-        return Concentrated(-(-(self.chosen.loss.nano**2) // 8))  # nano-nats squared are units of 1e-18
+        return Concentrated(
+            -(-(self.chosen.loss.nano**2) // 8)
+        )  # nano-nats squared are units of 1e-18
 
     def release(self, database: D, draws: Draws) -> R:
         return self.chosen.release(database, draws)
@@ -229,7 +275,10 @@ def without(coins: Sequence[Fraction]) -> list[Fraction]:
     """The coefficients of the product of 1 - t p over these coins p, by the power of t."""
     product = [Fraction(1)]
     for coin in coins:
-        product = [here - coin * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
+        product = [
+            here - coin * before
+            for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)
+        ]
     return product
 
 
@@ -240,20 +289,26 @@ class HypothesisClass(Protocol):
     """Finitely many numbered hypotheses, and the number of examples that each misclassifies."""
 
     def errors(self, x: Ints, y: Ints) -> Counts:
-        """The number of examples that each hypothesis misclassifies, shape (|H|,); x in the class's own encoding and y of 0/1, both of shape (n,)."""
+        """The number of examples that each hypothesis misclassifies, shape (|H|,); x in the class's
+        own encoding and y of 0/1, both of shape (n,)."""
         ...
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """n labelled points: x in the hypothesis class's own encoding and y of 0/1, both of shape (n,)."""
+    """n labelled points: x in the hypothesis class's own encoding and y of 0/1, both of shape
+    (n,)."""
 
     x: Ints
     y: Ints
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or np.any((self.y != 0) & (self.y != 1)):
-            raise InputError(f"there are {len(self.x)} points and {len(self.y)} labels; give one label of 0 or 1 for each point")
+            raise InputError(
+                f"there are {len(self.x)} points and {len(self.y)} labels; give one label of "
+                "0 or "
+                "1 for each point"
+            )
 
     @classmethod
     def of(cls, pairs: tuple[tuple[int, int], ...]) -> Self:
@@ -263,10 +318,12 @@ class Labelled:
 
 @dataclass(frozen=True)
 class OccamLearner(ByScore[Labelled, int]):
-    """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h) / 2).
+    """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h)
+    / 2).
 
-    Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of the best hypothesis under any distribution, except with
-    probability beta. That takes n >= `occam_examples` of `bounds.curator`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2).
+    Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of
+    the best hypothesis under any distribution, except with probability beta. That takes n >=
+    `occam_examples` of `bounds.curator`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2).
     Cost: one score for each hypothesis. Source: KLNRS 2008, Theorem 3.7.
     """
 
@@ -280,9 +337,11 @@ class OccamLearner(ByScore[Labelled, int]):
 
 @dataclass(frozen=True)
 class MaskedParityClass:
-    """The concepts c_{r,a} over {0,1}^d, number 2 r + a. An example (x, i, b) is encoded as (x d + i) 2 + b (KLNRS Section 5).
+    """The concepts c_{r,a} over {0,1}^d, number 2 r + a. An example (x, i, b) is encoded as (x d +
+    i) 2 + b (KLNRS Section 5).
 
-    All errors by one Walsh-Hadamard transform of the examples with b = 0 and d sums over those with b = 1: O(n + d 2^d).
+    All errors by one Walsh-Hadamard transform of the examples with b = 0 and d sums over those with
+    b = 1: O(n + d 2^d).
     """
 
     d: int
@@ -295,7 +354,8 @@ class MaskedParityClass:
         return 2 << self.d
 
     def encoded(self, records: Records) -> tuple[Ints, Ints]:
-        """The examples of masked-parity records in this encoding: (x, y), y of 0/1, both of shape (n,)."""
+        """The examples of masked-parity records in this encoding: (x, y), y of 0/1, both of shape
+        (n,)."""
         x, i, b = (records[name].astype(np.int64) for name in ("x", "i", "b"))
         return (x * self.d + i) * 2 + b, (records["y"] < 0).astype(np.int64)
 
@@ -306,7 +366,13 @@ class MaskedParityClass:
         hints = np.zeros(1)
         for bit in bits:  # entry r: the sum over bits j of (-1)^(r_j) bits[j]
             hints = np.concatenate([hints + bit, hints - bit])
-        parity = walsh_hadamard(np.bincount(codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d).astype(np.float64))
-        agreement = np.stack([hints + parity, hints - parity], axis=1).ravel()  # whole numbers up to n: exact in floats
+        parity = walsh_hadamard(
+            np.bincount(
+                codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d
+            ).astype(np.float64)
+        )
+        agreement = np.stack(
+            [hints + parity, hints - parity], axis=1
+        ).ravel()  # whole numbers up to n: exact in floats
         errors: Counts = ((len(y) - agreement) / 2).astype(np.int64)
         return errors

@@ -1,4 +1,5 @@
-"""Candidates in groups of equal score: the view that a choice by score has of a domain too large to list."""
+"""Candidates in groups of equal score: the view that a choice by score has of a domain too large to
+list."""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,7 +24,8 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 class Groups(ABC, Generic[R_co]):
-    """Groups of candidates: for each group a whole number in `scores` and a number of candidates in `sizes`."""
+    """Groups of candidates: for each group a whole number in `scores` and a number of candidates in
+    `sizes`."""
 
     scores: Ints
     sizes: Naturals
@@ -42,7 +44,8 @@ class Groups(ABC, Generic[R_co]):
                 yield group, self.member(group, place)
 
     def pick(self, chosen: Bools, draws: Draws) -> R_co:
-        """A uniform candidate of the groups that `chosen` marks, of which at least one is not empty."""
+        """A uniform candidate of the groups that `chosen` marks, of which at least one is not
+        empty."""
         groups = np.flatnonzero(chosen)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))
         drawn = draws.below(upto[-1])
@@ -52,14 +55,23 @@ class Groups(ABC, Generic[R_co]):
 
 @dataclass(frozen=True)
 class Listed(Groups[int]):
-    """Candidates that are whole numbers, one in each group: `scores` and `names`, both of shape (k,)."""
+    """Candidates that are whole numbers, one in each group: `scores` and `names`, both of shape
+    (k,)."""
 
     scores: Ints
     names: Naturals
 
     def __post_init__(self) -> None:
-        if self.scores.shape != self.names.shape or self.scores.ndim != 1 or self.scores.dtype.kind != "i":
-            raise InputError(f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a signed whole number for each candidate")
+        if (
+            self.scores.shape != self.names.shape
+            or self.scores.ndim != 1
+            or self.scores.dtype.kind != "i"
+        ):
+            raise InputError(
+                f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; "
+                "give a "
+                "signed whole number for each candidate"
+            )
         object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
 
     def member(self, group: int, place: int) -> int:
@@ -77,11 +89,16 @@ class Joined(Groups[R_co]):
 
     def member(self, group: int, place: int) -> R_co:
         before = len(self.one.scores)
-        return self.one.member(group, place) if group < before else self.other.member(group - before, place)
+        return (
+            self.one.member(group, place)
+            if group < before
+            else self.other.member(group - before, place)
+        )
 
 
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
-    """The sum of `sizes` for each group number 0..count - 1, exactly: a sum of 64-bit sizes may need more than 64 bits."""
+    """The sum of `sizes` for each group number 0..count - 1, exactly: a sum of 64-bit sizes may
+    need more than 64 bits."""
     sums = [0] * count
     if not len(sizes):
         return sums
@@ -93,14 +110,17 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
         parts = [int(part) for part in np.add.reduceat(placed, starts)]
     else:
         low, high = np.add.reduceat(placed & _LOW, starts), np.add.reduceat(placed >> _HALF, starts)
-        parts = [less + (more << 32) for less, more in zip(low.tolist(), high.tolist(), strict=True)]
+        parts = [
+            less + (more << 32) for less, more in zip(low.tolist(), high.tolist(), strict=True)
+        ]
     for group, part in zip(ordered[starts].tolist(), parts, strict=True):
         sums[group] = part
     return sums
 
 
 def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
-    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale, within 2^-96 and of over 128 bits; `decay` is a multiple of 2^-40."""
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale, within 2^-96 and of
+    over 128 bits; `decay` is a multiple of 2^-40."""
     shift = (decay.denominator - 1).bit_length()
     weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
     for gap in gaps.tolist():
@@ -115,7 +135,8 @@ def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
 class Runs(Groups[int]):
     """The candidates 0..last; run i has the score `scores[i]`.
 
-    `ends`, shape (runs - 1,), ascending: the last candidate of each run except the final one, which ends at `last`. `last` may be 2^bits.
+    `ends`, shape (runs - 1,), ascending: the last candidate of each run except the final one, which
+    ends at `last`. `last` may be 2^bits.
     """
 
     ends: Naturals
@@ -124,11 +145,19 @@ class Runs(Groups[int]):
 
     def __post_init__(self) -> None:
         lengths = self.ends[1:] - self.ends[:-1]
-        first, rest = (int(self.ends[0]) + 1, self.last - int(self.ends[-1])) if len(self.ends) else (self.last + 1, 0)
+        first, rest = (
+            (int(self.ends[0]) + 1, self.last - int(self.ends[-1]))
+            if len(self.ends)
+            else (self.last + 1, 0)
+        )
         fits = self.ends.dtype != object and max(first, rest) >> WORD == 0
         ends = [first, rest] if len(self.ends) else [first]
         outer = np.array(ends, dtype=np.uint64 if fits else object)
-        object.__setattr__(self, "sizes", np.concatenate([outer[:1], lengths if fits else lengths.astype(object), outer[1:]]))
+        object.__setattr__(
+            self,
+            "sizes",
+            np.concatenate([outer[:1], lengths if fits else lengths.astype(object), outer[1:]]),
+        )
 
     def start(self, run: int) -> int:
         return int(self.ends[run - 1]) + 1 if run else 0
@@ -140,7 +169,9 @@ class Runs(Groups[int]):
         """The number of the run with a candidate of 0..last."""
         if not len(self.ends) or candidate > int(self.ends[-1]):
             return len(self.ends)
-        return int(np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype)))  # of another type it would be compared as floats
+        return int(
+            np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype))
+        )  # of another type it would be compared as floats
 
     def member(self, group: int, place: int) -> int:
         return self.start(group) + place
@@ -159,7 +190,8 @@ class Runs(Groups[int]):
 
 @dataclass(frozen=True)
 class Restricted(Groups[int]):
-    """The candidates of `runs` in one of the intervals low..high, which are disjoint and within 0..last; there is at least one."""
+    """The candidates of `runs` in one of the intervals low..high, which are disjoint and within
+    0..last; there is at least one."""
 
     runs: Runs
     intervals: tuple[tuple[int, int], ...]
@@ -167,10 +199,19 @@ class Restricted(Groups[int]):
     _bounds: list[tuple[int, int, int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        bounds = [(low, self.runs.run_of(low), self.runs.run_of(high)) for low, high in self.intervals]
-        parts = [self.runs.within(*interval)[first : final + 1] for interval, (_, first, final) in zip(self.intervals, bounds, strict=True)]
+        bounds = [
+            (low, self.runs.run_of(low), self.runs.run_of(high)) for low, high in self.intervals
+        ]
+        parts = [
+            self.runs.within(*interval)[first : final + 1]
+            for interval, (_, first, final) in zip(self.intervals, bounds, strict=True)
+        ]
         object.__setattr__(self, "sizes", np.concatenate(parts))
-        object.__setattr__(self, "scores", np.concatenate([self.runs.scores[first : final + 1] for _, first, final in bounds]))
+        object.__setattr__(
+            self,
+            "scores",
+            np.concatenate([self.runs.scores[first : final + 1] for _, first, final in bounds]),
+        )
         object.__setattr__(self, "_bounds", bounds)
 
     def member(self, group: int, place: int) -> int:
@@ -183,4 +224,9 @@ class Restricted(Groups[int]):
     def within(self, low: int, high: int) -> Naturals:
         """The number of candidates of each group in low..high."""
         parts = [(max(low, start), min(high, end)) for start, end in self.intervals]
-        return np.concatenate([self.runs.within(*part)[first : final + 1] for part, (_, first, final) in zip(parts, self._bounds, strict=True)])
+        return np.concatenate(
+            [
+                self.runs.within(*part)[first : final + 1]
+                for part, (_, first, final) in zip(parts, self._bounds, strict=True)
+            ]
+        )

@@ -13,7 +13,8 @@ _OUTCOMES = 1 << 12
 
 
 class Sampled(Mechanism[D_contra, tuple[int, ...], Pure]):
-    """`count` independent choices among numbered candidates by one `ExponentialChoice`, each of its loss. Its subclasses are dataclasses with a `count`."""
+    """`count` independent choices among numbered candidates by one `ExponentialChoice`, each of its
+    loss. Its subclasses are dataclasses with a `count`."""
 
     count: int
 
@@ -40,5 +41,10 @@ class Sampled(Mechanism[D_contra, tuple[int, ...], Pure]):
     def law(self, database: D_contra) -> Law[tuple[int, ...]]:
         """Raises InputError above 2^12 outcomes."""
         candidates = self.candidates(database)
-        check_listed(f"{candidates.total} queries to choose {self.count} of", candidates.total**self.count, _OUTCOMES, " outcomes")
+        check_listed(
+            f"{candidates.total} queries to choose {self.count} of",
+            candidates.total**self.count,
+            _OUTCOMES,
+            " outcomes",
+        )
         return dict(independent([self.choice.law(candidates)] * self.count))

@@ -1,7 +1,8 @@
-"""Stable choice: the best candidate if it leads the second best by enough, at a price that does not depend on the number of candidates.
+"""Stable choice: the best candidate if it leads the second best by enough, at a price that does not
+depend on the number of candidates.
 
-A replaced record moves the gap by up to 2, since the best loses one and the second best gains one. The printed test assumes 1 (Beimel, Nissim, Stemmer,
-Proposition 2.26; erratum E1).
+A replaced record moves the gap by up to 2, since the best loses one and the second best gains one.
+The printed test assumes 1 (Beimel, Nissim, Stemmer, Proposition 2.26; erratum E1).
 """
 
 import math
@@ -15,7 +16,16 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, mixture, probabilities, whole_weights
+from local_dp.curator.mechanism import (
+    D,
+    Law,
+    Mechanism,
+    R,
+    WithinDelta,
+    mixture,
+    probabilities,
+    whole_weights,
+)
 from local_dp.curator.multisets import WORD
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Restricted, Runs
@@ -31,29 +41,39 @@ _MOST = 1 << 20  # gaps
 def best_acceptance(loss: Approximate) -> tuple[int, ...]:
     """Pr[answer | gap g] in units of 2^-64, for g = 0, 1, ...; it is 1 from the last listed gap on.
 
-    Privacy: (eps, delta). a[0] = a[1] = a[2] = delta, a[g + 2] = min(e^eps a[g] + delta, 1 - e^-eps (1 - a[g] - delta)), rounded down. No (eps, delta)-private
-    test of the gap answers more often at any gap. Source: Desfontaines, Voss, Gipson, Mandayam 2022, in steps of 2.
-    Raises InputError where even a gap of 2^20 is not always answered.
+    Privacy: (eps, delta). a[0] = a[1] = a[2] = delta, a[g + 2] = min(e^eps a[g] + delta, 1 - e^-eps
+    (1 - a[g] - delta)), rounded down. No (eps, delta)-private test of the gap answers more often at
+    any gap. Source: Desfontaines, Voss, Gipson, Mandayam 2022, in steps of 2. Raises InputError
+    where even a gap of 2^20 is not always answered.
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
     numerator, denominator = growth.numerator, growth.denominator
     likely, accepted = math.floor(spare), [0]
     while likely < UNIT:
         if len(accepted) > _MOST:
-            raise InputError(f"{loss} would answer for certain only at gaps beyond {_MOST}; give a larger epsilon or delta")
+            raise InputError(
+                f"{loss} would answer for certain only at gaps beyond {_MOST}; give a larger "
+                "epsilon or delta"
+            )
         accepted += [likely, likely]
         likelier = math.floor(Fraction(likely * numerator, denominator) + spare)
-        likely = min(UNIT, likelier, UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * denominator / numerator)))
+        likely = min(
+            UNIT,
+            likelier,
+            UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * denominator / numerator)),
+        )
     return (accepted[1], *accepted[1:], UNIT) if len(accepted) > 1 else (UNIT,)
 
 
 def laplace_acceptance(gap: int, loss: Approximate) -> float:
-    """The repaired test: gap + Lap(2 / eps) >= 2 + (2 / eps) ln(1 / (2 delta)). Privacy: (eps, delta), exactly."""
+    """The repaired test: gap + Lap(2 / eps) >= 2 + (2 / eps) ln(1 / (2 delta)). Privacy: (eps,
+    delta), exactly."""
     return _tail(2 + 2 / loss.epsilon * math.log(1 / (2 * loss.delta)) - gap, 2 / loss.epsilon)
 
 
 def printed_acceptance(gap: int, loss: Approximate) -> float:
-    """The test as printed: gap + Lap(1 / eps) >= (1 / eps) ln(1 / delta). NOT (eps, delta)-private: it is (2 eps, delta e^(2 eps) / 2), exactly."""
+    """The test as printed: gap + Lap(1 / eps) >= (1 / eps) ln(1 / delta). NOT (eps, delta)-private:
+    it is (2 eps, delta e^(2 eps) / 2), exactly."""
     return _tail(1 / loss.epsilon * math.log(1 / loss.delta) - gap, 1 / loss.epsilon)
 
 
@@ -65,14 +85,17 @@ def _tail(threshold: float, scale: float) -> float:
 
 @dataclass(frozen=True)
 class Lead(Generic[R]):
-    """The best candidate and the gap between its score and the second best: 0 for a tie, which a fixed order breaks; None where there is no other."""
+    """The best candidate and the gap between its score and the second best: 0 for a tie, which a
+    fixed order breaks; None where there is no other."""
 
     best: R
     gap: int | None
 
     def __post_init__(self) -> None:
         if self.gap is not None and (type(self.gap) is not int or self.gap < 0):
-            raise InputError(f"the gap is {self.gap!r}; scores are whole numbers, so give 0 or more")
+            raise InputError(
+                f"the gap is {self.gap!r}; scores are whole numbers, so give 0 or more"
+            )
 
 
 @dataclass(frozen=True)
@@ -80,10 +103,11 @@ class StableChoice(WithinDelta[D, R | None]):
     """The best candidate with probability `best_acceptance` of its lead, otherwise None: no answer.
 
     `lead` finds the best by scores that no replaced record moves by more than 1.
-    Privacy: (eps, delta), tight. With the same best on both neighbours the gap moves by at most 2, and the acceptance is private in steps of 2. With another
-    best both gaps are at most 2, so either is released with probability at most delta.
-    Utility: certain from a gap of about 2 + (4 / eps) ln(1 / delta) on. Cost: one look at the leader.
-    Source: A_dist of Beimel, Nissim, Stemmer 2013, Proposition 2.26, repaired (erratum E1) and sharpened (Desfontaines et al. 2022).
+    Privacy: (eps, delta), tight. With the same best on both neighbours the gap moves by at most 2,
+    and the acceptance is private in steps of 2. With another best both gaps are at most 2, so
+    either is released with probability at most delta. Utility: certain from a gap of about 2 + (4 /
+    eps) ln(1 / delta) on. Cost: one look at the leader. Source: A_dist of Beimel, Nissim, Stemmer
+    2013, Proposition 2.26, repaired (erratum E1) and sharpened (Desfontaines et al. 2022).
     """
 
     lead: Callable[[D], Lead[R]]
@@ -103,8 +127,13 @@ class StableChoice(WithinDelta[D, R | None]):
         return {lead.best: answered, None: UNIT - answered}
 
     def certain(self, misses: float = 0.05) -> int:
-        """The least lead from which on the best is released with probability 1 - `misses` or more: without an answer the lead is below it, so probably."""
-        return next(gap for gap, answered in enumerate(best_acceptance(self.loss)) if answered >= math.ceil((1 - misses) * UNIT))
+        """The least lead from which on the best is released with probability 1 - `misses` or more:
+        without an answer the lead is below it, so probably."""
+        return next(
+            gap
+            for gap, answered in enumerate(best_acceptance(self.loss))
+            if answered >= math.ceil((1 - misses) * UNIT)
+        )
 
     def answered(self, gap: int | None) -> int:
         """The probability of an answer, in units of 2^-64."""
@@ -117,20 +146,25 @@ Interval: TypeAlias = tuple[int, int]  # low..high, both included
 
 @dataclass(frozen=True)
 class Partition:
-    """The intervals of equal length from `offset` up to `last`, the last one cut there. Candidates below `offset` are in none."""
+    """The intervals of equal length from `offset` up to `last`, the last one cut there. Candidates
+    below `offset` are in none."""
 
     offset: int
     length: int
     last: int
 
     def lead(self, runs: Runs) -> Lead[Interval]:
-        """The interval with the best candidate, the lowest of those that tie, and its lead over the other intervals. O(runs)."""
+        """The interval with the best candidate, the lowest of those that tie, and its lead over the
+        other intervals. O(runs)."""
         start = runs.run_of(self.offset)
         run = start + int(runs.scores[start:].argmax())
         low, high = self.interval(max(runs.start(run), self.offset))
         others = [runs.scores[start : runs.run_of(low - 1) + 1]] if low > self.offset else []
         others += [runs.scores[runs.run_of(high + 1) :]] if high < self.last else []
-        return Lead((low, high), int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None)
+        return Lead(
+            (low, high),
+            int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None,
+        )
 
     def interval(self, candidate: int) -> Interval:
         low = candidate - (candidate - self.offset) % self.length
@@ -138,7 +172,8 @@ class Partition:
 
 
 def crossing(width: int, last: int) -> tuple[Partition, ...]:
-    """Two partitions into intervals of length 8 `width`, shifted by half: any 4 `width` candidates in a row lie within one interval of one of them."""
+    """Two partitions into intervals of length 8 `width`, shifted by half: any 4 `width` candidates
+    in a row lie within one interval of one of them."""
     return tuple(Partition(offset, 8 * width, last) for offset in (0, 4 * width) if offset <= last)
 
 
@@ -159,20 +194,25 @@ def doubled(last: int) -> int:
 
 
 def extended(runs: Runs) -> Runs:
-    """The function continued up to the least power of two that is `last` or more: by the smaller of 0 and its last value."""
+    """The function continued up to the least power of two that is `last` or more: by the smaller of
+    0 and its last value."""
     top = 1 << doubled(runs.last)
     if top == runs.last:
         return runs
     fits = runs.ends.dtype != object and runs.last >> WORD == 0
-    ends = np.append(runs.ends if fits else runs.ends.astype(object), np.array([runs.last], dtype=np.uint64 if fits else object))
+    ends = np.append(
+        runs.ends if fits else runs.ends.astype(object),
+        np.array([runs.last], dtype=np.uint64 if fits else object),
+    )
     return Runs(ends, np.append(runs.scores, min(0, int(runs.scores[-1]))), top)
 
 
 def plateaus(runs: Runs) -> Counts:
-    """L[0..k+1] on 0..2^k: L[j] is the largest v such that some window of length 2^j lies at v or above; L[k + 1] = min(0, L[k]).
+    """L[0..k+1] on 0..2^k: L[j] is the largest v such that some window of length 2^j lies at v or
+    above; L[k + 1] = min(0, L[k]).
 
-    It holds for every function, as privacy needs. No neighbour moves an entry by more than it moves a value (Beimel, Nissim, Stemmer, Observation 3.11).
-    O(runs).
+    It holds for every function, as privacy needs. No neighbour moves an entry by more than it moves
+    a value (Beimel, Nissim, Stemmer, Observation 3.11). O(runs).
     """
     steps = doubled(runs.last)
     scores = runs.scores.astype(np.int64)
@@ -185,8 +225,12 @@ def plateaus(runs: Runs) -> Counts:
 
 
 def _reaches(scores: Counts) -> tuple[Ints, Ints]:
-    """For each run the first and the last run around it that are nowhere lower; of runs that tie, for one of them."""
-    first, final = np.zeros(len(scores), dtype=np.int64), np.full(len(scores), len(scores) - 1, dtype=np.int64)
+    """For each run the first and the last run around it that are nowhere lower; of runs that tie,
+    for one of them."""
+    first, final = (
+        np.zeros(len(scores), dtype=np.int64),
+        np.full(len(scores), len(scores) - 1, dtype=np.int64),
+    )
     left, right = first.tolist(), final.tolist()
     open_runs: list[int] = []
     levels = scores.tolist()
@@ -200,22 +244,38 @@ def _reaches(scores: Counts) -> tuple[Ints, Ints]:
 
 
 def _whole_log2(runs: Runs, first: Ints, final: Ints) -> Ints:
-    """floor(log2) of the number of candidates from run `first` to run `final`, exactly; for all of them k = log2(`last`)."""
+    """floor(log2) of the number of candidates from run `first` to run `final`, exactly; for all of
+    them k = log2(`last`)."""
     before, upto = _marks(runs, first, 0), _marks(runs, final, 1)
     lengths = upto - before
     if lengths.dtype == object:
         return np.array([length.bit_length() - 1 for length in lengths.tolist()], dtype=np.int64)
-    logs = np.searchsorted(np.uint64(1) << np.arange(WORD, dtype=np.uint64), lengths, side="right").astype(np.int64) - 1
-    wrapped = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))  # lengths of 2^64 and of 2^64 + 1, in words
+    logs = (
+        np.searchsorted(
+            np.uint64(1) << np.arange(WORD, dtype=np.uint64), lengths, side="right"
+        ).astype(np.int64)
+        - 1
+    )
+    wrapped = (lengths == 0) | (
+        (first == 0) & (final == len(runs.ends))
+    )  # lengths of 2^64 and of 2^64 + 1, in words
     return np.where(wrapped, doubled(runs.last), logs)
 
 
 def _marks(runs: Runs, which: Ints, shift: int) -> Naturals:
     """One after the last candidate of run `which` - 1 + `shift`; in words modulo 2^64."""
     if runs.ends.dtype == object or runs.last >> WORD > 1:
-        every = np.array([0, *(int(end) + 1 for end in runs.ends.tolist()), runs.last + 1], dtype=object)
+        every = np.array(
+            [0, *(int(end) + 1 for end in runs.ends.tolist()), runs.last + 1], dtype=object
+        )
     else:
-        every = np.concatenate([np.zeros(1, dtype=np.uint64), runs.ends + np.uint64(1), np.array([(runs.last + 1) % (1 << WORD)], dtype=np.uint64)])
+        every = np.concatenate(
+            [
+                np.zeros(1, dtype=np.uint64),
+                runs.ends + np.uint64(1),
+                np.array([(runs.last + 1) % (1 << WORD)], dtype=np.uint64),
+            ]
+        )
     return every[which + shift]
 
 
@@ -224,31 +284,39 @@ _NEGLIGIBLE = 1e-9
 
 
 def levels_of(last: int, base: int = BASE) -> int:
-    """The printed number of levels: log2, rounded up, is taken of `last` until it is at most `base`, and one more."""
+    """The printed number of levels: log2, rounded up, is taken of `last` until it is at most
+    `base`, and one more."""
     return 1 if last <= base else 1 + levels_of(doubled(last), base)
 
 
 @dataclass(frozen=True)
 class Promise:
-    """The best score is `high` or more; an answer of score `low` or more is good. Privacy does not rest on it."""
+    """The best score is `high` or more; an answer of score `low` or more is good. Privacy does not
+    rest on it."""
 
     low: int
     high: int
 
     def __post_init__(self) -> None:
         if type(self.low) is not int or type(self.high) is not int or self.low >= self.high:
-            raise InputError(f"the promise is from {self.low!r} to {self.high!r}; give two whole numbers, the second larger")
+            raise InputError(
+                f"the promise is from {self.low!r} to {self.high!r}; give two whole numbers, "
+                "the "
+                "second larger"
+            )
 
     @property
     def inner(self) -> "Promise":
-        """The promise of the search for a length: R = (high - low) / 2 at a quarter, in whole numbers, since scores move by whole steps at every level."""
+        """The promise of the search for a length: R = (high - low) / 2 at a quarter, in whole
+        numbers, since scores move by whole steps at every level."""
         high = max(1, (self.high - self.low) // 2)
         return Promise(min(math.ceil(3 * high / 4), high - 1), high)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The loss of each part in nats: the innermost choice, each of the two stable choices of a level, and each level's final choice."""
+    """The loss of each part in nats: the innermost choice, each of the two stable choices of a
+    level, and each level's final choice."""
 
     inner: float
     stable: float
@@ -259,21 +327,30 @@ class Parts:
         self.total(2)
 
     def total(self, levels: int) -> Approximate:
-        """The loss of all levels: `levels` exponential mechanisms and 2 (levels - 1) stable choices."""
-        inner, final, stable = Pure(nano_epsilon(self.inner)), Pure(nano_epsilon(self.final)), approximate(self.stable, self.delta)
+        """The loss of all levels: `levels` exponential mechanisms and 2 (levels - 1) stable
+        choices."""
+        inner, final, stable = (
+            Pure(nano_epsilon(self.inner)),
+            Pure(nano_epsilon(self.final)),
+            approximate(self.stable, self.delta),
+        )
         return sum((final + stable + stable for _ in range(levels - 1)), Approximate(0, 0)) + inner
 
 
 @dataclass(frozen=True)
 class RecConcave(Mechanism[D, int, Approximate]):
-    """A candidate of 0..last. Its score is `promise.low` or more if the score is quasi-concave and reaches `promise.high`, for a high enough `high`.
+    """A candidate of 0..last. Its score is `promise.low` or more if the score is quasi-concave and
+    reaches `promise.high`, for a high enough `high`.
 
-    A score is quasi-concave if no candidate between two others is lower than both. `score` gives whole scores that no neighbour moves by more than 1,
-    on the same 0..last for all databases of a size.
-    Privacy: the sum of the parts, `levels` exponential mechanisms and 2 (levels - 1) stable choices, for EVERY score. A level scores the length 2^j of a
-    plateau by q(j) = min(L(j) - low, high - L(j + 1)), which moves by at most 1. Then it compares the best candidates of intervals of 8 such lengths.
-    Utility: `high - low` of about 8^levels (log of log ... of last) / eps; Lemma 3.14. If both stable choices give no answer: the middle, last // 2.
-    Cost: O(runs + levels log last). Source: Figure 5, Lemmas 3.12 and 3.14, Theorem 3.15, with stable choice as repaired (E1) and the loss as counted (E7).
+    A score is quasi-concave if no candidate between two others is lower than both. `score` gives
+    whole scores that no neighbour moves by more than 1, on the same 0..last for all databases of a
+    size. Privacy: the sum of the parts, `levels` exponential mechanisms and 2 (levels - 1) stable
+    choices, for EVERY score. A level scores the length 2^j of a plateau by q(j) = min(L(j) - low,
+    high - L(j + 1)), which moves by at most 1. Then it compares the best candidates of intervals of
+    8 such lengths. Utility: `high - low` of about 8^levels (log of log ... of last) / eps; Lemma
+    3.14. If both stable choices give no answer: the middle, last // 2. Cost: O(runs + levels log
+    last). Source: Figure 5, Lemmas 3.12 and 3.14, Theorem 3.15, with stable choice as repaired (E1)
+    and the loss as counted (E7).
     """
 
     score: Callable[[D], Runs]
@@ -296,14 +373,23 @@ class RecConcave(Mechanism[D, int, Approximate]):
         return whole_weights(self._shares(self.score(database), self.promise, self.levels))
 
     def chance(self, database: D, low: int, high: int) -> float:
-        """Pr[the answer is in low..high], short by at most 1e-9 times the number of lengths. Analysis, not part of a release."""
+        """Pr[the answer is in low..high], short by at most 1e-9 times the number of lengths.
+        Analysis, not part of a release."""
         runs = self.score(database)
         if self.levels == 1:
             return float(self._first.share(runs, runs.within(low, high)))
-        lengths, chance = self._shares(self._lengths(extended(runs), self.promise), self.promise.inner, self.levels - 1), 0.0
+        lengths, chance = (
+            self._shares(
+                self._lengths(extended(runs), self.promise), self.promise.inner, self.levels - 1
+            ),
+            0.0,
+        )
         for length, share in lengths.items():
             if share > _NEGLIGIBLE:
-                chance += float(share) * sum(float(part * self._inside(runs, kept, low, high)) for part, kept in self._kept(runs, length))
+                chance += float(share) * sum(
+                    float(part * self._inside(runs, kept, low, high))
+                    for part, kept in self._kept(runs, length)
+                )
         return chance
 
     def stable(self, partition: Partition) -> StableChoice[Runs, Interval]:
@@ -322,12 +408,16 @@ class RecConcave(Mechanism[D, int, Approximate]):
             return self._first.choose(runs, draws)
         wide = extended(runs)
         length = self._solve(self._lengths(wide, promise), promise.inner, levels - 1, draws)
-        answers = [self.stable(partition).release(wide, draws) for partition in crossing(1 << length, wide.last)]
+        answers = [
+            self.stable(partition).release(wide, draws)
+            for partition in crossing(1 << length, wide.last)
+        ]
         among = _among(runs, [answer for answer in answers if answer is not None])
         return self._final.choose(among, draws) if among else runs.last // 2
 
     def _lengths(self, wide: Runs, promise: Promise) -> Runs:
-        """The score of length 2^j, j = 0..k: high if there is a plateau of that length and none of twice the length."""
+        """The score of length 2^j, j = 0..k: high if there is a plateau of that length and none of
+        twice the length."""
         height = plateaus(wide)
         scores = np.minimum(height[:-1] - promise.low, promise.high - height[1:])
         return Runs(np.arange(len(scores) - 1, dtype=np.uint64), scores, len(scores) - 1)
@@ -337,20 +427,36 @@ class RecConcave(Mechanism[D, int, Approximate]):
             return probabilities(self._first.law(runs))
         lengths = self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1)
         middle = {runs.last // 2: Fraction(1)}
-        kept = ((share * part, among) for length, share in lengths.items() for part, among in self._kept(runs, length))
-        return mixture((share, probabilities(self._final.law(among)) if among else middle) for share, among in kept)
+        kept = (
+            (share * part, among)
+            for length, share in lengths.items()
+            for part, among in self._kept(runs, length)
+        )
+        return mixture(
+            (share, probabilities(self._final.law(among)) if among else middle)
+            for share, among in kept
+        )
 
     def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
         """The candidates that the stable choices may leave, each set with its probability."""
         wide, ways = extended(runs), [(Fraction(1), list[Interval]())]
         for partition in crossing(1 << length, wide.last):
             law = probabilities(self.stable(partition).law(wide)).items()
-            ways = [(share * part, intervals if answer is None else [*intervals, answer]) for share, intervals in ways for answer, part in law if part]
+            ways = [
+                (share * part, intervals if answer is None else [*intervals, answer])
+                for share, intervals in ways
+                for answer, part in law
+                if part
+            ]
         for share, intervals in ways:
             yield share, _among(runs, intervals)
 
     def _inside(self, runs: Runs, kept: Restricted | None, low: int, high: int) -> Fraction:
-        return self._final.share(kept, kept.within(low, high)) if kept else Fraction(low <= runs.last // 2 <= high)
+        return (
+            self._final.share(kept, kept.within(low, high))
+            if kept
+            else Fraction(low <= runs.last // 2 <= high)
+        )
 
 
 def _among(runs: Runs, answers: list[Interval]) -> Restricted | None:

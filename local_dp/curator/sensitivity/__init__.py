@@ -1,1 +1,2 @@
-"""One number whose noise follows the data: smooth and noisy local sensitivity, propose-test-release, the ladder; the median and the triangles of a graph."""
+"""One number whose noise follows the data: smooth and noisy local sensitivity,
+propose-test-release, the ladder; the median and the triangles of a graph."""

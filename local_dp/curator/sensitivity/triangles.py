@@ -1,4 +1,5 @@
-"""The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at every distance, and private counts."""
+"""The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at
+every distance, and private counts."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +15,12 @@ from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.mechanism import Law, Neighbours, mixture, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, LocalSensitivity, SmoothNoise
+from local_dp.curator.sensitivity.mechanisms import (
+    GlobalNoise,
+    InHalves,
+    LocalSensitivity,
+    SmoothNoise,
+)
 from local_dp.draws import Draws
 from local_dp.loss import nano_epsilon
 from local_dp.populations.graphs import Graph
@@ -23,14 +29,21 @@ _CELLS = 1 << 22
 
 
 class Triangles(LocalSensitivity):
-    """The triangles of a graph, and A_k, the largest min(a + floor((k + min(k, b)) / 2), n - 2) over ALL pairs of nodes, joined by an edge or not.
+    """The triangles of a graph, and A_k, the largest min(a + floor((k + min(k, b)) / 2), n - 2)
+    over ALL pairs of nodes, joined by an edge or not.
 
-    A pair has a common neighbours, and b nodes are a neighbour of one of the two. One edge makes such a node common, two edges any other node.
-    Cost: O(n^2 + sum of squared degrees) once, in blocks of nodes, then O(the largest a) a look. Source: Nissim, Raskhodnikova, Smith 2007, Claim 3.13.
+    A pair has a common neighbours, and b nodes are a neighbour of one of the two. One edge makes
+    such a node common, two edges any other node. Cost: O(n^2 + sum of squared degrees) once, in
+    blocks of nodes, then O(the largest a) a look. Source: Nissim, Raskhodnikova, Smith 2007, Claim
+    3.13.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.last, self.most, self.reach = math.comb(graph.nodes, 3), max(0, graph.nodes - 2), 2 * graph.nodes
+        self.last, self.most, self.reach = (
+            math.comb(graph.nodes, 3),
+            max(0, graph.nodes - 2),
+            2 * graph.nodes,
+        )
         seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
         for triangles, common, single in _rows(graph):
             seen += triangles
@@ -45,7 +58,8 @@ class Triangles(LocalSensitivity):
 
 
 def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
-    """In blocks of nodes: twice their triangles; for each other node the common neighbours, and the nodes that are a neighbour of one of the two."""
+    """In blocks of nodes: twice their triangles; for each other node the common neighbours, and the
+    nodes that are a neighbour of one of the two."""
     from scipy.sparse import csr_array
 
     n, ends = graph.nodes, np.concatenate([graph.edges, graph.edges[:, ::-1]])
@@ -72,12 +86,14 @@ class OfTriangles:
 
 @dataclass(frozen=True)
 class SmoothTriangles(OfTriangles, SmoothNoise[Graph | Triangles]):
-    """The number of triangles with Cauchy noise of its smooth sensitivity, clipped to 0..C(n, 3): pure."""
+    """The number of triangles with Cauchy noise of its smooth sensitivity, clipped to 0..C(n, 3):
+    pure."""
 
 
 @dataclass(frozen=True)
 class GlobalTriangles(OfTriangles, GlobalNoise[Graph | Triangles]):
-    """The number of triangles with noise for n - 2, the most that one edge may be in: pure. The baseline."""
+    """The number of triangles with noise for n - 2, the most that one edge may be in: pure. The
+    baseline."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +101,10 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     """The number of triangles with noise for a private upper bound of its local sensitivity.
 
     The bound is the local sensitivity with noise of eps / 2 plus a margin, clipped to 0..n - 2.
-    Privacy: (eps, delta); in the notes' terms (2 eps', delta' / 2). An edge moves the local sensitivity over all pairs by at most 1, and the bound lies below
-    it with probability at most delta. Given a valid bound, the count's noise of eps / 2 hides an edge.
-    Utility: standard error about sqrt(2) (LS + (2 / eps) ln(1 / delta)) 2 / eps. Source: lecture notes 2.2.3, clamped at 0.
+    Privacy: (eps, delta); in the notes' terms (2 eps', delta' / 2). An edge moves the local
+    sensitivity over all pairs by at most 1, and the bound lies below it with probability at most
+    delta. Given a valid bound, the count's noise of eps / 2 hides an edge. Utility: standard error
+    about sqrt(2) (LS + (2 / eps) ln(1 / delta)) 2 / eps. Source: lecture notes 2.2.3, clamped at 0.
     """
 
     epsilon: float
@@ -101,17 +118,28 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     def law(self, database: Graph | Triangles) -> Law[int]:
         local = self.local(database)
         raised = local.within(0) + self.margin
-        beyond = [Fraction(1), *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)), Fraction(0)]
-        laws = [probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)) for bound in range(local.most + 1)]
-        return whole_weights(mixture(zip([least - more for least, more in pairwise(beyond)], laws, strict=True)))
+        beyond = [
+            Fraction(1),
+            *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)),
+            Fraction(0),
+        ]
+        laws = [
+            probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value))
+            for bound in range(local.most + 1)
+        ]
+        return whole_weights(
+            mixture(zip([least - more for least, more in pairwise(beyond)], laws, strict=True))
+        )
 
 
 @dataclass(frozen=True)
 class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
-    """A number with weight e^(-eps t / 2) on rung t: A_(t - 1) numbers on both sides of those before it, the true count alone on rung 0.
+    """A number with weight e^(-eps t / 2) on rung t: A_(t - 1) numbers on both sides of those
+    before it, the true count alone on rung 0.
 
-    Privacy: epsilon, pure. The neighbour's rungs 0..t + 1 contain this graph's rungs 0..t: its A_0 covers the step between the two counts, and its A_(u + 1) is
-    at least A_u. Utility: about A_k at a distance k of about 2 / eps. Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015.
+    Privacy: epsilon, pure. The neighbour's rungs 0..t + 1 contain this graph's rungs 0..t: its A_0
+    covers the step between the two counts, and its A_(u + 1) is at least A_u. Utility: about A_k at
+    a distance k of about 2 / eps. Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015.
     """
 
     epsilon: float
@@ -126,11 +154,13 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
 
     def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
-        """W: the number is off by more than W with probability `misses` at most, on every graph of this size with at most this local sensitivity.
+        """W: the number is off by more than W with probability `misses` at most, on every graph of
+        this size with at most this local sensitivity.
 
-        Of A_0 = a, A_(t - 1) is a + t - 1 at most. So the rungs beyond T weigh sum_(t > T) 2 (a + t - 1) e^(-eps t / 2) at most. Those up to T weigh at least
-        1 + sum_(t <= T) 2 a e^(-eps t / 2). Rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u < T) (a + u) at
-        most. W is the largest over all a; e^-44 is for what is clamped.
+        Of A_0 = a, A_(t - 1) is a + t - 1 at most. So the rungs beyond T weigh sum_(t > T) 2 (a + t
+        - 1) e^(-eps t / 2) at most. Those up to T weigh at least 1 + sum_(t <= T) 2 a e^(-eps t /
+        2). Rungs that the range 0..C(n, 3) cuts weigh less. On rung T the number is off by sum_(u <
+        T) (a + u) at most. W is the largest over all a; e^-44 is for what is clamped.
         """
         decay, most = float(self.choice.decay), max(0, nodes - 2)
         rungs = np.arange(self.choice.reach(math.comb(nodes, 3) + 1) + 1)
@@ -145,7 +175,8 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
 
 @dataclass(frozen=True)
 class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
-    """The local sensitivity of the number of triangles over all pairs of nodes, with discrete Laplace noise, clipped to 0..n - 2.
+    """The local sensitivity of the number of triangles over all pairs of nodes, with discrete
+    Laplace noise, clipped to 0..n - 2.
 
     Privacy: epsilon, pure: an edge moves the number of common neighbours of a pair by at most 1.
     """

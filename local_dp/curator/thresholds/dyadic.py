@@ -1,8 +1,11 @@
-"""Thresholds that occur in the data, in groups of equal score, and their learner: as many records as the logarithm of the number of bits, not the bits.
+"""Thresholds that occur in the data, in groups of equal score, and their learner: as many records
+as the logarithm of the number of bits, not the bits.
 
-The learner completes the warm-up of Section 3.2. Candidates are the middles of the dyadic intervals that contain a record, and the two constants.
-The interval of height h around x is the 2^h points that agree with x above their last h bits, h = 1..bits. Every t in 1..2^bits - 1 is the middle of one.
-The intervals that contain a point form a compressed trie: every interval of a chain without branches contains the same points.
+The learner completes the warm-up of Section 3.2. Candidates are the middles of the dyadic intervals
+that contain a record, and the two constants. The interval of height h around x is the 2^h points
+that agree with x above their last h bits, h = 1..bits. Every t in 1..2^bits - 1 is the middle of
+one. The intervals that contain a point form a compressed trie: every interval of a chain without
+branches contains the same points.
 """
 
 import math
@@ -29,10 +32,13 @@ _WORD = 64
 
 @dataclass(frozen=True)
 class Trie:
-    """All intervals that contain a point: c chains, and s - 1 forks for s distinct points; whole numbers.
+    """All intervals that contain a point: c chains, and s - 1 forks for s distinct points; whole
+    numbers.
 
-    Chain i: the intervals of heights `above[i]` + 1 .. `below[i]` - 1 around the points number `first[i]`..`final[i]`, which lie in one half of each. Fork j:
-    the interval of height `heights[j]` around the points `left[j]`..`right[j]`, of which number j is the last in the left half.
+    Chain i: the intervals of heights `above[i]` + 1 .. `below[i]` - 1 around the points number
+    `first[i]`..`final[i]`, which lie in one half of each. Fork j: the interval of height
+    `heights[j]` around the points `left[j]`..`right[j]`, of which number j is the last in the left
+    half.
     """
 
     first: Ints
@@ -51,17 +57,31 @@ class Trie:
             return cls(*(np.zeros(0, dtype=np.int64) for _ in range(7)))
         forks = fork_heights(values)
         index = np.arange(count, dtype=np.int32)
-        first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)  # by the last point, by the first, by the first
+        first_of, final_of, top_of = (
+            index.copy(),
+            index.copy(),
+            np.zeros_like(index),
+        )  # by the last point, by the first, by the first
         left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
-        order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
-        for merged in np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []:  # forks of one height lie apart
+        order = np.argsort(
+            forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable"
+        )  # of bytes: by counting
+        for merged in (
+            np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
+        ):  # forks of one height lie apart
             low, high = first_of[merged], final_of[merged + 1]
             left[merged], right[merged] = low, high
             above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
             first_of[high], final_of[low], top_of[low] = low, high, forks[merged[0]]
-        first, final = np.concatenate([left, index[1:], index[:1]]), np.concatenate([index[:-1], right, index[-1:]])
+        first, final = (
+            np.concatenate([left, index[1:], index[:1]]),
+            np.concatenate([index[:-1], right, index[-1:]]),
+        )
         root = np.array([bits + 1], dtype=np.int32)
-        above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, root])
+        above, below = (
+            np.concatenate([above_left, above_right, top_of[:1]]),
+            np.concatenate([forks, forks, root]),
+        )
         return cls(first, final, above, below, left, right, forks)
 
 
@@ -70,17 +90,31 @@ def fork_heights(values: Naturals) -> Ints:
     apart = values[1:] ^ values[:-1]
     if apart.dtype == object:
         return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int32)
-    return np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int32)
+    return np.searchsorted(
+        np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right"
+    ).astype(np.int32)
 
 
 def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
     """The number of ones among the bits low..high - 1 of each value, low <= high."""
     if values.dtype == object:
         every = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
-        return np.array([((value >> start) & ((1 << (stop - start)) - 1)).bit_count() for value, start, stop in every], dtype=np.int64)
+        return np.array(
+            [
+                ((value >> start) & ((1 << (stop - start)) - 1)).bit_count()
+                for value, start, stop in every
+            ],
+            dtype=np.int64,
+        )
     width = high - low
-    masks = np.where(width > 0, ~np.uint64(0) >> (_WORD - np.maximum(width, 1)).astype(np.uint64), np.uint64(0))
-    return np.asarray(np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(np.int64))
+    masks = np.where(
+        width > 0, ~np.uint64(0) >> (_WORD - np.maximum(width, 1)).astype(np.uint64), np.uint64(0)
+    )
+    return np.asarray(
+        np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(
+            np.int64
+        )
+    )
 
 
 def middle(value: int, height: int) -> int:
@@ -90,9 +124,11 @@ def middle(value: int, height: int) -> int:
 
 @dataclass(frozen=True)
 class Middles(Groups[int]):
-    """Groups of thresholds, of the same score and with the same number `gap` of distinct points below them; all arrays of shape (k,).
+    """Groups of thresholds, of the same score and with the same number `gap` of distinct points
+    below them; all arrays of shape (k,).
 
-    First the constants 0 and 2^bits, then the middle of each fork. Then, for each chain, the middles right of its points, and those left of them.
+    First the constants 0 and 2^bits, then the middle of each fork. Then, for each chain, the
+    middles right of its points, and those left of them.
     """
 
     bits: int
@@ -110,48 +146,77 @@ class Middles(Groups[int]):
             fork = group - 2
             return middle(int(self.values[fork]), int(self.trie.heights[fork]))
         left, chain = divmod(group - 2 - forks, chains)
-        value, heights = int(self.values[self.trie.first[chain]]), range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain]))
-        return middle(value, [height for height in heights if (value >> (height - 1)) & 1 == left][place])
+        value, heights = (
+            int(self.values[self.trie.first[chain]]),
+            range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain])),
+        )
+        return middle(
+            value, [height for height in heights if (value >> (height - 1)) & 1 == left][place]
+        )
 
     def within(self, low: int, high: int) -> Naturals:
         """The number of thresholds of each group in low..high."""
-        starts = [0, *(int(value) + 1 for value in self.values.tolist())]  # the thresholds of gap g are starts[g]..starts[g + 1] - 1
+        starts = [
+            0,
+            *(int(value) + 1 for value in self.values.tolist()),
+        ]  # the thresholds of gap g are starts[g]..starts[g + 1] - 1
         ends = [*(start - 1 for start in starts[1:]), 1 << self.bits]
-        whole = np.array([low <= start and end <= high for start, end in zip(starts, ends, strict=True)])
-        cut = np.array([start <= high and low <= end for start, end in zip(starts, ends, strict=True)]) & ~whole
+        whole = np.array(
+            [low <= start and end <= high for start, end in zip(starts, ends, strict=True)]
+        )
+        cut = (
+            np.array(
+                [start <= high and low <= end for start, end in zip(starts, ends, strict=True)]
+            )
+            & ~whole
+        )
         inside: Naturals = np.where(whole[self.gap], self.sizes, 0).astype(np.uint64)
         for group in np.flatnonzero(cut[self.gap]).tolist():
-            inside[group] = sum(low <= self.member(group, place) <= high for place in range(int(self.sizes[group])))
+            inside[group] = sum(
+                low <= self.member(group, place) <= high for place in range(int(self.sizes[group]))
+            )
         return inside
 
 
 def middles(points: Multiset, by_gap: Counts) -> Middles:
-    """The candidates of some points, of score min(points in the interval, `by_gap`[distinct points below]); the constants have no such limit. O(s log s)."""
+    """The candidates of some points, of score min(points in the interval, `by_gap`[distinct points
+    below]); the constants have no such limit. O(s log s)."""
     trie, count = Trie.of(points.values, points.bits), len(points.values)
     before = np.concatenate([[0], np.cumsum(points.counts)])
-    forks, chains = (before[final + 1] - before[first] for first, final in ((trie.left, trie.right), (trie.first, trie.final)))
+    forks, chains = (
+        before[final + 1] - before[first]
+        for first, final in ((trie.left, trie.right), (trie.first, trie.final))
+    )
     left = ones_between(points.values[trie.first], trie.above, trie.below - 1)
     gap = np.concatenate([[0, count], np.arange(1, len(forks) + 1), trie.final + 1, trie.first])
-    sizes = np.concatenate([np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left])
+    sizes = np.concatenate(
+        [np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left]
+    )
     scores, place = by_gap[gap], 2
     for support in (forks, chains, chains):
-        np.minimum(scores[place : place + len(support)], support, out=scores[place : place + len(support)])
+        np.minimum(
+            scores[place : place + len(support)], support, out=scores[place : place + len(support)]
+        )
         place += len(support)
     scores[sizes == 0] = scores[0]  # empty groups: the best score is that of a candidate
     return Middles(points.bits, points.values, trie, gap, sizes.view(np.uint64), scores)
 
 
 def spare(epsilon: float, delta: float) -> float:
-    """1 + (2 / eps) ln(1 / delta): the score at which one candidate weighs as much as its share of no answer."""
+    """1 + (2 / eps) ln(1 / delta): the score at which one candidate weighs as much as its share of
+    no answer."""
     return 1 - 2 / epsilon * math.log(delta)
 
 
 def surely_within(bits: int, epsilon: float, delta: float, beta: float) -> float:
-    """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) / beta), d = `bits`.
+    """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) /
+    beta), d = `bits`.
 
-    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d then
-    chooses a candidate with off <= r except with probability beta. Proof: with c = (r + spare) / 2, the lowest interval around the gap with s >= c has its
-    middle less than c off, so the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
+    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to
+    gap. The sparse exponential mechanism of growth d then chooses a candidate with off <= r except
+    with probability beta. Proof: with c = (r + spare) / 2, the lowest interval around the gap with
+    s >= c has its middle less than c off, so the best score is (r + spare - 1) / 2 or more. Those
+    with off > r have score `spare` at most, at most 2 d of them in a gap.
     """
     worse = 1 + 2 / bits - 4 / math.expm1(-epsilon / 2)
     return 1 + spare(epsilon, delta) + 4 / epsilon * math.log(bits * worse / beta)
@@ -162,15 +227,18 @@ _FORGOTTEN = 1e-4
 
 @dataclass(frozen=True)
 class DyadicThresholds(ThresholdLearner[Approximate]):
-    """A threshold t with weight e^(eps min(s, H - errors(t)) / 2), s the number of records in the dyadic interval whose middle is t.
+    """A threshold t with weight e^(eps min(s, H - errors(t)) / 2), s the number of records in the
+    dyadic interval whose middle is t.
 
-    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors. No answer: 2^(bits - 1). H = alpha m + 1 + (2 / eps) ln(1 /
-    delta), rounded down; `agnostic`: plus the least number of errors, estimated with a tenth of epsilon.
-    Privacy: (eps, delta) on every sample: a record lies in `bits` intervals, one of each height, and the largest contains every record. So one replacement
-    makes at most `bits` - 1 candidates leave, of score 1 or less, and moves a score by 1 at most.
-    Utility: `dyadic_records`. Cost: O(m log m), whatever the bits.
-    Source: completes the informal Section 3.2 of Beimel, Nissim, Stemmer 2013, where an interval counts the smaller number of its zeros and ones: as private,
-    as well proven, but at 64 bits twice as many records.
+    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors.
+    No answer: 2^(bits - 1). H = alpha m + 1 + (2 / eps) ln(1 / delta), rounded down; `agnostic`:
+    plus the least number of errors, estimated with a tenth of epsilon. Privacy: (eps, delta) on
+    every sample: a record lies in `bits` intervals, one of each height, and the largest contains
+    every record. So one replacement makes at most `bits` - 1 candidates leave, of score 1 or less,
+    and moves a score by 1 at most. Utility: `dyadic_records`. Cost: O(m log m), whatever the bits.
+    Source: completes the informal Section 3.2 of Beimel, Nissim, Stemmer 2013, where an interval
+    counts the smaller number of its zeros and ones: as private, as well proven, but at 64 bits
+    twice as many records.
     """
 
     bits: int
@@ -200,30 +268,47 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
     def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
         """With their scores, if the best threshold errs on `optimum` records."""
         check_same(sample.bits, self.bits)
-        height = optimum + math.floor(self.alpha * sample.size + spare(self.choice.epsilon, self.delta))
-        return middles(Multiset(sample.bits, sample.values, sample.zeros + sample.ones), height - errors_by_gap(sample))
+        height = optimum + math.floor(
+            self.alpha * sample.size + spare(self.choice.epsilon, self.delta)
+        )
+        return middles(
+            Multiset(sample.bits, sample.values, sample.zeros + sample.ones),
+            height - errors_by_gap(sample),
+        )
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int:
-        optimum = int(errors_by_gap(database).min()) + draws.discrete_laplace(Fraction(self.optimum.nano, NANO)) if self.agnostic else 0
+        optimum = (
+            int(errors_by_gap(database).min())
+            + draws.discrete_laplace(Fraction(self.optimum.nano, NANO))
+            if self.agnostic
+            else 0
+        )
         return self._answer(self.choice.choose(self.candidates(database, optimum), draws))
 
     def law(self, database: LabelledMultiset) -> Law[int]:
         """Exact; not for an agnostic learner."""
         if self.agnostic:
-            raise InputError("an agnostic law has infinitely many outcomes and is not listed; use `chance`")
+            raise InputError(
+                "an agnostic law has infinitely many outcomes and is not listed; use `chance`"
+            )
         return image(self.choice.law(self.candidates(database, 0)), self._answer)
 
     def excess(self, size: int, misses: float = 0.05) -> int | None:
-        """X: on any `size` records the threshold errs on at most X more than the best, with probability 1 - `misses`; None if no X below `size` is proved.
+        """X: on any `size` records the threshold errs on at most X more than the best, with
+        probability 1 - `misses`; None if no X below `size` is proved.
 
-        A fifth of `misses` is for the noise y of the optimum; then H is at least best + h. The lowest interval around the best gap with c = (h + 1) / 2 records
-        has its middle less than c from it: a candidate of score c or more. At most `bits` candidates a record and two constants err on more than X.
-        Their scores are at most h - X - 1; no answer has the weight of `SparseChoice`.
+        A fifth of `misses` is for the noise y of the optimum; then H is at least best + h. The
+        lowest interval around the best gap with c = (h + 1) / 2 records has its middle less than c
+        from it: a candidate of score c or more. At most `bits` candidates a record and two
+        constants err on more than X. Their scores are at most h - X - 1; no answer has the weight
+        of `SparseChoice`.
         """
         rate = -math.log1p(float(self.choice.decay - 1))
         noise = least_tail(self.optimum.nano, Fraction(misses) / 10) - 1 if self.agnostic else 0
         room = math.floor(self.alpha * size + spare(self.choice.epsilon, self.delta))
-        silent = self.choice.growth / self.delta * math.exp(rate * (1 - max(0, room - noise + 1) // 2))
+        silent = (
+            self.choice.growth / self.delta * math.exp(rate * (1 - max(0, room - noise + 1) // 2))
+        )
         left = misses * (0.8 if self.agnostic else 1.0) - silent
         if left <= 0 or (room + noise + 1) // 2 > size:
             return None
@@ -234,12 +319,21 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         return 1 << (self.bits - 1) if threshold is None else threshold
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
-        fallback, total, inside = self._answer(None), 0.0, self.candidates(sample, 0).within(low, high)
-        optima = [(0, 1.0)]  # the possible estimates of the least number of errors, with their probabilities
+        fallback, total, inside = (
+            self._answer(None),
+            0.0,
+            self.candidates(sample, 0).within(low, high),
+        )
+        optima = [
+            (0, 1.0)
+        ]  # the possible estimates of the least number of errors, with their probabilities
         if self.agnostic:
             least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
             most = math.ceil(-math.log(_FORGOTTEN) / rate)
-            optima = [(least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise))) for noise in range(-most, most + 1)]
+            optima = [
+                (least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise)))
+                for noise in range(-most, most + 1)
+            ]
         for optimum, share in optima:
             answered, none = self.choice.share(self.candidates(sample, optimum), inside)
             total += share * float(answered + (none if low <= fallback <= high else 0))
@@ -247,5 +341,6 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
 
 def dyadic_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:
-    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs on at most alpha m, except with probability beta."""
+    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs
+    on at most alpha m, except with probability beta."""
     return math.ceil(surely_within(bits, epsilon, delta, beta) / alpha)

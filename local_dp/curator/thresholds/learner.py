@@ -1,6 +1,7 @@
 """Learners of thresholds: the hypothesis t of 0..2^bits labels x with 1 if and only if x >= t.
 
-And distributions on which a threshold is hard to learn: few thresholds are good, and as many as possible are slightly bad.
+And distributions on which a threshold is hard to learn: few thresholds are good, and as many as
+possible are slightly bad.
 """
 
 import math
@@ -34,14 +35,16 @@ class ThresholdLearner(Mechanism[LabelledMultiset, int, L_co]):
 
 
 def errors_by_gap(sample: LabelledMultiset) -> Counts:
-    """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced record moves each by at most 1."""
+    """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced
+    record moves each by at most 1."""
     missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
     right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
     return np.asarray(missed_below + (right_above[-1] - right_above))
 
 
 def agreements(sample: LabelledMultiset) -> Runs:
-    """The number of records that each threshold classifies right: quasi-concave where some threshold classifies all. O(s)."""
+    """The number of records that each threshold classifies right: quasi-concave where some
+    threshold classifies all. O(s)."""
     return Runs(sample.values, sample.size - errors_by_gap(sample), 1 << sample.bits)
 
 
@@ -49,8 +52,9 @@ def agreements(sample: LabelledMultiset) -> Runs:
 class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
     """The threshold t with probability proportional to e^(-eps (errors of t) / 2).
 
-    Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits / beta) records. Every pure proper learner needs a
-    constant share of that. Cost: O(m log m). Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
+    Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits /
+    beta) records. Every pure proper learner needs a constant share of that. Cost: O(m log m).
+    Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
     """
 
     epsilon: float
@@ -66,10 +70,11 @@ class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
 
 @dataclass(frozen=True)
 class LearnThresholds(ThresholdLearner[Approximate]):
-    """The threshold that RecConcave finds by the number of correct records, promised m of m; one that errs on `slack` m is good to it.
+    """The threshold that RecConcave finds by the number of correct records, promised m of m; one
+    that errs on `slack` m is good to it.
 
-    Privacy: by count of the parts, on every sample. Utility: `tuned` and `printed`. Refuses samples of fewer than `least` records, a public number.
-    Cost: O(m log m + bits). Source: Theorem 3.18.
+    Privacy: by count of the parts, on every sample. Utility: `tuned` and `printed`. Refuses samples
+    of fewer than `least` records, a public number. Cost: O(m log m + bits). Source: Theorem 3.18.
     """
 
     slack: float
@@ -94,26 +99,40 @@ class LearnThresholds(ThresholdLearner[Approximate]):
         """RecConcave for m records. Raises InputError for fewer than `least`."""
         if m < max(1, self.least):
             raise InputError(f"there are {m} records; these parameters need {max(1, self.least)}")
-        return RecConcave(agreements, Promise(m - max(1, math.floor(self.slack * m)), m), self.parts, self.levels)
+        return RecConcave(
+            agreements, Promise(m - max(1, math.floor(self.slack * m)), m), self.parts, self.levels
+        )
 
 
 def tuned(alpha: float, epsilon: float, delta: float) -> LearnThresholds:
-    """Depth 2; parts of .24 (length), .30 with delta / 2 (stable choices), .16 of epsilon. About 1,200 to 1,500 records at 32 to 128 bits, alpha .1."""
+    """Depth 2; parts of .24 (length), .30 with delta / 2 (stable choices), .16 of epsilon. About
+    1,200 to 1,500 records at 32 to 128 bits, alpha .1."""
     check_share("alpha", alpha)
     parts = Parts(0.24 * epsilon, 0.3 * epsilon, delta / 2, 0.16 * epsilon)
     factor = min(1.2, max(0.9, 0.6 - 0.1 * math.log10(delta)))
     return LearnThresholds(min(1.0, factor * alpha), parts)
 
 
-def printed(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> LearnThresholds:
-    """Theorem 3.18: slack alpha / 2, every part epsilon / (3 N) and delta / (3 N), N = `levels_of`(2^bits); below `printed_records` it refuses."""
+def printed(
+    bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1
+) -> LearnThresholds:
+    """Theorem 3.18: slack alpha / 2, every part epsilon / (3 N) and delta / (3 N), N =
+    `levels_of`(2^bits); below `printed_records` it refuses."""
     levels = levels_of(1 << bits)
     part = epsilon / (3 * levels)
-    return LearnThresholds(alpha / 2, Parts(part, part, delta / (3 * levels), part), levels, printed_records(bits, alpha, epsilon, delta, beta))
+    return LearnThresholds(
+        alpha / 2,
+        Parts(part, part, delta / (3 * levels), part),
+        levels,
+        printed_records(bits, alpha, epsilon, delta, beta),
+    )
 
 
-def printed_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:
-    """max{(200 / alpha^2) ln(4 / (alpha beta)), 8^N (72 N / (alpha eps)) (log2(12 N / (beta delta)) + log2 log2 ... 2^bits, N times, rounded up each time)}."""
+def printed_records(
+    bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1
+) -> int:
+    """max{(200 / alpha^2) ln(4 / (alpha beta)), 8^N (72 N / (alpha eps)) (log2(12 N / (beta delta))
+    + log2 log2 ... 2^bits, N times, rounded up each time)}."""
     check_bits(bits)
     check_share("alpha", alpha)
     check_share("beta", beta)
@@ -121,7 +140,16 @@ def printed_records(bits: int, alpha: float, epsilon: float, delta: float, beta:
     for _ in range(levels - 1):
         iterated = max(iterated - 1, 0).bit_length()
     learning = 200 / alpha**2 * math.log(4 / (alpha * beta))
-    return math.ceil(max(learning, (1 << 3 * levels) * 72 * levels / (alpha * epsilon) * (math.log2(12 * levels / (beta * delta)) + iterated)))
+    return math.ceil(
+        max(
+            learning,
+            (1 << 3 * levels)
+            * 72
+            * levels
+            / (alpha * epsilon)
+            * (math.log2(12 * levels / (beta * delta)) + iterated),
+        )
+    )
 
 
 _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
@@ -129,7 +157,8 @@ _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
 
 @dataclass(frozen=True)
 class HardThreshold:
-    """The points `points`, ascending, with probability `shares`; a point from `target` on is labelled 1, and a share `flipped` of labels is flipped."""
+    """The points `points`, ascending, with probability `shares`; a point from `target` on is
+    labelled 1, and a share `flipped` of labels is flipped."""
 
     bits: int
     target: int
@@ -144,8 +173,16 @@ class HardThreshold:
         truth = np.array([point >= self.target for point in self.points])
         ones = np.where(truth, counts - turned, turned)
         positive = counts > 0
-        values = np.array([point for point, occurs in zip(self.points, positive, strict=True) if occurs], dtype=np.uint64 if self.bits <= 64 else object)
-        return LabelledMultiset(self.bits, values, (counts - ones)[positive].astype(np.int64), ones[positive].astype(np.int64))
+        values = np.array(
+            [point for point, occurs in zip(self.points, positive, strict=True) if occurs],
+            dtype=np.uint64 if self.bits <= 64 else object,
+        )
+        return LabelledMultiset(
+            self.bits,
+            values,
+            (counts - ones)[positive].astype(np.int64),
+            ones[positive].astype(np.int64),
+        )
 
     def good(self, alpha: float) -> tuple[int, int]:
         """The thresholds low..high, whose error exceeds that of the target by at most alpha."""
@@ -163,18 +200,28 @@ class HardThreshold:
         return low, high
 
 
-def hard_thresholds(bits: int, alpha: float, target: int, flipped: float = 0.0) -> dict[str, HardThreshold]:
-    """The five worst known, by name; `target` is in 2..2^bits - 2, best odd and random: the middle of the smallest dyadic interval.
+def hard_thresholds(
+    bits: int, alpha: float, target: int, flipped: float = 0.0
+) -> dict[str, HardThreshold]:
+    """The five worst known, by name; `target` is in 2..2^bits - 2, best odd and random: the middle
+    of the smallest dyadic interval.
 
-    needle: a little more than alpha on target - 1 and on target, so that only the target is good, the rest at both ends. needle with staircase: the rest at
-    distances 1, 2, 4, ... to both sides. staircase: all of it. plateaus: as the needle, without points within 2^(bits / 2) or 2^(3 bits / 4) of the target.
-    With flipped labels alpha is divided by 1 - 2 `flipped`, as is an excess error.
+    needle: a little more than alpha on target - 1 and on target, so that only the target is good,
+    the rest at both ends. needle with staircase: the rest at distances 1, 2, 4, ... to both sides.
+    staircase: all of it. plateaus: as the needle, without points within 2^(bits / 2) or 2^(3 bits /
+    4) of the target. With flipped labels alpha is divided by 1 - 2 `flipped`, as is an excess
+    error.
     """
     check_bits(bits)
     check_share("alpha", alpha)
     over = min(0.4999, alpha / (1 - 2 * flipped) * _OVER)
     rest, top = 1 - 2 * over, (1 << bits) - 1
-    steps = [point for step in range(bits) for point in (target - (1 << step), target + (1 << step) - 1) if 0 <= point >> bits < 1]
+    steps = [
+        point
+        for step in range(bits)
+        for point in (target - (1 << step), target + (1 << step) - 1)
+        if 0 <= point >> bits < 1
+    ]
     stairs = [(point, 1 / len(steps)) for point in steps]
 
     def law(*parts: tuple[int, float]) -> HardThreshold:
@@ -182,7 +229,9 @@ def hard_thresholds(bits: int, alpha: float, target: int, flipped: float = 0.0) 
         for point, share in parts:
             shares[point] = shares.get(point, 0.0) + share
         points = sorted(shares)
-        return HardThreshold(bits, target, tuple(points), tuple(shares[point] for point in points), flipped)
+        return HardThreshold(
+            bits, target, tuple(points), tuple(shares[point] for point in points), flipped
+        )
 
     def plateau(log_width: int) -> HardThreshold:
         half = min(1 << max(log_width - 1, 0), target, top + 1 - target)
@@ -190,7 +239,9 @@ def hard_thresholds(bits: int, alpha: float, target: int, flipped: float = 0.0) 
 
     return {
         "needle": plateau(0),
-        "needle with staircase": law((target - 1, over), (target, over), *((point, rest * share) for point, share in stairs)),
+        "needle with staircase": law(
+            (target - 1, over), (target, over), *((point, rest * share) for point, share in stairs)
+        ),
         "staircase": law(*stairs),
         "narrow plateau": plateau(bits // 2),
         "wide plateau": plateau(3 * bits // 4),

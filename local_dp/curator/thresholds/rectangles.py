@@ -1,6 +1,8 @@
-"""Axis-aligned rectangles: each side is a private rank query on the positive examples; and the plan of Beimel, Nissim, Stemmer 2013, Section 3.5.
+"""Axis-aligned rectangles: each side is a private rank query on the positive examples; and the plan
+of Beimel, Nissim, Stemmer 2013, Section 3.5.
 
-A rank query finds a point of a given rank among few candidates: the middles of dyadic intervals, and the points that occur.
+A rank query finds a point of a given rank among few candidates: the middles of dyadic intervals,
+and the points that occur.
 """
 
 import math
@@ -27,13 +29,16 @@ _FAILURE = 0.1
 
 @dataclass(frozen=True)
 class RankQuery(Mechanism[Multiset, int | None, Approximate]):
-    """A number with about `rank` points below it, with weight e^(eps min(s, H - off) / 2); None, no answer, where there are too few points.
+    """A number with about `rank` points below it, with weight e^(eps min(s, H - off) / 2); None, no
+    answer, where there are too few points.
 
-    Candidates: 0 and 2^bits; the middle t of each dyadic interval with s >= 1 points, off = |points below t - rank|; and each point x that occurs s times.
-    For these off is the distance of `rank` from [points below x, points up to x], so that a frequent point is found.
-    H = r + `spare`, where r is the smaller of `rank` and `surely_within`.
-    Privacy: (eps, delta), also if the number of points changes by 1: a point is in `bits` + 1 candidates and moves a score by 1 at most.
-    Utility: off by r at most nine times of ten, if `rank` is no less than `surely_within`. Cost: O(m log m).
+    Candidates: 0 and 2^bits; the middle t of each dyadic interval with s >= 1 points, off = |points
+    below t - rank|; and each point x that occurs s times. For these off is the distance of `rank`
+    from [points below x, points up to x], so that a frequent point is found. H = r + `spare`, where
+    r is the smaller of `rank` and `surely_within`. Privacy: (eps, delta), also if the number of
+    points changes by 1: a point is in `bits` + 1 candidates and moves a score by 1 at most.
+    Utility: off by r at most nine times of ten, if `rank` is no less than `surely_within`. Cost:
+    O(m log m).
     """
 
     bits: int
@@ -65,7 +70,10 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         check_same(points.bits, self.bits)
         below, height = np.concatenate([[0], np.cumsum(points.counts)]), self.height
         off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
-        return Joined(middles(points, height - np.abs(below - self.rank)), Listed(np.minimum(points.counts, height - off), points.values))
+        return Joined(
+            middles(points, height - np.abs(below - self.rank)),
+            Listed(np.minimum(points.counts, height - off), points.values),
+        )
 
     def release(self, database: Multiset, draws: Draws) -> int | None:
         return self.choice.choose(self.candidates(database), draws)
@@ -74,23 +82,35 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         return self.choice.law(self.candidates(database))
 
 
-Rectangle: TypeAlias = tuple[tuple[int, int], ...]  # low..high on each axis, both ends included; empty where there is no axis
+Rectangle: TypeAlias = tuple[
+    tuple[int, int], ...
+]  # low..high on each axis, both ends included; empty where there is no axis
 
 _SHARE = 0.6
-"""The share of its allowed loss that a side is set to: by trial; with less there is no answer, with more it loses too many points."""
+"""The share of its allowed loss that a side is set to: by trial; with less there is no answer, with
+more it loses too many points."""
 
 
 @dataclass(frozen=True)
 class LabelledPoints:
-    """m examples: `points`, shape (m, n), whole numbers of 0..2^bits - 1, and `labels` of 0 or 1, shape (m,)."""
+    """m examples: `points`, shape (m, n), whole numbers of 0..2^bits - 1, and `labels` of 0 or 1,
+    shape (m,)."""
 
     bits: int
     points: Naturals
     labels: Ints
 
     def __post_init__(self) -> None:
-        if self.points.ndim != 2 or self.labels.shape != self.points.shape[:1] or np.any((self.labels != 0) & (self.labels != 1)):
-            raise InputError(f"the points have shape {self.points.shape}, the labels {self.labels.shape}; give one label of 0 or 1 for each point")
+        if (
+            self.points.ndim != 2
+            or self.labels.shape != self.points.shape[:1]
+            or np.any((self.labels != 0) & (self.labels != 1))
+        ):
+            raise InputError(
+                f"the points have shape {self.points.shape}, the labels {self.labels.shape}; "
+                "give "
+                "one label of 0 or 1 for each point"
+            )
         naturals(self.points.ravel(), self.bits)
 
     def positives(self, axis: int) -> Multiset:
@@ -99,11 +119,14 @@ class LabelledPoints:
 
 @dataclass(frozen=True)
 class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
-    """The rectangle whose sides lie at rank .6 alpha m / (2 n) of the positive examples from each end of each axis; empty where some query has no answer.
+    """The rectangle whose sides lie at rank .6 alpha m / (2 n) of the positive examples from each
+    end of each axis; empty where some query has no answer.
 
-    Privacy: 2 n rank queries of eps / (2 n) and delta / (2 n): a replaced example changes the positive ones by at most one left and one new.
-    Utility: every side loses about .6 alpha / (2 n) of the points, on every distribution, and takes nothing from outside: of rank 1 or more it lies within the
-    target's. Records grow as n^2 log(bits) / (alpha eps). Cost: O(n m log m). Source: instead of Beimel, Nissim, Stemmer 2013, Theorem 3.22.
+    Privacy: 2 n rank queries of eps / (2 n) and delta / (2 n): a replaced example changes the
+    positive ones by at most one left and one new. Utility: every side loses about .6 alpha / (2 n)
+    of the points, on every distribution, and takes nothing from outside: of rank 1 or more it lies
+    within the target's. Records grow as n^2 log(bits) / (alpha eps). Cost: O(n m log m). Source:
+    instead of Beimel, Nissim, Stemmer 2013, Theorem 3.22.
     """
 
     bits: int
@@ -123,36 +146,58 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return Approximate(2 * self.axes * side.nano, 2 * self.axes * side.atto)
 
     def side(self, rank: int) -> RankQuery:
-        return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
+        return RankQuery(
+            self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes)
+        )
 
     def rank(self, size: int) -> int:
         """The rank of a side among the positive ones of so many examples."""
         return max(1, math.floor(_SHARE * self.alpha * size / (2 * self.axes)))
 
     def lost(self, size: int, misses: float = 0.05) -> int | None:
-        """X: a rectangle of `size` examples is released that leaves out more than X positive ones with probability `misses` at most; None for no X below size.
+        """X: a rectangle of `size` examples is released that leaves out more than X positive ones
+        with probability `misses` at most; None for no X below size.
 
-        Of each side: as in `DyadicThresholds.excess`, a candidate of score c = (H + 1) / 2 or more exists unless there are fewer than c positive ones. A
-        released number is off by more than x with probability (candidates) e^(eps (H - x - 1 - c) / 2) at most; otherwise rank + x are lost, or all, below c.
+        Of each side: as in `DyadicThresholds.excess`, a candidate of score c = (H + 1) / 2 or more
+        exists unless there are fewer than c positive ones. A released number is off by more than x
+        with probability (candidates) e^(eps (H - x - 1 - c) / 2) at most; otherwise rank + x are
+        lost, or all, below c.
         """
         side = self.side(self.rank(size))
         rate, height = -math.log1p(float(side.choice.decay - 1)), side.height
         reached = (height + 1) // 2
-        off = height - 1 - reached + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
+        off = (
+            height
+            - 1
+            - reached
+            + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
+        )
         lost = 2 * self.axes * max(reached, side.rank + off)
         return lost if lost < size else None
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
         if database.points.shape[1] != self.axes:
-            raise InputError(f"the points have {database.points.shape[1]} coordinates; the rectangle {self.axes}")
+            raise InputError(
+                f"the points have {database.points.shape[1]} coordinates; the rectangle {self.axes}"
+            )
         query, top = self.side(self.rank(len(database.labels))), (1 << self.bits) - 1
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            mirrored = Multiset(self.bits, (positives.values.dtype.type(top) - positives.values)[::-1], positives.counts[::-1])
+            mirrored = Multiset(
+                self.bits,
+                (positives.values.dtype.type(top) - positives.values)[::-1],
+                positives.counts[::-1],
+            )
             sides.append((query.release(positives, draws), query.release(mirrored, draws)))
-        rectangle = [(low, top - high) for low, high in sides if low is not None and high is not None]
-        return tuple(rectangle) if len(rectangle) == self.axes and all(low <= high for low, high in rectangle) else ()
+        rectangle = [
+            (low, top - high) for low, high in sides if low is not None and high is not None
+        ]
+        return (
+            tuple(rectangle)
+            if len(rectangle) == self.axes and all(low <= high for low, high in rectangle)
+            else ()
+        )
 
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
@@ -170,7 +215,8 @@ L_co = TypeVar("L_co", bound=Loss, covariant=True)
 
 @dataclass(frozen=True)
 class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
-    """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the text. Privacy: the sanitizer's."""
+    """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the
+    text. Privacy: the sanitizer's."""
 
     sanitizer: Mechanism[Multiset, Steps, L_co]
     parts: int
@@ -190,12 +236,15 @@ class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
 
 @dataclass(frozen=True)
 class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
-    """On each axis from the first to the last interval whose noisy count of positive examples is alpha m / (12 n W) or more, W intervals; else empty.
+    """On each axis from the first to the last interval whose noisy count of positive examples is
+    alpha m / (12 n W) or more, W intervals; else empty.
 
-    `partition` gives the ascending cuts of one axis, private for its projection; `epsilon` is for the counts of one axis.
-    Privacy: for each of the n axes the partition's loss and epsilon, added up: a replaced example moves two counts by 1, each with discrete Laplace(eps / 2).
-    Utility: where each interval has few points, or one: the overshoot of an interval, and W counts below the bar. Cost: that of the partitions.
-    Source: Section 3.5, completed; for the printed sizes `partition` is a sanitizer of thresholds.
+    `partition` gives the ascending cuts of one axis, private for its projection; `epsilon` is for
+    the counts of one axis. Privacy: for each of the n axes the partition's loss and epsilon, added
+    up: a replaced example moves two counts by 1, each with discrete Laplace(eps / 2). Utility:
+    where each interval has few points, or one: the overshoot of an interval, and W counts below the
+    bar. Cost: that of the partitions. Source: Section 3.5, completed; for the printed sizes
+    `partition` is a sanitizer of thresholds.
     """
 
     partition: Mechanism[Multiset, tuple[int, ...], Loss]
@@ -226,6 +275,10 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         below = np.append(0, np.cumsum(positives.counts))
         ends_at = np.searchsorted(positives.values, np.array(cuts, dtype=positives.values.dtype))
         counts = np.diff(below[[0, *ends_at, -1]])
-        full = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
+        full = [
+            number
+            for number, count in enumerate(counts.tolist())
+            if count + draws.discrete_laplace(noise) >= bar
+        ]
         ends = [0, *cuts, 1 << database.bits]
         return (ends[full[0]], ends[full[-1] + 1] - 1) if full else None

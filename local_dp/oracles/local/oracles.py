@@ -1,4 +1,5 @@
-"""The local oracles of KLNRS Section 4.1 in memory: every client simulated, or the tally drawn from its law; and the record that each keeps."""
+"""The local oracles of KLNRS Section 4.1 in memory: every client simulated, or the tally drawn from
+its law; and the record that each keeps."""
 
 import os
 from collections import deque
@@ -16,7 +17,18 @@ from local_dp.errors import RefusedError
 from local_dp.ledger import Ledger, Steps
 from local_dp.loss import NANO
 from local_dp.noise import COINS, Draw, KeyedNoise, Noise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, Spoken, cells_of, chunk_digest, randomize, report_once, round_digest, said
+from local_dp.oracles.local.asked import (
+    CHUNK,
+    Cohort,
+    LocalQuery,
+    Spoken,
+    cells_of,
+    chunk_digest,
+    randomize,
+    report_once,
+    round_digest,
+    said,
+)
 from local_dp.oracles.local.kept import Kept
 from local_dp.populations.finite import Population
 from local_dp.randomizers.randomizer import Randomizer
@@ -52,7 +64,8 @@ class RoundSummary:
 
 
 class LocalOracle:
-    """Checks and charges each round before anybody is asked, at most `budget` nats a client, and keeps the summaries of the rounds."""
+    """Checks and charges each round before anybody is asked, at most `budget` nats a client, and
+    keeps the summaries of the rounds."""
 
     def __init__(self, budget: float, run: str = "run") -> None:
         self.run = run
@@ -64,13 +77,18 @@ class LocalOracle:
     def begin(self, queries: tuple[LocalQuery, ...], repeats: bool = True) -> int:
         """The number of the round, from 1, once it is charged. Leaves no trace where it raises.
 
-        Raises RefusedError("budget"), and without `repeats` RefusedError("asked-twice") if a client is asked two things, now or in two rounds.
+        Raises RefusedError("budget"), and without `repeats` RefusedError("asked-twice") if a client
+        is asked two things, now or in two rounds.
         """
         asked = list(_sums(queries, [1] * len(queries)).spans())
         for start, stop, times in () if repeats else asked:
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
-                    "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
+                    "asked-twice",
+                    (
+                        f"client {start} is asked more than once, and tallies drawn from their law "
+                        "forget its record; use --tier population"
+                    ),
                 )
         self.ledger.charge(self.run, [query.charge() for query in queries])
         self._opened += 1
@@ -84,17 +102,21 @@ class LocalOracle:
 
     @property
     def interaction(self) -> Interaction:
-        """One round is non-interactive; several are sequentially interactive if nobody was asked in two of them, else fully interactive."""
+        """One round is non-interactive; several are sequentially interactive if nobody was asked in
+        two of them, else fully interactive."""
         if self._opened <= 1:
             return "non-interactive"
         return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
 
 
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
-    """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is asked again under a label it pays once."""
+    """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is
+    asked again under a label it pays once."""
     due, paid = [], set[tuple[str, Cohort]]()
     for query in queries:
-        due.append(0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano)
+        due.append(
+            0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano
+        )
         paid.add((query.memo, query.cohort))
     return _sums(queries, due).maximum / NANO
 
@@ -115,21 +137,25 @@ OnChunk: TypeAlias = Callable[[int, Tally], object]
 
 
 def keep_memory() -> None:
-    """Has the allocator keep a chunk's memory for the next: glibc gives it back, and paying for its pages again takes a third of all time."""
+    """Has the allocator keep a chunk's memory for the next: glibc gives it back, and paying for its
+    pages again takes a third of all time."""
     np.empty(_KEPT, dtype=np.uint8)  # never touched, so it takes no memory
 
 
 def shared(work: range, workers: int, most: int) -> list[range]:
-    """Splits the chunks into tasks: several per worker, at most `most` chunks each, so that no worker waits long for the last."""
+    """Splits the chunks into tasks: several per worker, at most `most` chunks each, so that no
+    worker waits long for the last."""
     each = max(1, min(most, len(work) // (_SHARES * workers)))
     return [work[first : first + each] for first in range(0, len(work), each)]
 
 
 @dataclass(frozen=True)
 class AskedOf:
-    """One ask of simulated clients: `which` of their words answer it, `coins` the key of public coins, `spoken` the clients of sessions so far.
+    """One ask of simulated clients: `which` of their words answer it, `coins` the key of public
+    coins, `spoken` the clients of sessions so far.
 
-    `kept` holds what labels keep of private clients. A simulation draws it again, from the words of the label, since its records never change.
+    `kept` holds what labels keep of private clients. A simulation draws it again, from the words of
+    the label, since its records never change.
     """
 
     population: Population
@@ -142,35 +168,73 @@ class AskedOf:
 
     @property
     def pieces(self) -> range:
-        """The numbers of the cohort's chunks: no list of them is kept, which would grow with the cohort."""
+        """The numbers of the cohort's chunks: no list of them is kept, which would grow with the
+        cohort."""
         return range(self.query.cohort.start // CHUNK, -(-self.query.cohort.stop // CHUNK))
 
     @property
     def together(self) -> int:
-        """How many chunks are best answered at a time: several of one bit, for after each step of a computation a thread may have to wait for another."""
+        """How many chunks are best answered at a time: several of one bit, for after each step of a
+        computation a thread may have to wait for another."""
         return _TOGETHER if self.query.randomizer.bits == 1 else 1
 
     def answers(self, span: range) -> tuple[Tally, bytes]:
-        """The tally of some chunks of clients that follow each other, and their digests, one after the other: the same on every thread."""
+        """The tally of some chunks of clients that follow each other, and their digests, one after
+        the other: the same on every thread."""
         query, randomizer = self.query, self.query.randomizer
-        start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
-        values, most = self.population.values(query.query, start, stop), stop - start if len(span) > 1 else 0
+        start, stop = (
+            max(query.cohort.start, span[0] * CHUNK),
+            min(query.cohort.stop, (span[-1] + 1) * CHUNK),
+        )
+        values, most = (
+            self.population.values(query.query, start, stop),
+            stop - start if len(span) > 1 else 0,
+        )
         if self.kept is not None:
-            reports = report_once(query, lambda: values, start, self.noise, self.which, self.coins, self.kept, np.arange(start, stop), most)
+            reports = report_once(
+                query,
+                lambda: values,
+                start,
+                self.noise,
+                self.which,
+                self.coins,
+                self.kept,
+                np.arange(start, stop),
+                most,
+            )
         else:
-            reports = randomize(query, said(query, values, self.spoken, start), start, self.noise, self.which, self.coins, most)
-        digests = b"".join(chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK))
+            reports = randomize(
+                query,
+                said(query, values, self.spoken, start),
+                start,
+                self.noise,
+                self.which,
+                self.coins,
+                most,
+            )
+        digests = b"".join(
+            chunk_digest(randomizer, reports[low - start : high - start])
+            for low, high in chunks(start, stop, CHUNK)
+        )
         return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), digests
 
 
 class PopulationOracle(LocalOracle):
-    """Simulates every client, a chunk at a time, on all cores, or by so many `threads`. Memory is flat in n; bit for bit what client processes would reply.
+    """Simulates every client, a chunk at a time, on all cores, or by so many `threads`. Memory is
+    flat in n; bit for bit what client processes would reply.
 
-    `on_chunk(ask, tally)` gets the tally of every chunk of clients, or of some together, that have answered one ask, on the thread that asked them.
+    `on_chunk(ask, tally)` gets the tally of every chunk of clients, or of some together, that have
+    answered one ask, on the thread that asked them.
     """
 
     def __init__(
-        self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: OnChunk = lambda ask, tally: None, threads: int = 0
+        self,
+        population: Population,
+        noise: Noise,
+        coin_seed: int,
+        budget: float,
+        on_chunk: OnChunk = lambda ask, tally: None,
+        threads: int = 0,
     ) -> None:
         super().__init__(budget)
         self.population = population
@@ -182,7 +246,8 @@ class PopulationOracle(LocalOracle):
         self.kept = Kept()
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
+        """The tally of each query's cohort. Raises RefusedError("budget") before anything is
+        sampled."""
         number = self.begin(queries)
         tallies, digests = [], []
         for ask, query in enumerate(queries):
@@ -192,7 +257,17 @@ class PopulationOracle(LocalOracle):
             kept = self.kept if query.label and not isinstance(self.noise, KeyedNoise) else None
             if kept is not None:
                 kept.reserve(query.label, query.cohort.stop, query.randomizer.report_dtype.itemsize)
-            tally, parts = self.gather(AskedOf(self.population, self.noise, query, which, which.key(COINS, self.coin_seed), self.spoken, kept))
+            tally, parts = self.gather(
+                AskedOf(
+                    self.population,
+                    self.noise,
+                    query,
+                    which,
+                    which.key(COINS, self.coin_seed),
+                    self.spoken,
+                    kept,
+                )
+            )
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
@@ -202,7 +277,9 @@ class PopulationOracle(LocalOracle):
         """The tally of all chunks, and their digests in their order, of some chunks together."""
         keep_memory()
         work = asked.pieces
-        workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
+        workers = (
+            min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1
+        )  # counting the cores takes longer than a small cohort
         waiting = deque(shared(work, workers, asked.together))
         digests = [b""] * len(work)
         over = Event()
@@ -226,23 +303,37 @@ class PopulationOracle(LocalOracle):
                 asking = [pool.submit(ask) for _ in range(workers)]
                 return reduce(add, (each.result() for each in asking)), digests
             finally:
-                over.set()  # the pool waits for its threads: an interrupted run must not wait for chunks that have not begun
+                # the pool waits for its threads: an interrupted run must not wait for chunks that
+                # have not begun
+                over.set()
 
 
 class AggregateOracle(LocalOracle):
-    """Draws each tally from its law, at a cost independent of n where the population knows it. Only the rows of a table can be asked again."""
+    """Draws each tally from its law, at a cost independent of n where the population knows it. Only
+    the rows of a table can be asked again."""
 
-    def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:
+    def __init__(
+        self, population: Population, generator: np.random.Generator, budget: float
+    ) -> None:
         super().__init__(budget)
         self.population = population
         self.generator = generator
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or "no-law") before anything is sampled."""
+        """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or
+        "no-law") before anything is sampled."""
         for query in queries:
             if query.memo or not without_coin(query.randomizer).has_tally_law:
-                what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
-                raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
+                what = (
+                    "a session"
+                    if query.session
+                    else "memoised answers"
+                    if query.memo
+                    else f"{query.randomizer.name!r}"
+                )
+                raise RefusedError(
+                    "no-law", f"the tally of {what} has no closed law here; use --tier population"
+                )
         self.begin(queries, repeats=self.population.remembers)
         tallies = tuple(map(self._draw, queries))
         self.finish(queries, sum(tally.n for tally in tallies), None)
@@ -252,6 +343,10 @@ class AggregateOracle(LocalOracle):
         channel = without_coin(query.randomizer)
         law = self.population.tally_law(query.query, channel)
         if law is not None:
-            return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
-        counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
+            return Tally(
+                self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape)
+            )
+        counts = self.population.value_counts(
+            query.query, query.cohort.start, query.cohort.stop, self.generator
+        )
         return channel.draw_tally(counts, self.generator)

@@ -17,19 +17,27 @@ from local_dp.records import Records
 
 @dataclass(frozen=True)
 class StatisticalQuery:
-    """Asks for the expectation, within `tolerance`, of a query on [-1, 1]: yes and no are +1 and -1 (Definition 4.1), levels x are 2 x - 1."""
+    """Asks for the expectation, within `tolerance`, of a query on [-1, 1]: yes and no are +1 and -1
+    (Definition 4.1), levels x are 2 x - 1."""
 
     query: Query
     tolerance: float
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
-            raise InputError(f"the tolerance is {self.tolerance}; a statistical query needs one strictly between 0 and 1")
+            raise InputError(
+                f"the tolerance is {self.tolerance}; a statistical query needs one strictly "
+                "between 0 and 1"
+            )
         if self.query.domain.kind != "levels" and self.query.domain.size != 2:
-            raise InputError(f"query {self.query.name!r} has values in {self.query.domain}; a statistical query has two, or levels")
+            raise InputError(
+                f"query {self.query.name!r} has values in {self.query.domain}; a statistical "
+                "query has two, or levels"
+            )
 
     def expectation(self, law: Floats) -> float:
-        """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain size,)."""
+        """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain
+        size,)."""
         return float(law @ np.linspace(-1.0, 1.0, len(law)))
 
     @property
@@ -38,7 +46,8 @@ class StatisticalQuery:
         return self.query.domain.size - 1
 
     def numerators(self, records: Records) -> Counts:
-        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums over records are exact. Shape (n,)."""
+        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums
+        over records are exact. Shape (n,)."""
         domain = self.query.domain
         return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
 
@@ -75,28 +84,42 @@ class ExactOracle(SQOracle):
         self.population = population
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        if isinstance(self.population, Finite):  # a few kinds of record, where a law may have 65,537 values
-            return float(self.population.shares @ query.numerators(self.population.kinds)) / query.span
+        if isinstance(
+            self.population, Finite
+        ):  # a few kinds of record, where a law may have 65,537 values
+            return (
+                float(self.population.shares @ query.numerators(self.population.kinds)) / query.span
+            )
         return query.expectation(self.population.law(query.query))
 
 
 ROUNDING = 1e-14  # what floating point may add to an answer at the edge of its tolerance
 
 
-def legal(oracle: Oracle[StatisticalQuery, float], population: Population) -> Watched[StatisticalQuery, float]:
-    """The oracle, watched: RefusedError("illegal-answer") unless each of its answers is within its tolerance of the population's expectation."""
+def legal(
+    oracle: Oracle[StatisticalQuery, float], population: Population
+) -> Watched[StatisticalQuery, float]:
+    """The oracle, watched: RefusedError("illegal-answer") unless each of its answers is within its
+    tolerance of the population's expectation."""
     exact = ExactOracle(population)
 
     def check(queries: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> None:
         for query, answer, expectation in zip(queries, answers, exact.answer(queries), strict=True):
             if not abs(answer - expectation) <= query.tolerance + ROUNDING:
-                raise RefusedError("illegal-answer", f"{query.query.name}: {answer} is further than {query.tolerance} from the expectation {expectation}")
+                raise RefusedError(
+                    "illegal-answer",
+                    (
+                        f"{query.query.name}: {answer} is further than {query.tolerance} from the "
+                        f"expectation {expectation}"
+                    ),
+                )
 
     return Watched(oracle, after=check)
 
 
 class NoisyOracle(ExactOracle):
-    """Expectations plus normal noise `sd` in [-1, 1], beyond tolerances: what an attack is up against, and not private (that is `TrustedOracle`)."""
+    """Expectations plus normal noise `sd` in [-1, 1], beyond tolerances: what an attack is up
+    against, and not private (that is `TrustedOracle`)."""
 
     def __init__(self, population: Population, sd: float, generator: np.random.Generator) -> None:
         super().__init__(population)
@@ -112,15 +135,23 @@ SPAN = 1 << 30
 
 @dataclass(frozen=True)
 class RealQuery(StatisticalQuery):
-    """Asks for the mean of a real function of `query`: `values` holds one number in [-1, 1] for each value of the query's domain, ascending."""
+    """Asks for the mean of a real function of `query`: `values` holds one number in [-1, 1] for
+    each value of the query's domain, ascending."""
 
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
-            raise InputError(f"the tolerance is {self.tolerance}; a statistical query needs one strictly between 0 and 1")
+            raise InputError(
+                f"the tolerance is {self.tolerance}; a statistical query needs one strictly "
+                "between 0 and 1"
+            )
         if len(self.values) != self.query.domain.size or max(map(abs, self.values)) > 1:
-            raise InputError(f"a real function on {self.query.domain} needs {self.query.domain.size} values in [-1, 1]")
+            raise InputError(
+                f"a real function on {self.query.domain} needs {self.query.domain.size} "
+                "values in "
+                "[-1, 1]"
+            )
 
     def expectation(self, law: Floats) -> float:
         """The mean under a law over the query's domain, shape (domain size,)."""
@@ -132,14 +163,21 @@ class RealQuery(StatisticalQuery):
         return SPAN
 
     def numerators(self, records: Records) -> Counts:
-        """span times the function of each record, rounded to whole numbers, so that sums over records are exact. Shape (n,)."""
+        """span times the function of each record, rounded to whole numbers, so that sums over
+        records are exact. Shape (n,)."""
         places = np.rint(np.asarray(self.values) * SPAN).astype(np.int64)
-        return np.asarray(places[self.query.values(records).astype(np.int64) - self.query.domain.low])
+        return np.asarray(
+            places[self.query.values(records).astype(np.int64) - self.query.domain.low]
+        )
 
 
 def on_domain(query: StatisticalQuery) -> Floats:
     """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
-    return np.asarray(query.values) if isinstance(query, RealQuery) else np.linspace(-1.0, 1.0, query.query.domain.size)
+    return (
+        np.asarray(query.values)
+        if isinstance(query, RealQuery)
+        else np.linspace(-1.0, 1.0, query.query.domain.size)
+    )
 
 
 class RoundedOracle(ExactOracle):
@@ -164,12 +202,14 @@ def downward(expectation: float) -> float:
 
 
 def against(expectation: float) -> float:
-    """Every answer tau closer to the wrong sign: for algorithms that decide by the sign of an answer."""
+    """Every answer tau closer to the wrong sign: for algorithms that decide by the sign of an
+    answer."""
     return -1.0 if expectation > 0 else 1.0
 
 
 class BiasedOracle(ExactOracle):
-    """Answers with the expectation plus tau times `bias(expectation)`, clipped to +-tau: legal, and wrong in a chosen direction every time."""
+    """Answers with the expectation plus tau times `bias(expectation)`, clipped to +-tau: legal, and
+    wrong in a chosen direction every time."""
 
     def __init__(self, population: Population, bias: Bias) -> None:
         super().__init__(population)
@@ -181,12 +221,16 @@ class BiasedOracle(ExactOracle):
 
 
 class NullOracle(ExactOracle):
-    """Answers as near the expectation under a `null` population as the tolerance allows: the proofs' own adversary (limits 5.1, item 4)."""
+    """Answers as near the expectation under a `null` population as the tolerance allows: the
+    proofs' own adversary (limits 5.1, item 4)."""
 
     def __init__(self, population: Population, null: Population) -> None:
         super().__init__(population)
         self.null = null
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        expectation, wanted = super().answer_one(query), query.expectation(self.null.law(query.query))
+        expectation, wanted = (
+            super().answer_one(query),
+            query.expectation(self.null.law(query.query)),
+        )
         return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))

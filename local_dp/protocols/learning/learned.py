@@ -1,4 +1,5 @@
-"""Every statistical-query learner as a local protocol: KLNRS Theorem 4.8, applied to a learner and its task."""
+"""Every statistical-query learner as a local protocol: KLNRS Theorem 4.8, applied to a learner and
+its task."""
 
 from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from functools import cached_property, partial
@@ -62,11 +63,14 @@ class Lesson:
 
 @dataclass(frozen=True, kw_only=True)
 class Learned(LocalProtocol[Lesson]):
-    """A statistical-query learner on its synthetic task, each query answered by fresh clients under randomized response. Its fields are the learner's.
+    """A statistical-query learner on its synthetic task, each query answered by fresh clients under
+    randomized response. Its fields are the learner's.
 
-    Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own, with probability 95 %, with the default number of clients,
-    t 2 C^2 ln(40 t) / tau^2 for at most t queries of tolerance tau. Any other number n gives each query n / t clients, and errors change by the factor
-    sqrt(default / n). An adaptive learner takes cohorts round by round and may leave some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
+    Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own,
+    with probability 95 %, with the default number of clients, t 2 C^2 ln(40 t) / tau^2 for at most
+    t queries of tolerance tau. Any other number n gives each query n / t clients, and errors change
+    by the factor sqrt(default / n). An adaptive learner takes cohorts round by round and may leave
+    some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
     """
 
     figureless: ClassVar[str] = "a hypothesis"
@@ -80,7 +84,9 @@ class Learned(LocalProtocol[Lesson]):
     def task(self) -> Task[Any]:
         """The learner with these parameters, and its population."""
         example, task = TRIED[self.taught]
-        return task(replace(example, **{field.name: getattr(self, field.name) for field in fields(self)}))
+        return task(
+            replace(example, **{field.name: getattr(self, field.name) for field in fields(self)})
+        )
 
     def clients(self, epsilon: float) -> int:
         return self.task.learner.clients(epsilon, BETA)
@@ -89,7 +95,10 @@ class Learned(LocalProtocol[Lesson]):
         learner = self.task.learner
         cohort = clients // learner.queries
         if cohort < 1:
-            raise InputError(f"{self.name} asks up to {learner.queries} queries, each of its own clients; {clients} are too few")
+            raise InputError(
+                f"{self.name} asks up to {learner.queries} queries, each of its own clients; "
+                f"{clients} are too few"
+            )
         enough = rr_clients_hoeffding(epsilon, learner.tolerance, learner.beta_each(BETA))
         local = local_from_sq(learner.algorithm(), epsilon, lambda query: cohort)
         finish = partial(Lesson, clients_per_query=cohort, enough_per_query=enough)
@@ -107,29 +116,40 @@ class Learned(LocalProtocol[Lesson]):
         return self.task.population(clients, seed)
 
     def describe(self, result: Lesson) -> PlainData:
-        rule = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
+        rule = {
+            "rule": str(result.hypothesis),
+            "clients a query": result.clients_per_query,
+            "enough": result.enough_per_query,
+        }
         return {"hypothesis": rule, "parameters": asdict(result.hypothesis)}
 
     def explain(self, result: Lesson) -> str:
         rule = str(result.hypothesis)
-        return "The learned rule predicts the label +1 for every record." if rule == "always" else SENTENCES.get(self.taught, CLASSIFIER).format(rule)
+        return (
+            "The learned rule predicts the label +1 for every record."
+            if rule == "always"
+            else SENTENCES.get(self.taught, CLASSIFIER).format(rule)
+        )
 
     def truth(self, population: Population) -> None:
         """A hypothesis is compared with the learner's guarantee, by `true_error`."""
 
     def true_error(self, result: Lesson, population: Population) -> float:
-        """The exact excess of the hypothesis over the comparison of the learner's guarantee, which promises at most alpha."""
+        """The exact excess of the hypothesis over the comparison of the learner's guarantee, which
+        promises at most alpha."""
         assert isinstance(population, Finite)
         return max(0.0, self.task.excess(result.hypothesis, population))
 
     @classmethod
     def model(cls) -> str:
-        """LNI for a non-adaptive learner and LI for an adaptive one, by the type of the learner's algorithm, which the theorem preserves."""
+        """LNI for a non-adaptive learner and LI for an adaptive one, by the type of the learner's
+        algorithm, which the theorem preserves."""
         return MODELS[TRIED[cls.taught][0].model()]
 
 
 def learned(name: str) -> type[Learned]:
-    """The protocol `name`, "learn-" and the name of an SQ learner: the learner's scalar parameters are its fields, with the values of its task as defaults."""
+    """The protocol `name`, "learn-" and the name of an SQ learner: the learner's scalar parameters
+    are its fields, with the values of its task as defaults."""
     taught = name.removeprefix("learn-")
     learner, task = TRIED[taught]
     hints = get_type_hints(type(learner))
@@ -139,7 +159,13 @@ def learned(name: str) -> type[Learned]:
         f"Learn{type(learner).__name__}",
         [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in names],
         bases=(Learned,),
-        namespace={"name": name, "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": taught, "__doc__": doc, "__module__": __name__},
+        namespace={
+            "name": name,
+            "source": f"{learner.source}; KLNRS 2008, Theorem 4.8",
+            "taught": taught,
+            "__doc__": doc,
+            "__module__": __name__,
+        },
         frozen=True,
         kw_only=True,
     )
@@ -169,20 +195,31 @@ def shares_of_clients(margin: Margin) -> Floats:
 def cohorts(margin: Margin, clients: int) -> dict[int, Cohort]:
     """The clients of each set of blocks, by these shares, without empty cohorts."""
     ends = np.rint(np.cumsum(shares_of_clients(margin)) * clients).astype(int).tolist()
-    return {S: Cohort(start, stop) for S, (start, stop) in enumerate(pairwise([0, *ends])) if start < stop}
+    return {
+        S: Cohort(start, stop)
+        for S, (start, stop) in enumerate(pairwise([0, *ends]))
+        if start < stop
+    }
 
 
 def vote(margin: Margin, epsilon: float, clients: int) -> Local[Floats]:
-    """For each mask s of t b bits, the share of clients who report that (-1)^<s, x> agrees with their label, less those who report the contrary.
+    """For each mask s of t b bits, the share of clients who report that (-1)^<s, x> agrees with
+    their label, less those who report the contrary.
 
-    A prediction for x draws one client and uses its report: the mean prediction h(x) is the sum of these shares times (-1)^<s, x>.
-    Privacy: each client answers once, by randomized response, epsilon-locally private. Utility: E_D[y h] > 0 with probability p, for every concept and every
-    law D, with C^2 MC^2 p / (1 - p) clients (`bounds.interaction.vote_clients`). Cost: one bit a client, one round. t b <= 12, and b a power of two.
+    A prediction for x draws one client and uses its report: the mean prediction h(x) is the sum of
+    these shares times (-1)^<s, x>. Privacy: each client answers once, by randomized response,
+    epsilon-locally private. Utility: E_D[y h] > 0 with probability p, for every concept and every
+    law D, with C^2 MC^2 p / (1 - p) clients (`bounds.interaction.vote_clients`). Cost: one bit a
+    client, one round. t b <= 12, and b a power of two.
     """
     concepts = margin.concepts
     masks = {S: np.unique(concepts.masks(S)) for S in cohorts(margin, clients)}
     queries = tuple(
-        LocalQuery(ParityExample(concepts.variables), Characters(epsilon, d=concepts.variables, masks=mask_set(masks[S], concepts.variables)), cohort)
+        LocalQuery(
+            ParityExample(concepts.variables),
+            Characters(epsilon, d=concepts.variables, masks=mask_set(masks[S], concepts.variables)),
+            cohort,
+        )
         for S, cohort in cohorts(margin, clients).items()
     )
 
@@ -196,7 +233,8 @@ def vote(margin: Margin, epsilon: float, clients: int) -> Local[Floats]:
 
 
 def hard_examples(margin: Margin, clients: int, seed: int) -> Finite:
-    """The hardest law for the class: u from mu, and x uniform among the points whose first variables of the blocks are u."""
+    """The hardest law for the class: u from mu, and x uniform among the points whose first
+    variables of the blocks are u."""
     labels, shares = _hard_law(margin)
     x = np.arange(len(labels), dtype=np.uint64)
     return Finite(Records({"x": x, "y": labels.astype(np.int8)}), shares.tolist(), clients, seed)

@@ -1,4 +1,5 @@
-"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one; and the reports of its gradients."""
+"""Locally private stochastic gradient descent: an interactive local algorithm, not a
+statistical-query one; and the reports of its gradients."""
 
 import math
 from abc import ABC, abstractmethod
@@ -35,7 +36,8 @@ GRID = 1 << 14  # steps of the lattice of a vector, to either side
 
 @dataclass(frozen=True)
 class Gradients(ABC):
-    """Minus the hinge loss's gradient, for records of norm 1 and coordinates `scale`, by `cohorts` a round; its noise's n E||.||^2 is at most `moment`."""
+    """Minus the hinge loss's gradient, for records of norm 1 and coordinates `scale`, by `cohorts`
+    a round; its noise's n E||.||^2 is at most `moment`."""
 
     epsilon: float
     d: int
@@ -69,23 +71,34 @@ class ByCoordinate(Gradients):
         return OneBitMean(self.epsilon, steps=STEPS)
 
     def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
-        descents = (Descent("hinge", features(self.d), "y", weights, place, self.scale) for place in range(self.d))
-        return tuple(LocalQuery(query, self.randomizer, Cohort(*cut)) for query, cut in zip(descents, pairwise(ends), strict=True))
+        descents = (
+            Descent("hinge", features(self.d), "y", weights, place, self.scale)
+            for place in range(self.d)
+        )
+        return tuple(
+            LocalQuery(query, self.randomizer, Cohort(*cut))
+            for query, cut in zip(descents, pairwise(ends), strict=True)
+        )
 
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
-        return self.scale * np.array([2 * float(self.randomizer.estimate(tally).value) - 1 for tally in tallies])
+        return self.scale * np.array(
+            [2 * float(self.randomizer.estimate(tally).value) - 1 for tally in tallies]
+        )
 
 
 @dataclass(frozen=True)
 class ByVector(Gradients):
-    """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
+    """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`),
+    or the nearest direction (of the unit ball)."""
 
     cohorts = 1
     choice: VectorChoice
 
     @cached_property
     def randomizer(self) -> SampledSigns | NearestDirection:
-        made: Callable[..., SampledSigns | NearestDirection] = SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
+        made: Callable[..., SampledSigns | NearestDirection] = (
+            SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
+        )
         return made(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
 
     @property
@@ -95,37 +108,63 @@ class ByVector(Gradients):
 
     def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
         randomizer = self.randomizer
-        query = DescentVector("hinge", features(self.d), "y", weights, self.reach, randomizer.ball, GRID)
+        query = DescentVector(
+            "hinge", features(self.d), "y", weights, self.reach, randomizer.ball, GRID
+        )
         return (LocalQuery(query, randomizer, Cohort(*ends)),)
 
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
         (tally,), randomizer = tallies, self.randomizer
-        return self.reach * (randomizer.average(tally) if isinstance(randomizer, SampledSigns) else randomizer.estimate(tally).value)
+        return self.reach * (
+            randomizer.average(tally)
+            if isinstance(randomizer, SampledSigns)
+            else randomizer.estimate(tally).value
+        )
 
 
 @lru_cache(maxsize=64)
 def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gradients:
-    """The way called `name`, or that of least moment; ties go to one bit of one coordinate, whose cohorts have fixed sizes."""
-    ways: dict[str, Gradients] = {"one-bit-mean": ByCoordinate(epsilon, d, scale, (d * scale * response_gain(epsilon)) ** 2)}
+    """The way called `name`, or that of least moment; ties go to one bit of one coordinate, whose
+    cohorts have fixed sizes."""
+    ways: dict[str, Gradients] = {
+        "one-bit-mean": ByCoordinate(epsilon, d, scale, (d * scale * response_gain(epsilon)) ** 2)
+    }
     if d <= MAX_DIMENSION:
-        bodies: tuple[tuple[Body, str, float], ...] = (("cube", "sampled-signs", scale), ("ball", "nearest-direction", 1.0))
+        bodies: tuple[tuple[Body, str, float], ...] = (
+            ("cube", "sampled-signs", scale),
+            ("ball", "nearest-direction", 1.0),
+        )
         for body, way, reach in bodies:
-            choice = next(choice for choice in vector_choices(epsilon, body, d) if choice.name == way)
+            choice = next(
+                choice for choice in vector_choices(epsilon, body, d) if choice.name == way
+            )
             ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
     if name != "best" and name not in ways:
-        raise InputError(f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean or best")
-    return ways[name] if name in ways else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
+        raise InputError(
+            f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose "
+            "one-bit-mean "
+            "or best"
+        )
+    return (
+        ways[name]
+        if name in ways
+        else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSGD(LocalProtocol[Halfspace]):
-    """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
+    """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every
+    client answers once, in one of `rounds` rounds.
 
-    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest of a few directions: the one of least error V.
-    Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the expected hinge loss of
-    the averaged weights bounds the expected error. It is at most sqrt(1 / rounds + V / n) / gamma, V <= d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1).
-    Features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it. The default number of clients is for an expected error of `alpha`.
-    Cost: one to twelve bits a client, `rounds` rounds. Source: Duchi, Jordan, Wainwright 2013; limits 9.
+    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest
+    of a few directions: the one of least error V. Privacy: epsilon-locally private. Utility, for
+    records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the expected
+    hinge loss of the averaged weights bounds the expected error. It is at most sqrt(1 / rounds + V
+    / n) / gamma, V <= d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1). Features +-1 / sqrt d need n
+    about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it. The default number of clients is for
+    an expected error of `alpha`. Cost: one to twelve bits a client, `rounds` rounds. Source: Duchi,
+    Jordan, Wainwright 2013; limits 9.
     """
 
     name: ClassVar[str] = "local-sgd"
@@ -134,11 +173,21 @@ class LocalSGD(LocalProtocol[Halfspace]):
     error_unit: ClassVar[str] = "share of examples labelled wrongly"
     d: int = parameter(4, "the dimension: how many features a record has")
     gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")
-    alpha: float = parameter(0.2, "the expected error that the default number of clients is for", unit="share of examples")
-    rounds: int = parameter(200, "how many rounds of gradient descent, each with clients of its own")
+    alpha: float = parameter(
+        0.2,
+        "the expected error that the default number of clients is for",
+        unit="share of examples",
+    )
+    rounds: int = parameter(
+        200, "how many rounds of gradient descent, each with clients of its own"
+    )
     bound: float | None = parameter(None, "the bound on every feature; without it, 1 / sqrt(d)")
     told: str = parameter(
-        "best", "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), sampled-signs, nearest-direction, or best: the least error"
+        "best",
+        (
+            "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), "
+            "sampled-signs, nearest-direction, or best: the least error"
+        ),
     )
 
     def check(self) -> None:
@@ -163,18 +212,26 @@ class LocalSGD(LocalProtocol[Halfspace]):
         return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
 
     def clients(self, epsilon: float) -> int:
-        """Clients for an expected error of alpha; raises InputError if the rounds are too few for any number."""
+        """Clients for an expected error of alpha; raises InputError if the rounds are too few for
+        any number."""
         room = (self.alpha * self.gamma) ** 2 - 1 / self.rounds
         if room <= 0:
             least = 1 / (self.alpha * self.gamma) ** 2
-            raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
+            raise InputError(
+                f"{self.rounds} rounds cannot promise error {self.alpha} at margin "
+                f"{self.gamma}; "
+                f"give more than {least:.0f}"
+            )
         return math.ceil(self.gradients(epsilon).moment / room)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Halfspace]:
         gradients = self.gradients(epsilon)
         parts = self.rounds * gradients.cohorts
         if clients < parts:
-            raise InputError(f"{self.rounds} rounds of {gradients.cohorts} cohorts need {parts} clients; {clients} are too few")
+            raise InputError(
+                f"{self.rounds} rounds of {gradients.cohorts} cohorts need {parts} clients; "
+                f"{clients} are too few"
+            )
         ends = [clients * part // parts for part in range(parts + 1)]
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
@@ -185,7 +242,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
                 weights = weights + step / self.gamma * gradients.read(tallies)
-                weights /= max(1.0, float(np.linalg.norm(weights)))  # the nearest vector of norm at most 1
+                weights /= max(
+                    1.0, float(np.linalg.norm(weights))
+                )  # the nearest vector of norm at most 1
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)

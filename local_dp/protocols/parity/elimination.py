@@ -23,20 +23,33 @@ FEW = 40  # survivors from which on suspects are named; for fewer, bits about ma
 
 @dataclass(frozen=True)
 class ParityElimination(ParityProtocol):
-    """Learns the parity r over {0,1}^d by elimination: clients name suspects among the survivors, and each survivor is dropped once it is unlikely enough.
+    """Learns the parity r over {0,1}^d by elimination: clients name suspects among the survivors,
+    and each survivor is dropped once it is unlikely enough.
 
-    It is dropped when its likelihood, against random labels, has fallen by the factor e^-fall. The last `FEW` survivors are asked about by one-bit parities.
-    Privacy: each client answers once, epsilon-locally private. Utility: r is dropped with probability at most e^-fall, whatever d (limits 12.3). At epsilon 1
-    a fall of 2.1 gives 90 % with 3.8 C^2 2^d clients in the mean at d = 8 and 3.6 at d = 10, where no protocol takes fewer than 3.1. The number is random; a
-    run that has no more clients names the likeliest survivor. Cost: log2 of the survivors bits a client, some 100 rounds and more. 1 <= d <= 12.
+    It is dropped when its likelihood, against random labels, has fallen by the factor e^-fall. The
+    last `FEW` survivors are asked about by one-bit parities. Privacy: each client answers once,
+    epsilon-locally private. Utility: r is dropped with probability at most e^-fall, whatever d
+    (limits 12.3). At epsilon 1 a fall of 2.1 gives 90 % with 3.8 C^2 2^d clients in the mean at d =
+    8 and 3.6 at d = 10, where no protocol takes fewer than 3.1. The number is random; a run that
+    has no more clients names the likeliest survivor. Cost: log2 of the survivors bits a client,
+    some 100 rounds and more. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-elimination"
     source: ClassVar[str] = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(
-        3.0, "a parity is dropped once its log likelihood ratio has fallen by this; the hidden one is with probability e^-fall", unit="nats"
+        3.0,
+        (
+            "a parity is dropped once its log likelihood ratio has fallen by this; the hidden one "
+            "is "
+            "with probability e^-fall"
+        ),
+        unit="nats",
     )
-    step: float = parameter(0.5, "the clients that a round asks for each survivor; for each of the last few, at least one")
+    step: float = parameter(
+        0.5,
+        "the clients that a round asks for each survivor; for each of the last few, at least one",
+    )
 
     def check(self) -> None:
         super().check()
@@ -45,7 +58,10 @@ class ParityElimination(ParityProtocol):
 
     def clients(self, epsilon: float) -> int:
         """More than a run asks in 99 % of the cases."""
-        return math.ceil(parity_elimination_clients(self.d, epsilon, self.fall, self.step) * (1 + 5 / 2 ** (self.d / 2)))
+        return math.ceil(
+            parity_elimination_clients(self.d, epsilon, self.fall, self.step)
+            * (1 + 5 / 2 ** (self.d / 2))
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         def play() -> LocalPlay[int]:
@@ -62,30 +78,44 @@ class ParityElimination(ParityProtocol):
 
         return Adaptive(play)
 
-    def _asked(self, epsilon: float, masks: Counts, start: int, clients: int) -> tuple[LocalQuery, ...]:
-        """A round about these survivors: one question about all of them, or one about each part of 2^k, as many as there are bits in their number."""
+    def _asked(
+        self, epsilon: float, masks: Counts, start: int, clients: int
+    ) -> tuple[LocalQuery, ...]:
+        """A round about these survivors: one question about all of them, or one about each part of
+        2^k, as many as there are bits in their number."""
         size, example = len(masks), ParityExample(self.d)
         if size >= FEW:
             suspects = Suspects(epsilon, d=self.d, masks=mask_set(masks, self.d))
-            return (LocalQuery(example, suspects, Cohort(start, min(clients, start + math.ceil(self.step * size)))),)
+            return (
+                LocalQuery(
+                    example,
+                    suspects,
+                    Cohort(start, min(clients, start + math.ceil(self.step * size))),
+                ),
+            )
         queries, first = [], 0
         for part in (1 << bit for bit in range(size.bit_length()) if size >> bit & 1):
             stop = min(clients, start + math.ceil(max(1.0, self.step) * part))
             if start < stop:
-                randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks[first : first + part], self.d))
+                randomizer = Characters(
+                    epsilon, d=self.d, masks=mask_set(masks[first : first + part], self.d)
+                )
                 queries.append(LocalQuery(example, randomizer, Cohort(start, stop)))
             start, first = stop, first + part
         return tuple(queries)
 
 
 def changes(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...], survivors: int) -> Floats:
-    """What a round adds to ln Pr[replies | r = w] / Pr[replies | random labels] of each survivor w; of named suspects, by whether w itself is named."""
+    """What a round adds to ln Pr[replies | r = w] / Pr[replies | random labels] of each survivor w;
+    of named suspects, by whether w itself is named."""
     change, first = np.zeros(survivors), 0
     for query, tally in zip(queries, tallies, strict=True):
         if isinstance(randomizer := query.randomizer, Suspects):
             named, others = tally.weights[0], tally.answered - tally.weights[0]
             own, blind = randomizer.hidden, randomizer.blind
-            return np.asarray(named * np.log(own / blind) + others * np.log((1 - own) / (1 - blind)))
+            return np.asarray(
+                named * np.log(own / blind) + others * np.log((1 - own) / (1 - blind))
+            )
         assert isinstance(randomizer, Characters)
         change[first : first + randomizer.cells] = log_likelihoods(randomizer, tally)
         first += randomizer.cells

@@ -1,4 +1,5 @@
-"""A ladder of k levels: the bits on a path, found by the same clients in every round, by others in each round, or in one round (limits 12.1)."""
+"""A ladder of k levels: the bits on a path, found by the same clients in every round, by others in
+each round, or in one round (limits 12.1)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +22,30 @@ from local_dp.tallies import Tally
 DEEPEST = 12  # levels in one round: 2^12 questions are what a request holds
 
 
-def ways_on(node: str, levels: int, clients: range, randomizer: OneOfRounds, session: str = "") -> tuple[LocalQuery, ...]:
-    """Queries about `node`'s 2^levels continuations, with equal parts of the clients. Raises InputError for more than clients or a request hold."""
+def ways_on(
+    node: str, levels: int, clients: range, randomizer: OneOfRounds, session: str = ""
+) -> tuple[LocalQuery, ...]:
+    """Queries about `node`'s 2^levels continuations, with equal parts of the clients. Raises
+    InputError for more than clients or a request hold."""
     many = 1 << levels
     if levels > DEEPEST or many > len(clients):
-        raise InputError(f"{levels} levels in one round are {many} questions; give each a client of its own, of {len(clients)}, and at most {DEEPEST} levels")
+        raise InputError(
+            f"{levels} levels in one round are {many} questions; give each a client of its "
+            "own, "
+            f"of {len(clients)}, and at most {DEEPEST} levels"
+        )
     ends = [clients.start + len(clients) * place // many for place in range(many + 1)]
     paths = (node + "".join(steps) for steps in product("01", repeat=levels))
     return tuple(
-        LocalQuery(PathStep(path, len(node)), randomizer, Cohort(start, stop), session) for path, (start, stop) in zip(paths, pairwise(ends), strict=True)
+        LocalQuery(PathStep(path, len(node)), randomizer, Cohort(start, stop), session)
+        for path, (start, stop) in zip(paths, pairwise(ends), strict=True)
     )
 
 
 @dataclass
 class Heard:
-    """The answers so far: each path, its first level, and the clients that confirm it less those that deny it."""
+    """The answers so far: each path, its first level, and the clients that confirm it less those
+    that deny it."""
 
     scores: list[tuple[str, int, float]] = field(default_factory=list)
 
@@ -47,9 +57,14 @@ class Heard:
             self.scores.append((query.query.path, query.query.first, confirmed - denied))
 
     def step(self, node: str) -> str:
-        """The step from a node that more clients confirm; clients of other levels add nothing on average, whatever the tables hold."""
+        """The step from a node that more clients confirm; clients of other levels add nothing on
+        average, whatever the tables hold."""
         level = len(node)
-        score = sum(more if path[level] == "1" else -more for path, first, more in self.scores if first <= level < len(path) and path.startswith(node))
+        score = sum(
+            more if path[level] == "1" else -more
+            for path, first, more in self.scores
+            if first <= level < len(path) and path.startswith(node)
+        )
         return "1" if score > 0 else "0"
 
     def follow(self, node: str, levels: int) -> str:
@@ -61,7 +76,8 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Ladder(LocalProtocol[str]):
-    """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table of one uniform level."""
+    """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table
+    of one uniform level."""
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of the path from its first wrong step on"
@@ -85,7 +101,16 @@ class _Ladder(LocalProtocol[str]):
 
     def true_error(self, result: str, population: Population) -> float:
         """The share of the path that comes from its first wrong step on."""
-        right = next((level for level, (step, true) in enumerate(zip(result, self.truth(population), strict=True)) if step != true), self.k)
+        right = next(
+            (
+                level
+                for level, (step, true) in enumerate(
+                    zip(result, self.truth(population), strict=True)
+                )
+                if step != true
+            ),
+            self.k,
+        )
         return 1 - right / self.k
 
 
@@ -93,7 +118,9 @@ class _Ladder(LocalProtocol[str]):
 class _LadderInRounds(_Ladder):
     """The common part of the protocols of several rounds: the levels of each round."""
 
-    rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
+    rounds: int | None = parameter(
+        None, "how many rounds there may be; without it, one for each level"
+    )
 
     def check(self) -> None:
         super().check()
@@ -104,7 +131,8 @@ class _LadderInRounds(_Ladder):
         return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
     def climb(self, ask: Callable[[str, int, int], tuple[LocalQuery, ...]]) -> LocalPlay[str]:
-        """Follows the path round by round, by the answers to what `ask` asks at a node, about some levels, in a round."""
+        """Follows the path round by round, by the answers to what `ask` asks at a node, about some
+        levels, in a round."""
         heard, node = Heard(), ""
         for round, levels in enumerate(self.lengths):
             queries = ask(node, levels, round)
@@ -115,17 +143,32 @@ class _LadderInRounds(_Ladder):
 
 @dataclass(frozen=True)
 class LadderAgain(_LadderInRounds):
-    """Finds the path by all clients in every round: clients of the round's level answer by randomized response, all others report a fair coin.
+    """Finds the path by all clients in every round: clients of the round's level answer by
+    randomized response, all others report a fair coin.
 
-    Privacy: the answers of all rounds together are epsilon-locally private, for a client answers truthfully in one of them (a session, limits 12.1);
-    `charged` sum gives each round a part of epsilon instead, as in KLNRS's Definition 4.4. Utility: all k bits with probability 95 % for about (z k C)^2
-    clients, a k-th of `ladder-in-turn`. Cost: one bit a client and round. With fewer `rounds` than levels a round asks about random nodes below.
+    Privacy: the answers of all rounds together are epsilon-locally private, for a client answers
+    truthfully in one of them (a session, limits 12.1); `charged` sum gives each round a part of
+    epsilon instead, as in KLNRS's Definition 4.4. Utility: all k bits with probability 95 % for
+    about (z k C)^2 clients, a k-th of `ladder-in-turn`. Cost: one bit a client and round. With
+    fewer `rounds` than levels a round asks about random nodes below.
     """
 
     name: ClassVar[str] = "ladder"
-    source: ClassVar[str] = "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
-    charged: str = parameter("session", "how the rounds are charged: session (epsilon for all of them), or sum (a part of it for each)")
-    session: str = parameter("ladder", "the label of the session: clients who keep a store need another one for another session")
+    source: ClassVar[str] = (
+        "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
+    )
+    charged: str = parameter(
+        "session",
+        (
+            "how the rounds are charged: session (epsilon for all of them), or sum (a part of it "
+            "for "
+            "each)"
+        ),
+    )
+    session: str = parameter(
+        "ladder",
+        "the label of the session: clients who keep a store need another one for another session",
+    )
 
     def check(self) -> None:
         super().check()
@@ -135,29 +178,49 @@ class LadderAgain(_LadderInRounds):
         return epsilon if self.charged == "session" else split_epsilon(epsilon, len(self.lengths))
 
     def clients(self, epsilon: float) -> int:
-        return max(1 << max(self.lengths), ladder_clients(self.k, self.each(epsilon), BETA, len(self.lengths), again=True))
+        return max(
+            1 << max(self.lengths),
+            ladder_clients(self.k, self.each(epsilon), BETA, len(self.lengths), again=True),
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Repeated[LocalQuery, Tally, str]:
-        randomizer, session = OneOfRounds(self.each(epsilon)), self.session if self.charged == "session" else ""
-        return Repeated(lambda: self.climb(lambda node, levels, round: ways_on(node, levels, range(clients), randomizer, session)))
+        randomizer, session = (
+            OneOfRounds(self.each(epsilon)),
+            self.session if self.charged == "session" else "",
+        )
+        return Repeated(
+            lambda: self.climb(
+                lambda node, levels, round: ways_on(
+                    node, levels, range(clients), randomizer, session
+                )
+            )
+        )
 
 
 @dataclass(frozen=True)
 class LadderInTurn(_LadderInRounds):
-    """Finds the path by other clients in each round: clients of the round's level answer by randomized response, all others report a fair coin.
+    """Finds the path by other clients in each round: clients of the round's level answer by
+    randomized response, all others report a fair coin.
 
-    With `below`, clients of later levels answer about a random node of their level below the one reached. Later rounds use the answers on the path.
-    Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about k (z k C)^2 clients, with `below` about
-    half as many. Cost: one bit a client. With fewer `rounds` than levels a round asks about random nodes below.
+    With `below`, clients of later levels answer about a random node of their level below the one
+    reached. Later rounds use the answers on the path. Privacy: each client answers once,
+    epsilon-locally private. Utility: all k bits with probability 95 % for about k (z k C)^2
+    clients, with `below` about half as many. Cost: one bit a client. With fewer `rounds` than
+    levels a round asks about random nodes below.
     """
 
     name: ClassVar[str] = "ladder-in-turn"
     source: ClassVar[str] = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
-    below: bool = parameter(False, "true: those whose level is still to come answer about a random node below")
+    below: bool = parameter(
+        False, "true: those whose level is still to come answer about a random node below"
+    )
 
     def clients(self, epsilon: float) -> int:
         rounds = len(self.lengths)
-        return max(rounds << max(self.lengths), ladder_clients(self.k, epsilon, BETA, rounds, below=self.below))
+        return max(
+            rounds << max(self.lengths),
+            ladder_clients(self.k, epsilon, BETA, rounds, below=self.below),
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[str]:
         randomizer, rounds = OneOfRounds(epsilon), len(self.lengths)
@@ -165,7 +228,11 @@ class LadderInTurn(_LadderInRounds):
 
         def ask(node: str, levels: int, round: int) -> tuple[LocalQuery, ...]:
             cohort = range(ends[round], ends[round + 1])
-            deep = max(levels, min(self.k - len(node), DEEPEST, max(1, len(cohort)).bit_length() - 1)) if self.below else levels
+            deep = (
+                max(levels, min(self.k - len(node), DEEPEST, max(1, len(cohort)).bit_length() - 1))
+                if self.below
+                else levels
+            )
             return ways_on(node, deep, cohort, randomizer)
 
         return Adaptive(lambda: self.climb(ask))
@@ -173,10 +240,12 @@ class LadderInTurn(_LadderInRounds):
 
 @dataclass(frozen=True)
 class LadderOneRound(_Ladder):
-    """Finds the path in one round: each client reports whether its table has the step of a random path at its level.
+    """Finds the path in one round: each client reports whether its table has the step of a random
+    path at its level.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about 2^(k-1) (z k C)^2 clients; every protocol
-    of one round needs k 2^(k-1) (ln 2 - h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability
+    95 % for about 2^(k-1) (z k C)^2 clients; every protocol of one round needs k 2^(k-1) (ln 2 -
+    h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
     """
 
     name: ClassVar[str] = "ladder-one-round"

@@ -1,4 +1,5 @@
-"""Parity in the local model: every protocol needs exponentially many clients, and interaction saves a factor d (limits 4.2, 12.2)."""
+"""Parity in the local model: every protocol needs exponentially many clients, and interaction saves
+a factor d (limits 4.2, 12.2)."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +11,13 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.interaction import check_rounds, few_rounds_clients, few_rounds_plan
-from local_dp.bounds.parity import named_score, parity_deny_clients, parity_halving_clients, parity_one_round_clients, parity_rounds
+from local_dp.bounds.parity import (
+    named_score,
+    parity_deny_clients,
+    parity_halving_clients,
+    parity_one_round_clients,
+    parity_rounds,
+)
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
 from local_dp.interaction import Adaptive
@@ -31,7 +38,9 @@ class ParityProtocol(LocalProtocol[int]):
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records whose parity differs"
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
-    r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
+    r: int | None = parameter(
+        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+    )
 
     def check(self) -> None:
         ParityExample(self.d)
@@ -60,14 +69,18 @@ class ParityProtocol(LocalProtocol[int]):
 
 @dataclass(frozen=True)
 class ParityHalving(ParityProtocol):
-    """Learns the parity r over {0,1}^d exactly by adaptive halving: d rounds, each asking its clients about the surviving masks and keeping the likelier half.
+    """Learns the parity r over {0,1}^d exactly by adaptive halving: d rounds, each asking its
+    clients about the surviving masks and keeping the likelier half.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 5.7 C^2 2^d clients, no factor d; every
-    protocol needs 3.1 C^2 2^d at epsilon 1 (limits 12.3). Cost: one bit a client, d rounds. 1 <= d <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 %
+    for about 5.7 C^2 2^d clients, no factor d; every protocol needs 3.1 C^2 2^d at epsilon 1
+    (limits 12.3). Cost: one bit a client, d rounds. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity"
-    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
+    )
 
     def clients(self, epsilon: float) -> int:
         return parity_halving_clients(self.d, epsilon, BETA)
@@ -79,9 +92,13 @@ class ParityHalving(ParityProtocol):
             masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
             for start, stop in pairwise(ends):
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
-                (tally,) = yield (LocalQuery(ParityExample(self.d), randomizer, Cohort(start, stop)),)
+                (tally,) = yield (
+                    LocalQuery(ParityExample(self.d), randomizer, Cohort(start, stop)),
+                )
                 scores = scores + log_likelihoods(randomizer, tally)
-                better = np.sort(np.argsort(-scores, kind="stable")[: len(masks) // 2])  # ascending, as the randomizer lists them
+                better = np.sort(
+                    np.argsort(-scores, kind="stable")[: len(masks) // 2]
+                )  # ascending, as the randomizer lists them
                 masks, scores = masks[better], scores[better]
             return int(masks[0])
 
@@ -90,21 +107,30 @@ class ParityHalving(ParityProtocol):
 
 @dataclass(frozen=True)
 class ParityOneRound(ParityProtocol):
-    """Learns the parity r over {0,1}^d in one round: a public random mask s for each client, randomized response to y (-1)^<s, x>, the likeliest mask.
+    """Learns the parity r over {0,1}^d in one round: a public random mask s for each client,
+    randomized response to y (-1)^<s, x>, the likeliest mask.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 1 - beta for about (sqrt(2 d ln 2) + z)^2 C^2 2^d clients,
-    a factor d more than interaction needs (limits 4.2). Cost: one bit a client, one round. 1 <= d <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 1 -
+    beta for about (sqrt(2 d ln 2) + z)^2 C^2 2^d clients, a factor d more than interaction needs
+    (limits 4.2). Cost: one bit a client, one round. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-one-round"
-    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
+    )
 
     def clients(self, epsilon: float) -> int:
         return parity_one_round_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[int]:
         randomizer = Characters(epsilon, d=self.d)
-        return ask_all(ParityExample(self.d), randomizer, clients, lambda tally: int(np.argmax(log_likelihoods(randomizer, tally))))
+        return ask_all(
+            ParityExample(self.d),
+            randomizer,
+            clients,
+            lambda tally: int(np.argmax(log_likelihoods(randomizer, tally))),
+        )
 
 
 def listed(places: Sequence[int], one: str = "", several: str = "") -> str:
@@ -124,39 +150,56 @@ def in_words(r: int) -> str:
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
-    """ln Pr[tally | r = s] - ln Pr[tally | r not listed] of each listed s, whose reports are +1 with probability (1 + 1/C) / 2. Raises InputError."""
+    """ln Pr[tally | r = s] - ln Pr[tally | r not listed] of each listed s, whose reports are +1
+    with probability (1 + 1/C) / 2. Raises InputError."""
     plus, minus = tally.weights.T
-    return np.asarray(plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain))
+    return np.asarray(
+        plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain)
+    )
 
 
 @dataclass(frozen=True)
 class ParityDeny(ParityProtocol):
-    """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one that its example rules out; r is named least.
+    """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one
+    that its example rules out; r is named least.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 17 C^2 2^d clients at d = 8 and epsilon 1, 15 % fewer
-    than with random masks; up to ln 3 nearly the best of one round as d grows (limits 12.2). Cost: d bits, one round, no public coin. 1 <= d <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 %
+    for 17 C^2 2^d clients at d = 8 and epsilon 1, 15 % fewer than with random masks; up to ln 3
+    nearly the best of one round as d grows (limits 12.2). Cost: d bits, one round, no public coin.
+    1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-deny"
-    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
+    )
 
     def clients(self, epsilon: float) -> int:
         return parity_deny_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[int]:
-        return ask_all(ParityExample(self.d), Deny(epsilon, d=self.d), clients, lambda tally: int(np.argmin(tally.weights[0])))
+        return ask_all(
+            ParityExample(self.d),
+            Deny(epsilon, d=self.d),
+            clients,
+            lambda tally: int(np.argmin(tally.weights[0])),
+        )
 
 
 @dataclass(frozen=True)
 class ParityRounds(ParityProtocol):
-    """Learns the parity r over {0,1}^d in a few rounds: suspects named in the first, one-bit parities over the likeliest 2^k in the later ones.
+    """Learns the parity r over {0,1}^d in a few rounds: suspects named in the first, one-bit
+    parities over the likeliest 2^k in the later ones.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 7 C^2 2^d clients in two rounds at d = 8 and epsilon
-    1, and 5.5 in three, fewer than any protocol of one round (limits 12.2). Cost: d bits or one a client. 2 <= rounds <= d <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 %
+    for 7 C^2 2^d clients in two rounds at d = 8 and epsilon 1, and 5.5 in three, fewer than any
+    protocol of one round (limits 12.2). Cost: d bits or one a client. 2 <= rounds <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-rounds"
-    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
+    )
     rounds: int = parameter(2, "in how many rounds, from 2 to d")
 
     def check(self) -> None:
@@ -168,14 +211,19 @@ class ParityRounds(ParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         plan = few_rounds_plan(self.d, self.rounds)
-        cohorts = [Cohort(start, stop) for start, stop in pairwise(accumulate(plan.sizes(clients), initial=0))]
+        cohorts = [
+            Cohort(start, stop)
+            for start, stop in pairwise(accumulate(plan.sizes(clients), initial=0))
+        ]
         example = ParityExample(self.d)
 
         def play() -> LocalPlay[int]:
             (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
             masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
             for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
-                likely = np.sort(np.argsort(-scores, kind="stable")[:keep])  # ascending, as the randomizer lists them
+                likely = np.sort(
+                    np.argsort(-scores, kind="stable")[:keep]
+                )  # ascending, as the randomizer lists them
                 masks, scores = masks[likely], scores[likely]
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (LocalQuery(example, randomizer, cohort),)

@@ -1,6 +1,8 @@
-"""How many clients an accuracy takes, or how accurate so many clients are: in closed form, for every way to answer a protocol's question.
+"""How many clients an accuracy takes, or how accurate so many clients are: in closed form, for
+every way to answer a protocol's question.
 
-The accuracy is what the largest error of all stays within, except with probability BETA. Behind a shuffler epsilon is what all reports together lose.
+The accuracy is what the largest error of all stays within, except with probability BETA. Behind a
+shuffler epsilon is what all reports together lose.
 """
 
 import math
@@ -40,7 +42,8 @@ _MAX_SHARES = 1024  # coordinates, for a plan that looks at them one by one
 
 @dataclass(frozen=True)
 class Way(ABC):
-    """One way to answer: a randomizer's name or who answers, in which model, in how many bits a client; `chosen` says that a run would take it."""
+    """One way to answer: a randomizer's name or who answers, in which model, in how many bits a
+    client; `chosen` says that a run would take it."""
 
     name: str
     model: Model
@@ -49,7 +52,8 @@ class Way(ABC):
 
     @abstractmethod
     def clients(self, accuracy: float) -> int:
-        """The least number of clients for which the accuracy is kept, in the units of the protocol's tolerance."""
+        """The least number of clients for which the accuracy is kept, in the units of the
+        protocol's tolerance."""
 
     @abstractmethod
     def accuracy(self, clients: int) -> float:
@@ -86,18 +90,26 @@ class Failing(Way):
 
 @dataclass(frozen=True)
 class Searched(Failing):
-    """A search for quantiles among cells whose ends have the ranks `ends`: for each share, the standard error of one of its questions, times sqrt n."""
+    """A search for quantiles among cells whose ends have the ranks `ends`: for each share, the
+    standard error of one of its questions, times sqrt n."""
 
     ends: Floats
     errors: dict[float, float]
 
     def failure(self, n: int, accuracy: float) -> float:
-        return 1 - math.prod(1 - self._missed(share, error / math.sqrt(n), accuracy) for share, error in self.errors.items())
+        return 1 - math.prod(
+            1 - self._missed(share, error / math.sqrt(n), accuracy)
+            for share, error in self.errors.items()
+        )
 
     def _missed(self, share: float, error: float, accuracy: float) -> float:
-        """A cell that is found has no error where it holds the quantile: so the place may be as far off as the last cells that are near enough reach."""
+        """A cell that is found has no error where it holds the quantile: so the place may be as far
+        off as the last cells that are near enough reach."""
         ends, slack = self.ends, 1e-12
-        own, last = (int(np.searchsorted(ends[:-1], share + further, side="right")) for further in (-slack, accuracy + slack))
+        own, last = (
+            int(np.searchsorted(ends[:-1], share + further, side="right"))
+            for further in (-slack, accuracy + slack)
+        )
         first = int(np.searchsorted(ends[1:], share - accuracy - slack))
         above = ends[last] - share if last < len(ends) - 1 else math.inf
         below = share - ends[first] if first else math.inf
@@ -107,13 +119,16 @@ class Searched(Failing):
 
 @dataclass(frozen=True)
 class Curated(Failing):
-    """Means over all records, released with Laplace noise of scale `noise` / n: for the least favourable of `variances`, those of one record."""
+    """Means over all records, released with Laplace noise of scale `noise` / n: for the least
+    favourable of `variances`, those of one record."""
 
     variances: tuple[Floats, ...]
     noise: float
 
     def failure(self, n: int, accuracy: float) -> float:
-        return max(noisy_means_failure(n, variance, self.noise, accuracy) for variance in self.variances)
+        return max(
+            noisy_means_failure(n, variance, self.noise, accuracy) for variance in self.variances
+        )
 
 
 @dataclass(frozen=True)
@@ -142,8 +157,13 @@ def _crossing(kept: Callable[[float], bool]) -> float:
 
 
 def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
-    """The parameter for which the protocol has its default number of clients; None where it has none, as a learner of a concept, right or wrong."""
-    return getattr(protocol, "tolerance", None) if "tolerance" in type(protocol).__dataclass_fields__ else None
+    """The parameter for which the protocol has its default number of clients; None where it has
+    none, as a learner of a concept, right or wrong."""
+    return (
+        getattr(protocol, "tolerance", None)
+        if "tolerance" in type(protocol).__dataclass_fields__
+        else None
+    )
 
 
 def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:
@@ -151,11 +171,15 @@ def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtoc
     return replace(protocol, **settings)
 
 
-def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None) -> list[Way]:
-    """Every way to answer the protocol's question at this epsilon: the local ones, best first, then the trusted curator and no privacy at all.
+def ways(
+    protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None
+) -> list[Way]:
+    """Every way to answer the protocol's question at this epsilon: the local ones, best first, then
+    the trusted curator and no privacy at all.
 
-    For clients drawn from `population`, or, where there is none, from whatever law is least favourable to each. Where the protocol's answer is no mean over
-    clients (`LocalProtocol.aim`), only its own bound, which holds for any population. Raises InputError.
+    For clients drawn from `population`, or, where there is none, from whatever law is least
+    favourable to each. Where the protocol's answer is no mean over clients (`LocalProtocol.aim`),
+    only its own bound, which holds for any population. Raises InputError.
     """
     nano_epsilon(epsilon)
     if isinstance(protocol, Quantiles):
@@ -167,22 +191,36 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
     law = None if population is None else law_of(population, asked)
     own = asked.randomizer.name
     named = ((reports.randomizer.name, reports) for reports in _reports(epsilon, aim, asked))
-    local = [Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law)) for name, reports in named]
-    local.sort(key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen))  # by reach, to five digits; of equal ones the chosen one comes first
-    return [*local, _curated(aim, law, epsilon), Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))]
+    local = [
+        Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law))
+        for name, reports in named
+    ]
+    local.sort(
+        key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen)
+    )  # by reach, to five digits; of equal ones the chosen one comes first
+    return [
+        *local,
+        _curated(aim, law, epsilon),
+        Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA)),
+    ]
 
 
 def aim_of(protocol: LocalProtocol[Any]) -> Aim | None:
-    """The mean over clients that several randomizers estimate; None where the answer is none, or has too many numbers to look at each."""
+    """The mean over clients that several randomizers estimate; None where the answer is none, or
+    has too many numbers to look at each."""
     aim = protocol.aim()
     return None if aim is None or aim.target.shape[1] > _MAX_SHARES else aim
 
 
 def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
-    """The randomizers that estimate what the protocol is about, the one that a run takes first. Raises InputError where its answer is no mean over clients."""
+    """The randomizers that estimate what the protocol is about, the one that a run takes first.
+    Raises InputError where its answer is no mean over clients."""
     aim = aim_of(protocol)
     if aim is None:
-        raise InputError(f"{protocol.name}, with these parameters, is no mean over clients that several randomizers estimate: there is nothing to compare")
+        raise InputError(
+            f"{protocol.name}, with these parameters, is no mean over clients that several "
+            "randomizers estimate: there is nothing to compare"
+        )
     return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
 
 
@@ -191,7 +229,9 @@ def law_of(population: Population, asked: LocalQuery) -> Floats:
     return np.asarray(law / law.sum())
 
 
-def plan_of(protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None) -> Way:
+def plan_of(
+    protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None
+) -> Way:
     """The way that a run of the protocol takes."""
     return next(way for way in ways(protocol, epsilon, population) if way.chosen)
 
@@ -210,11 +250,19 @@ def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
         try:
             if name != asked.randomizer.name and RANDOMIZERS[name].work != "one question":
                 continue
-            randomizer = asked.randomizer if name == asked.randomizer.name else _built(name, epsilon, aim)
-            if not isinstance(randomizer, FiniteChannel) or randomizer.domain.kind != aim.kind or not _keeps_epsilon(name, randomizer):
+            randomizer = (
+                asked.randomizer if name == asked.randomizer.name else _built(name, epsilon, aim)
+            )
+            if (
+                not isinstance(randomizer, FiniteChannel)
+                or randomizer.domain.kind != aim.kind
+                or not _keeps_epsilon(name, randomizer)
+            ):
                 continue
             own = Aim.mean(randomizer.domain.size - 1) if aim.kind == "levels" else aim
-            found = Reports.of(randomizer, own) if randomizer.domain.size == len(own.target) else None
+            found = (
+                Reports.of(randomizer, own) if randomizer.domain.size == len(own.target) else None
+            )
         except LocalDPError:
             continue  # it takes other parameters, or not this epsilon
         if found is not None:
@@ -222,48 +270,81 @@ def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
 
 
 def _built(name: str, epsilon: float, aim: Aim) -> Any:
-    sizes = {"k": len(aim.target)} if aim.kind == "symbols" else {}  # levels: on the lattice it has by itself
+    sizes = (
+        {"k": len(aim.target)} if aim.kind == "symbols" else {}
+    )  # levels: on the lattice it has by itself
     known = {each.name for each in fields(RANDOMIZERS[name])}
-    return RANDOMIZERS.build(name, {"epsilon": epsilon, **{key: value for key, value in sizes.items() if key in known}})
+    return RANDOMIZERS.build(
+        name, {"epsilon": epsilon, **{key: value for key, value in sizes.items() if key in known}}
+    )
 
 
 def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
     """Whether its loss is pure and, if it is of another package, what it states."""
     try:
-        return isinstance(randomizer.loss, Pure) and (name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano))
+        return isinstance(randomizer.loss, Pure) and (
+            name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
+        )
     except RefusedError:
         return False
 
 
 def reach_of(reports: Reports, law: Floats | None) -> float:
-    """What the largest error of all is within, times sqrt n, of clients of this law or of the least favourable."""
+    """What the largest error of all is within, times sqrt n, of clients of this law or of the least
+    favourable."""
     return widest_reach(reports.unfavourable() if law is None else [reports.errors(law)], BETA)
 
 
 def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
-    """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of scale 2 Q / eps) and of the sample's own quantiles."""
+    """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of
+    scale 2 Q / eps) and of the sample's own quantiles."""
     count, taken = len(protocol.shares), protocol.searches()
-    one = Direct("one round of prefix signs", "local", 1, not taken, one_round_error(epsilon, protocol.excess, count, 1, BETA))
+    one = Direct(
+        "one round of prefix signs",
+        "local",
+        1,
+        not taken,
+        one_round_error(epsilon, protocol.excess, count, 1, BETA),
+    )
     several = _search(protocol, epsilon, population)
     shares = np.sort(protocol.shares)
-    covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)  # of a distribution function at its own quantiles
+    covariance = np.minimum.outer(shares, shares) - np.outer(
+        shares, shares
+    )  # of a distribution function at its own quantiles
     sampled = Errors.of_covariance(covariance)
-    local = sorted([several, *([one] if math.isfinite(one.reach) else [])], key=lambda way: way.clients(protocol.tolerance))
-    return [*local, Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon), Direct(OPEN, "open", None, False, sampled.reach(BETA))]
+    local = sorted(
+        [several, *([one] if math.isfinite(one.reach) else [])],
+        key=lambda way: way.clients(protocol.tolerance),
+    )
+    return [
+        *local,
+        Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon),
+        Direct(OPEN, "open", None, False, sampled.reach(BETA)),
+    ]
 
 
 def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
-    """The search; of any population, as on the finest grid and at the median, where everything is hardest."""
-    what: tuple[str, Model, int, bool] = ("a search over several rounds", "local", 1, protocol.searches())
+    """The search; of any population, as on the finest grid and at the median, where everything is
+    hardest."""
+    what: tuple[str, Model, int, bool] = (
+        "a search over several rounds",
+        "local",
+        1,
+        protocol.searches(),
+    )
     if population is None:
         return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
     gain, (ends, present) = response_gain(epsilon), protocol.ranks(population)
-    errors = {share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present for share in protocol.shares}
+    errors = {
+        share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present
+        for share in protocol.shares
+    }
     return Searched(*what, ends, errors)
 
 
 def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:
-    """The law of a record's value; where it is not known, those among which is the one that is least favourable to a sample."""
+    """The law of a record's value; where it is not known, those among which is the one that is
+    least favourable to a sample."""
     if law is not None:
         return [law]
     if aim.target.shape[1] > 1:
@@ -278,20 +359,30 @@ def sampled(aim: Aim, law: Floats | None) -> list[Errors]:
 
 
 def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
-    """Discrete Laplace noise on the counts, of ratio e^(-eps / s): one record replaced moves them by s in all, 2 for shares and 1 for a number."""
+    """Discrete Laplace noise on the counts, of ratio e^(-eps / s): one record replaced moves them
+    by s in all, 2 for shares and 1 for a number."""
     shares = aim.target.shape[1] > 1
     moved = 2.0 if shares else float(np.ptp(aim.target))
     coordinates = aim.target.shape[1]
-    variances = tuple(np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law))
+    variances = tuple(
+        np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law)
+    )
     return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
 
 
 def check_accuracy(accuracy: float) -> None:
     if not _LEAST <= accuracy < 1:
-        raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance, a share for a share")
+        raise InputError(
+            f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units "
+            "of "
+            "the tolerance, a share for a share"
+        )
 
 
-ONE_REPORT = {"symbols": ("binary-rr", "grr"), "levels": ("one-bit-mean",)}  # by the domain's kind, the first that applies
+ONE_REPORT = {
+    "symbols": ("binary-rr", "grr"),
+    "levels": ("one-bit-mean",),
+}  # by the domain's kind, the first that applies
 MOST_LOCAL = 20.0  # nats
 _CLOSE = 1e-3  # of a local epsilon
 MOST = 10**6  # clients that blanket messages are planned for
@@ -307,18 +398,24 @@ class Together:
 
 @dataclass(frozen=True)
 class OneReport(Way):
-    """One report from each client, at the largest local epsilon at which so many shuffled ones keep to the target."""
+    """One report from each client, at the largest local epsilon at which so many shuffled ones keep
+    to the target."""
 
     together: Together
     make: Callable[[float], FiniteChannel]
     reach: Callable[[float], float]  # of a local epsilon: the largest error is within this / sqrt n
 
     def clients(self, accuracy: float) -> int:
-        """A larger local epsilon takes fewer clients for the accuracy, and more for the privacy: the largest at which the former are enough for both."""
+        """A larger local epsilon takes fewer clients for the accuracy, and more for the privacy:
+        the largest at which the former are enough for both."""
         low, high = self.together.epsilon, MOST_LOCAL
         while high - low > _CLOSE * low:
             middle = math.sqrt(low * high)
-            low, high = (middle, high) if self._keeps(middle, self._enough(middle, accuracy)) else (low, middle)
+            low, high = (
+                (middle, high)
+                if self._keeps(middle, self._enough(middle, accuracy))
+                else (low, middle)
+            )
         return self._enough(low, accuracy)
 
     def accuracy(self, clients: int) -> float:
@@ -328,48 +425,83 @@ class OneReport(Way):
         """What each report of so many clients may lose, in nats."""
         if clients < 2:
             return self.together.epsilon
-        return largest_local(self.make, min(clients, MAX_CLIENTS), self.together.epsilon, self.together.delta)
+        return largest_local(
+            self.make, min(clients, MAX_CLIENTS), self.together.epsilon, self.together.delta
+        )
 
     def _enough(self, local: float, accuracy: float) -> int:
         return max(2, math.ceil((self.reach(local) / accuracy) ** 2))
 
     def _keeps(self, local: float, clients: int) -> bool:
-        return holds(self.make(local), min(clients, MAX_CLIENTS), self.together.epsilon, self.together.delta)
+        return holds(
+            self.make(local), min(clients, MAX_CLIENTS), self.together.epsilon, self.together.delta
+        )
 
 
 @dataclass(frozen=True)
 class Blankets(Way):
-    """Each client's symbol as it is, among blanket messages: sampling errors and, of each share, one that falls as 1 / n."""
+    """Each client's symbol as it is, among blanket messages: sampling errors and, of each share,
+    one that falls as 1 / n."""
 
     together: Together
     laws: tuple[Floats, ...]
     sampling: float  # the reach without blanket messages
 
     def clients(self, accuracy: float) -> int:
-        return least_clients(lambda n: self.accuracy(n) <= accuracy, max(2, math.ceil((self.sampling / accuracy) ** 2)))
+        return least_clients(
+            lambda n: self.accuracy(n) <= accuracy,
+            max(2, math.ceil((self.sampling / accuracy) ** 2)),
+        )
 
     def accuracy(self, clients: int) -> float:
         try:
             target = Target(min(clients, MOST), self.together.epsilon, self.together.delta)
-            noise = multi_message(len(self.laws[0]), target).variance(target.clients) * target.clients**2 / clients  # of one record
+            noise = (
+                multi_message(len(self.laws[0]), target).variance(target.clients)
+                * target.clients**2
+                / clients
+            )  # of one record
         except InputError:  # they are too few
             return math.inf
-        return widest_reach([Errors.of_covariance(np.diag(law + noise) - np.outer(law, law)) for law in self.laws], BETA) / math.sqrt(clients)
+        return widest_reach(
+            [Errors.of_covariance(np.diag(law + noise) - np.outer(law, law)) for law in self.laws],
+            BETA,
+        ) / math.sqrt(clients)
 
 
-def shuffled_ways(protocol: LocalProtocol[Any], together: Together, population: Population | None = None) -> list[Way]:
-    """The ways behind a shuffler: one report each, and of shares blanket messages. Raises InputError for no mean, or no report that is shuffled."""
+def shuffled_ways(
+    protocol: LocalProtocol[Any], together: Together, population: Population | None = None
+) -> list[Way]:
+    """The ways behind a shuffler: one report each, and of shares blanket messages. Raises
+    InputError for no mean, or no report that is shuffled."""
     check_clients(2, together.delta)
-    named, aim = {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)}, protocol.aim()
+    named, aim = (
+        {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)},
+        protocol.aim(),
+    )
     assert aim is not None  # there are estimators
     law = None if population is None else law_of(population, asked_of(protocol, together.epsilon))
     first = next((name for name in ONE_REPORT.get(aim.kind, ()) if name in named), None)
     found: list[Way] = [] if first is None else [_one_report(together, named[first], law)]
     if aim.target.shape[1] > 1:
         own = tuple(sample_laws(aim, law))
-        found.append(Blankets("blanket messages", "shuffled", None, False, together, own, widest_reach(sampled(aim, law), BETA)))
+        found.append(
+            Blankets(
+                "blanket messages",
+                "shuffled",
+                None,
+                False,
+                together,
+                own,
+                widest_reach(sampled(aim, law), BETA),
+            )
+        )
     if not found:
-        raise InputError(f"{protocol.name} has no randomizer without public coins that is planned for behind a shuffler")
+        raise InputError(
+            f"{protocol.name} has no randomizer without public coins that is planned for "
+            "behind a "
+            "shuffler"
+        )
     return found
 
 
@@ -382,4 +514,12 @@ def _one_report(together: Together, reports: Reports, law: Floats | None) -> One
         assert found is not None
         return reach_of(found, law)
 
-    return OneReport(f"one report, {reports.randomizer.name}", "shuffled", reports.randomizer.bits, False, together, make, reach)
+    return OneReport(
+        f"one report, {reports.randomizer.name}",
+        "shuffled",
+        reports.randomizer.bits,
+        False,
+        together,
+        make,
+        reach,
+    )

@@ -1,4 +1,5 @@
-"""Heavy hitters: the frequent strings of a domain too large to list: a search prefix by prefix, then a count of the candidates by other clients."""
+"""Heavy hitters: the frequent strings of a domain too large to list: a search prefix by prefix,
+then a count of the candidates by other clients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,16 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats, Words
-from local_dp.bounds.frequencies import FREQUENT, NARROW, NOISE, ONE_ROUND, Schedule, best_schedule, heavy_hitters_clients, listed
+from local_dp.bounds.frequencies import (
+    FREQUENT,
+    NARROW,
+    NOISE,
+    ONE_ROUND,
+    Schedule,
+    best_schedule,
+    heavy_hitters_clients,
+    listed,
+)
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
@@ -17,10 +27,28 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite, Population, Strings, weighted_records
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.strings import CUT, MAX_BITS, HashedPrefix, KeptPrefix, Prefix, chunks_of, ends_of, numbers_of, readable, shown_text, strings_of
+from local_dp.queries.strings import (
+    CUT,
+    MAX_BITS,
+    HashedPrefix,
+    KeptPrefix,
+    Prefix,
+    chunks_of,
+    ends_of,
+    numbers_of,
+    readable,
+    shown_text,
+    strings_of,
+)
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, exact_interval
@@ -28,7 +56,8 @@ from local_dp.tallies import Z95, Estimate, Tally, exact_interval
 
 @dataclass(frozen=True)
 class Level:
-    """The estimates of one level: the shares of the codes of all prefixes of `length` bits under each of some queries."""
+    """The estimates of one level: the shares of the codes of all prefixes of `length` bits under
+    each of some queries."""
 
     length: int
     codings: tuple[Prefix, ...]
@@ -38,40 +67,65 @@ class Level:
     def of(cls, length: int, queries: Sequence[LocalQuery], tallies: Iterator[Tally]) -> Self:
         """From the tallies of these queries."""
         codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
-        return cls(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
+        return cls(
+            length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries)
+        )
 
     @property
     def n(self) -> int:
         return sum(table.n for table in self.tables)
 
     def shares(self, prefixes: Words, ends: Words) -> Floats:
-        """The estimated share of each prefix with each end; of a hash, less the expected part of all others."""
+        """The estimated share of each prefix with each end; of a hash, less the expected part of
+        all others."""
         parts = zip(self.tables, self.codings, strict=True)
-        shares: Floats = sum((table.n / self.n * table.value[query.of_each(prefixes, ends)] for table, query in parts), np.zeros(1))
+        shares: Floats = sum(
+            (
+                table.n / self.n * table.value[query.of_each(prefixes, ends)]
+                for table, query in parts
+            ),
+            np.zeros(1),
+        )
         size = len(self.tables[0].value)
-        return (shares * size - 1) / (size - 1) if isinstance(self.codings[0], HashedPrefix) else shares
+        return (
+            (shares * size - 1) / (size - 1)
+            if isinstance(self.codings[0], HashedPrefix)
+            else shares
+        )
 
     def apart(self, strings: Words) -> tuple["Level", Words]:
-        """The level without the queries that give two of these strings the same code; if none is left, one query, and the strings that it distinguishes."""
+        """The level without the queries that give two of these strings the same code; if none is
+        left, one query, and the strings that it distinguishes."""
         told = [len(np.unique(query.of(strings))) == len(strings) for query in self.codings]
         if any(told):
-            pairs = [pair for pair, each in zip(zip(self.codings, self.tables, strict=True), told, strict=True) if each]
+            pairs = [
+                pair
+                for pair, each in zip(
+                    zip(self.codings, self.tables, strict=True), told, strict=True
+                )
+                if each
+            ]
             return Level(self.length, *(tuple(part) for part in zip(*pairs, strict=True))), strings
         first = np.sort(np.unique(self.codings[0].of(strings), return_index=True)[1])
         return Level(self.length, self.codings[:1], self.tables[:1]), strings[first]
 
 
-RECENT = 0.5  # by how many levels the divisor of a mean is less: the last level alone only competes with other ends of the same prefixes
+# by how many levels the divisor of a mean is less: the last level alone only competes with other
+# ends of the same prefixes
+RECENT = 0.5
 LOOKED_AT = 32  # so many times the kept prefixes are looked through for readable ones
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search of strings of `bits` bits level by level, of text if `text`: the best prefixes of `length` bits so far, the best first.
+    """The search of strings of `bits` bits level by level, of text if `text`: the best prefixes of
+    `length` bits so far, the best first.
 
-    At each level every kept prefix is continued in all ways. The share of a prefix never grows with its length. So the score is the least over m = 1, 2, ... of
-    the sum of n times the shares at the last m levels, divided by m - 1/2 levels. Then a frequent prefix lends nothing to its wrong continuations. `sums`
-    holds these sums for each kept prefix, shape (prefixes, levels), and `sizes` their numbers of clients.
+    At each level every kept prefix is continued in all ways. The share of a prefix never grows with
+    its length. So the score is the least over m = 1, 2, ... of the sum of n times the shares at the
+    last m levels, divided by m - 1/2 levels. Then a frequent prefix lends nothing to its wrong
+    continuations. `sums` holds these sums for each kept prefix, shape (prefixes, levels), and
+    `sizes` their numbers of clients.
     """
 
     bits: int
@@ -82,39 +136,64 @@ class Search:
     sizes: tuple[int, ...] = ()
 
     def deeper(self, level: Level, kept: int) -> "Search":
-        """The search one level further, with the `kept` best prefixes; of text those that some text starts with."""
+        """The search one level further, with the `kept` best prefixes; of text those that some text
+        starts with."""
         step = level.length - self.length
         parents = self.strings if self.length else chunks_of([0], 1, self.bits)
         ends = ends_of(self.length, step, self.bits)
         gains = level.n * level.shares(parents, ends)
         scores = gains / ((1 - RECENT) * level.n)
         for sums, n in zip(self.sums.T, self.sizes, strict=True):
-            np.minimum(scores, (np.repeat(sums, 1 << step) + gains) / (n + (1 - RECENT) * level.n), out=scores)
-        best = np.argpartition(-scores, LOOKED_AT * kept)[: LOOKED_AT * kept] if len(scores) > LOOKED_AT * kept else np.arange(len(scores))
+            np.minimum(
+                scores,
+                (np.repeat(sums, 1 << step) + gains) / (n + (1 - RECENT) * level.n),
+                out=scores,
+            )
+        best = (
+            np.argpartition(-scores, LOOKED_AT * kept)[: LOOKED_AT * kept]
+            if len(scores) > LOOKED_AT * kept
+            else np.arange(len(scores))
+        )
         best = best[np.argsort(-scores[best], kind="stable")]
         strings = parents[best >> step] | ends[best & (1 << step) - 1]
-        first = np.array(list(islice(self._readable(strings, level.length), kept)) or [0])  # where none is, one goes on that is never listed
+        first = np.array(
+            list(islice(self._readable(strings, level.length), kept)) or [0]
+        )  # where none is, one goes on that is never listed
         places = best[first]
         sums = np.column_stack([self.sums[places >> step] + gains[places, None], gains[places]])
-        return replace(self, length=level.length, strings=strings[first], sums=sums, sizes=(*(n + level.n for n in self.sizes), level.n))
+        return replace(
+            self,
+            length=level.length,
+            strings=strings[first],
+            sums=sums,
+            sizes=(*(n + level.n for n in self.sizes), level.n),
+        )
 
     def _readable(self, strings: Words, length: int) -> Iterator[int]:
         """The places of those that may be listed."""
         if not self.text:
             return iter(range(len(strings)))
-        return (place for place, number in enumerate(numbers_of(strings, length)) if readable(number, length, self.bits // 8))
+        return (
+            place
+            for place, number in enumerate(numbers_of(strings, length))
+            if readable(number, length, self.bits // 8)
+        )
 
 
 @dataclass(frozen=True)
 class Chosen(Estimate):
-    """Estimates that were chosen by their size among those of `candidates` strings: their intervals hold the truths all at once."""
+    """Estimates that were chosen by their size among those of `candidates` strings: their intervals
+    hold the truths all at once."""
 
     candidates: int = 1
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """Simultaneous intervals, by a union bound over all candidates: each side fails with probability normal_tail(z) / `candidates` at most."""
+        """Simultaneous intervals, by a union bound over all candidates: each side fails with
+        probability normal_tail(z) / `candidates` at most."""
         assert self.ends is not None
-        return exact_interval(self.value, self.ends, self.n, normal_quantile(normal_tail(z) / self.candidates))
+        return exact_interval(
+            self.value, self.ends, self.n, normal_quantile(normal_tail(z) / self.candidates)
+        )
 
 
 @dataclass(frozen=True)
@@ -126,45 +205,80 @@ class Found:
 
 
 def counted(search: Search, level: Level, least: float) -> Found:
-    """The candidates of a search that stand out in the count of a level of other clients, with at least the share `least`.
+    """The candidates of a search that stand out in the count of a level of other clients, with at
+    least the share `least`.
 
-    A string is listed if its interval, of a failure probability of 1 % for all candidates together, lies above 0. No client of the search is counted.
+    A string is listed if its interval, of a failure probability of 1 % for all candidates together,
+    lies above 0. No client of the search is counted.
     """
     level, strings = level.apart(search.strings)
     ends, codes = level.tables[0].ends, [query.of(strings) for query in level.codings]
     assert ends is not None
-    shares: Floats = sum((table.n / level.n * table.value[code] for table, code in zip(level.tables, codes, strict=True)), np.zeros(1))
+    shares: Floats = sum(
+        (
+            table.n / level.n * table.value[code]
+            for table, code in zip(level.tables, codes, strict=True)
+        ),
+        np.zeros(1),
+    )
     above = exact_interval(shares, ends, level.n, normal_quantile(NOISE / len(strings)))[0] > 0
     numbers = numbers_of(strings, search.bits)
-    order = [place for place in np.argsort(-shares, kind="stable").tolist() if above[place] and shares[place] >= least]
+    order = [
+        place
+        for place in np.argsort(-shares, kind="stable").tolist()
+        if above[place] and shares[place] >= least
+    ]
     if search.text:
-        order = [place for place in order if readable(numbers[place], search.bits, search.bits // 8)]
+        order = [
+            place for place in order if readable(numbers[place], search.bits, search.bits // 8)
+        ]
     estimate = Chosen.between(ends, shares[np.array(order, dtype=np.int64)], level.n)
-    return Found(tuple(numbers[place] for place in order), replace(estimate, candidates=len(strings)))
+    return Found(
+        tuple(numbers[place] for place in order), replace(estimate, candidates=len(strings))
+    )
 
 
 @dataclass(frozen=True)
 class FrequentStrings(LocalProtocol[Found]):
-    """The common part of protocols that find the frequent strings of `column` among all; without a table, ten strings have the share `share` each.
+    """The common part of protocols that find the frequent strings of `column` among all; without a
+    table, ten strings have the share `share` each.
 
-    A number counts by its last `bits` bits, a text by its first `text_bytes` bytes; a table sets `text`.
+    A number counts by its last `bits` bits, a text by its first `text_bytes` bytes; a table sets
+    `text`.
     """
 
-    source: ClassVar[str] = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
+    source: ClassVar[str] = (
+        "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
+    )
     example: ClassVar[str] = "--records words.csv --column word"
     error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
-    bits: int = parameter(32, "the length of a whole number, at most 64; a longer one counts by its last bits", unit="bits")
-    text_bytes: int = parameter(16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes")
+    bits: int = parameter(
+        32,
+        "the length of a whole number, at most 64; a longer one counts by its last bits",
+        unit="bits",
+    )
+    text_bytes: int = parameter(
+        16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes"
+    )
     text: bool = parameter(False, "the strings are text")
-    missing: str = parameter("refuse", "a missing value: refuse, or category (a string of its own, all zeros)")
-    share: float = parameter(0.02, "the default number of clients finds every string with at least this share", unit="share")
+    missing: str = parameter(
+        "refuse", "a missing value: refuse, or category (a string of its own, all zeros)"
+    )
+    share: float = parameter(
+        0.02,
+        "the default number of clients finds every string with at least this share",
+        unit="share",
+    )
 
     def check(self) -> None:
         check_whole("bits", self.bits, 8, 64)
         check_whole("text_bytes", self.text_bytes, 1, MAX_BITS // 8)
         if self.text and self.bits != type(self).bits:
-            raise InputError(f"bits is {self.bits}, and the strings are text; leave bits out, and give text_bytes, the length of a text in bytes")
+            raise InputError(
+                f"bits is {self.bits}, and the strings are text; leave bits out, and give "
+                "text_bytes, the length of a text in bytes"
+            )
         check_share("share", self.share)
         self.check_choices(missing=("refuse", "category"))
 
@@ -179,33 +293,54 @@ class FrequentStrings(LocalProtocol[Found]):
         return self.share / 2
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Ten strings of `share` each, or fewer that make up nine tenths; the rest uniform, of texts among 16,384 random ones."""
+        """Ten strings of `share` each, or fewer that make up nine tenths; the rest uniform, of
+        texts among 16,384 random ones."""
         count = max(1, min(FREQUENT, int(0.9 / self.share)))
         key = stream_key("frequent strings", seed)
         if self.text:
-            letters = (philox_words(key, 0, (RARE + FREQUENT) * self.text_bytes) % np.uint64(26)).astype(np.uint32) + ord("a")
+            letters = (
+                philox_words(key, 0, (RARE + FREQUENT) * self.text_bytes) % np.uint64(26)
+            ).astype(np.uint32) + ord("a")
             words = np.unique(letters.view(f"U{self.text_bytes}"))
             words = words[np.argsort(philox_words(key, 0, len(words)), kind="stable")]
             count = min(count, len(words) - 1)
-            shares = [self.share] * count + [(1 - count * self.share) / (len(words) - count)] * (len(words) - count)
+            shares = [self.share] * count + [(1 - count * self.share) / (len(words) - count)] * (
+                len(words) - count
+            )
             return Finite(Records({self.column: words}), shares, clients, seed)
         drawn = philox_words(key, 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
         frequent = list(dict.fromkeys(drawn.tolist()))[:count]
-        return Strings(self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed)
+        return Strings(
+            self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed
+        )
 
     def for_table(self, table: Launch) -> Self:
         values = table.types[self.column]
         if values.dtype.kind in "fM":
-            raise InputError(f"column {self.column!r} has {'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; give whole numbers or text")
+            raise InputError(
+                f"column {self.column!r} has "
+                f"{'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; "
+                "give "
+                "whole numbers or text"
+            )
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
         return replace(self, text=values.dtype.kind == "U")
 
     def shown(self, strings: Sequence[int]) -> list[str]:
-        """Each string as text, with an ellipsis where it was cut, or as a whole number in hexadecimal digits."""
-        return [shown_text(string, self.text_bytes) if self.text else f"0x{string:0{-(-self.bits // 4)}x}" for string in strings]
+        """Each string as text, with an ellipsis where it was cut, or as a whole number in
+        hexadecimal digits."""
+        return [
+            shown_text(string, self.text_bytes)
+            if self.text
+            else f"0x{string:0{-(-self.bits // 4)}x}"
+            for string in strings
+        ]
 
     def describe(self, result: Found) -> PlainData:
-        explanation = f"All intervals hold together in 95 % of runs: they allow for the choice among {result.estimate.candidates} candidates."
+        explanation = (
+            "All intervals hold together in 95 % of runs: they allow for the choice among "
+            f"{result.estimate.candidates} candidates."
+        )
         text: PlainData = {}
         if self.text:
             cut = [CUT in string.to_bytes(self.text_bytes, "big") for string in result.strings]
@@ -213,10 +348,15 @@ class FrequentStrings(LocalProtocol[Found]):
             explanation += f" Texts of at most {self.text_bytes} bytes are whole."
             if any(cut):
                 explanation += (
-                    f" A longer one was cut to its first {self.text_bytes - 1} bytes or a little less, and ends in \u2026: all that start so count together."
+                    f" A longer one was cut to its first {self.text_bytes - 1} bytes or a little "
+                    "less, and ends in \u2026: all that start so count together."
                 )
         if len(result.strings) == 0:
-            explanation = "No string stands out of the noise. Ask more people, give more epsilon, or look for a larger share."
+            explanation = (
+                "No string stands out of the noise. Ask more people, give more epsilon, or look "
+                "for "
+                "a larger share."
+            )
         return {
             "column": self.column,
             "labels": self.shown(result.strings),
@@ -234,29 +374,48 @@ class FrequentStrings(LocalProtocol[Found]):
         return np.array([shares.get(string, 0.0) for string in result.strings])
 
     def shares(self, population: Population) -> dict[int, float]:
-        """The share of each string in the distribution that the clients are drawn from; without a table, of the frequent ones."""
+        """The share of each string in the distribution that the clients are drawn from; without a
+        table, of the frequent ones."""
         if isinstance(population, Strings):
             return dict(zip(population.frequent.tolist(), population.shares.tolist(), strict=True))
         records, weights = weighted_records(population)
-        strings, places = np.unique(strings_of(records[self.column], self.size), axis=0, return_inverse=True)
+        strings, places = np.unique(
+            strings_of(records[self.column], self.size), axis=0, return_inverse=True
+        )
         shares = np.bincount(places.ravel(), weights) / weights.sum()
         return dict(zip(numbers_of(strings, self.size), shares.tolist(), strict=True))
 
     def frequent(self, population: Population) -> dict[int, float]:
         """The strings with at least half of `share`, with their shares."""
-        return {string: share for string, share in self.shares(population).items() if share >= self.share / 2}
+        return {
+            string: share
+            for string, share in self.shares(population).items()
+            if share >= self.share / 2
+        }
 
     def true_error(self, result: Found, population: Population) -> float:
-        """The largest error of a share: of a string found, or of a missed one with at least `share`."""
+        """The largest error of a share: of a string found, or of a missed one with at least
+        `share`."""
         truth = self.shares(population)
         estimated = dict(zip(result.strings, result.estimate.value.tolist(), strict=True))
-        missed = [share for string, share in truth.items() if share >= self.share and string not in estimated]
-        return max([abs(share - truth.get(string, 0.0)) for string, share in estimated.items()] + missed, default=0.0)
+        missed = [
+            share
+            for string, share in truth.items()
+            if share >= self.share and string not in estimated
+        ]
+        return max(
+            [abs(share - truth.get(string, 0.0)) for string, share in estimated.items()] + missed,
+            default=0.0,
+        )
 
     def ends(self, schedule: Schedule, clients: int, least: Sequence[int]) -> list[int]:
-        """Where each level's clients end, by its need, and at last those of the count: at least so many each."""
+        """Where each level's clients end, by its need, and at last those of the count: at least so
+        many each."""
         needs = np.array(schedule.needs(self.size, self.share, BETA))
-        ends: list[int] = (np.floor(np.cumsum(needs / needs.sum()) * (clients - sum(least)) + 1e-6).astype(int) + np.cumsum(least)).tolist()
+        ends: list[int] = (
+            np.floor(np.cumsum(needs / needs.sum()) * (clients - sum(least)) + 1e-6).astype(int)
+            + np.cumsum(least)
+        ).tolist()
         return ends
 
 
@@ -267,18 +426,23 @@ COUNT_WIDTH, COUNT_HASHES = 21, 4  # of the count at the end
 
 @dataclass(frozen=True)
 class HeavyHitters(FrequentStrings):
-    """Finds the frequent strings of `column` without a list of them; without a table, of ten that `share` hold each among uniform ones.
+    """Finds the frequent strings of `column` without a list of them; without a table, of ten that
+    `share` hold each among uniform ones.
 
-    The clients are split over levels and a count, by need. The first level reports 20 bits, each further level 12 bits more, hashed to 18 bits by one of eight
-    functions. The last clients report a hash of the whole string to 21 bits. All use local hashing. The server follows the 512 best prefixes from level to
-    level, of text only those of readable texts. At the end 2 / `share` candidates are left, at most 512. The count alone estimates their shares, so the choice
-    of candidates biases nothing. It lists the candidates that stand above noise; a string that nobody
-    holds does so with probability 1 %, all together.
-    A number counts by its last `bits` bits, a text of up to `text_bytes` bytes as it is; a table sets `text`. A longer text is cut to its first `text_bytes` -
-    1 bytes, or less for whole characters, and shown with an ellipsis.
-    Privacy: each client answers once, epsilon-locally private. Utility: all listed intervals hold the truth together in 95 % of runs. The bias is at most
-    2^-20 on average over hash functions, by other strings of the same hash. `share` sets the default number of clients: all of ten such strings are found in
-    95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
+    The clients are split over levels and a count, by need. The first level reports 20 bits, each
+    further level 12 bits more, hashed to 18 bits by one of eight functions. The last clients report
+    a hash of the whole string to 21 bits. All use local hashing. The server follows the 512 best
+    prefixes from level to level, of text only those of readable texts. At the end 2 / `share`
+    candidates are left, at most 512. The count alone estimates their shares, so the choice of
+    candidates biases nothing. It lists the candidates that stand above noise; a string that nobody
+    holds does so with probability 1 %, all together. A number counts by its last `bits` bits, a
+    text of up to `text_bytes` bytes as it is; a table sets `text`. A longer text is cut to its
+    first `text_bytes` - 1 bytes, or less for whole characters, and shown with an ellipsis. Privacy:
+    each client answers once, epsilon-locally private. Utility: all listed intervals hold the truth
+    together in 95 % of runs. The bias is at most 2^-20 on average over hash functions, by other
+    strings of the same hash. `share` sets the default number of clients: all of ten such strings
+    are found in 95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one
+    round; the server O(n + 2^21) a level.
     """
 
     name: ClassVar[str] = "heavy-hitters"
@@ -298,38 +462,69 @@ class HeavyHitters(FrequentStrings):
         def decode(tallies: tuple[Tally, ...]) -> Found:
             left, search = iter(tallies), Search(self.size, self.text)
             for length, level in zip(self.lengths, levels, strict=False):
-                search = search.deeper(Level.of(length, level, left), listed(self.share, ONE_ROUND) if length == self.size else ONE_ROUND.kept)
+                search = search.deeper(
+                    Level.of(length, level, left),
+                    listed(self.share, ONE_ROUND) if length == self.size else ONE_ROUND.kept,
+                )
             return counted(search, Level.of(self.size, levels[-1], left), 0.0)
 
         return Nonadaptive(queries, decode)
 
     def _levels(self, epsilon: float, clients: int) -> list[tuple[LocalQuery, ...]]:
-        """The queries of each level: one for the first, eight for each further one, four for the count, each to an equal part of its clients."""
-        widths = [(self.lengths[0], 1), *((WIDTH, HASHES) for _ in self.lengths[1:]), (COUNT_WIDTH, COUNT_HASHES)]
+        """The queries of each level: one for the first, eight for each further one, four for the
+        count, each to an equal part of its clients."""
+        widths = [
+            (self.lengths[0], 1),
+            *((WIDTH, HASHES) for _ in self.lengths[1:]),
+            (COUNT_WIDTH, COUNT_HASHES),
+        ]
         parts = [hashes for _, hashes in widths]
         if clients < sum(parts):
-            raise InputError(f"{clients} clients are too few for {self.size} bits: give at least {sum(parts)}, and {self.clients(epsilon):,} for a result")
+            raise InputError(
+                f"{clients} clients are too few for {self.size} bits: give at least "
+                f"{sum(parts)}, "
+                f"and {self.clients(epsilon):,} for a result"
+            )
         levels: list[tuple[LocalQuery, ...]] = []
-        for level, (cohort, (width, hashes)) in enumerate(zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)):
+        for level, (cohort, (width, hashes)) in enumerate(
+            zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)
+        ):
             cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
-            seeds = [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))]  # public, and the same in every run
+            seeds = [
+                word >> 2
+                for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))
+            ]  # public, and the same in every run
             length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
-            queries = [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds] if level else [Prefix(self.column, self.size, length)]
-            levels.append(tuple(LocalQuery(query, oracle, Cohort(*part)) for query, part in zip(queries, pairwise(cuts), strict=True)))
+            queries = (
+                [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds]
+                if level
+                else [Prefix(self.column, self.size, length)]
+            )
+            levels.append(
+                tuple(
+                    LocalQuery(query, oracle, Cohort(*part))
+                    for query, part in zip(queries, pairwise(cuts), strict=True)
+                )
+            )
         return levels
 
 
 @dataclass(frozen=True)
 class HeavyHittersAsked(FrequentStrings):
-    """Finds the frequent strings of `column` round by round; without a table, of ten that `share` hold each among uniform ones.
+    """Finds the frequent strings of `column` round by round; without a table, of ten that `share`
+    hold each among uniform ones.
 
-    The first clients report 20 bits by local hashing. Each further round reports which of the 511 best prefixes continues, and the next 12 bits. At a large
-    epsilon the steps are 12 bits, 31 prefixes and 7 bits, by the best oracle for 4,096 symbols, where that needs fewer clients. The last round asks other
-    clients which of the 2 / `share` best strings they hold, at most 511 or 31, and estimates their shares. Scores, lengths of text and intervals are those of
-    `heavy-hitters`; nothing below half of `share` is listed. Beyond epsilon 4 this protocol needs fewer clients.
-    Privacy: each client answers once, epsilon-locally private. Utility: the estimates of the last round are unbiased, and all listed intervals hold the truth
-    together in 95 % of runs. `share` sets the default number of clients: all of ten strings with this share are found in 95 % of runs
-    (`bounds.frequencies.Schedule`). Cost: at most 12 bits a client, three rounds for 32 bits, or five.
+    The first clients report 20 bits by local hashing. Each further round reports which of the 511
+    best prefixes continues, and the next 12 bits. At a large epsilon the steps are 12 bits, 31
+    prefixes and 7 bits, by the best oracle for 4,096 symbols, where that needs fewer clients. The
+    last round asks other clients which of the 2 / `share` best strings they hold, at most 511 or
+    31, and estimates their shares. Scores, lengths of text and intervals are those of
+    `heavy-hitters`; nothing below half of `share` is listed. Beyond epsilon 4 this protocol needs
+    fewer clients. Privacy: each client answers once, epsilon-locally private. Utility: the
+    estimates of the last round are unbiased, and all listed intervals hold the truth together in 95
+    % of runs. `share` sets the default number of clients: all of ten strings with this share are
+    found in 95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 12 bits a client, three
+    rounds for 32 bits, or five.
     """
 
     name: ClassVar[str] = "heavy-hitters-asked"
@@ -346,7 +541,10 @@ class HeavyHittersAsked(FrequentStrings):
         schedule = self.schedule(epsilon)
         lengths, most = schedule.lengths(self.size), listed(self.share, schedule)
         if clients <= len(lengths):
-            raise InputError(f"{clients} clients are too few for {len(lengths) + 1} rounds: give {self.clients(epsilon):,} for a result")
+            raise InputError(
+                f"{clients} clients are too few for {len(lengths) + 1} rounds: give "
+                f"{self.clients(epsilon):,} for a result"
+            )
         ends = [0, *self.ends(schedule, clients, [1] * (len(lengths) + 1))]
 
         def play() -> LocalPlay[Found]:
@@ -355,7 +553,11 @@ class HeavyHittersAsked(FrequentStrings):
                 query = self._query(length, search, schedule)
                 size = query.domain.size
                 plain = schedule is NARROW or search.length == self.size
-                oracle = frequency_randomizer(epsilon, size) if plain else WideHashing(epsilon, length=size.bit_length() - 1)
+                oracle = (
+                    frequency_randomizer(epsilon, size)
+                    if plain
+                    else WideHashing(epsilon, length=size.bit_length() - 1)
+                )
                 queries = (LocalQuery(query, oracle, Cohort(*cohort)),)
                 level = Level.of(length, queries, iter((yield queries)))
                 if search.length == self.size:

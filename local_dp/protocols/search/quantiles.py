@@ -1,4 +1,5 @@
-"""Quantiles of a numeric column: one round of prefix sums, or a search over several rounds by threshold questions, by the smaller rank error."""
+"""Quantiles of a numeric column: one round of prefix sums, or a search over several rounds by
+threshold questions, by the smaller rank error."""
 
 import math
 from collections.abc import Iterator
@@ -10,7 +11,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.quantiles import GROWTH, one_round_error, prefers_search, quantile_clients, search_error, search_rounds
+from local_dp.bounds.quantiles import (
+    GROWTH,
+    one_round_error,
+    prefers_search,
+    quantile_clients,
+    search_error,
+    search_rounds,
+)
 from local_dp.bounds.response import binomial_tail
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -29,13 +37,19 @@ from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlat
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 
-REACH = 2.7  # distance of the outer thresholds from the quantile, in standard errors: such a test decides four times in five
+# distance of the outer thresholds from the quantile, in standard errors: such a test decides four
+# times in five
+REACH = 2.7
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 def _log_cdf(z: float) -> float:
     """ln Pr[N(0, 1) <= z]; by its leading term far out."""
-    return math.log(math.erfc(-z / math.sqrt(2)) / 2) if z > -20 else -(z**2) / 2 - math.log(-z) - _LOG_ROOT
+    return (
+        math.log(math.erfc(-z / math.sqrt(2)) / 2)
+        if z > -20
+        else -(z**2) / 2 - math.log(-z) - _LOG_ROOT
+    )
 
 
 def _ones(tally: Tally) -> int:
@@ -45,40 +59,62 @@ def _ones(tally: Tally) -> int:
 class Search:
     """The possible places of a quantile among `symbols` symbols, after some answers.
 
-    A question at threshold t estimates S(t) = Pr[value <= t] - q Pr[there is a value], which rises; the quantile is the least t where it is not below 0.
-    Every answer multiplies the belief in the symbols on either side by the probability that S(t) has that sign (probabilistic bisection; Horstein 1963).
-    The interval is valid for every law: a test of its own, exact by the binomial law, moves each end.
+    A question at threshold t estimates S(t) = Pr[value <= t] - q Pr[there is a value], which rises;
+    the quantile is the least t where it is not below 0. Every answer multiplies the belief in the
+    symbols on either side by the probability that S(t) has that sign (probabilistic bisection;
+    Horstein 1963). The interval is valid for every law: a test of its own, exact by the binomial
+    law, moves each end.
     """
 
     def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
         self.randomizer, self.symbols, self.share = randomizer, symbols, level / STEPS
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
-        self._sums: dict[int, tuple[float, int]] = {}  # of the answers at each threshold: S times clients, clients
-        self._one = float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]) / randomizer.total  # Pr[a reported 1] where S = 0
+        self._sums: dict[
+            int, tuple[float, int]
+        ] = {}  # of the answers at each threshold: S times clients, clients
+        self._one = (
+            float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
+            / randomizer.total
+        )  # Pr[a reported 1] where S = 0
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
-        """The thresholds of a round: REACH standard errors of `clients` reports below the quantile, where belief is halved, and as far above."""
+        """The thresholds of a round: REACH standard errors of `clients` reports below the quantile,
+        where belief is halved, and as far above."""
         weights = np.exp(self._belief - self._belief.max())
         halves = np.abs(np.cumsum(weights)[:-1] / weights.sum() - 0.5)
         reach = REACH * self._standard_error(clients)
         below = math.floor(self._crossing(-min(reach, self.share / 2)))
         above = math.ceil(self._crossing(min(reach, (1 - self.share) / 2)))
-        return min(max(below, 0), self.symbols - 2), int(np.argmin(halves)), min(max(above, 0), self.symbols - 2)
+        return (
+            min(max(below, 0), self.symbols - 2),
+            int(np.argmin(halves)),
+            min(max(above, 0), self.symbols - 2),
+        )
 
     def update(self, thresholds: tuple[int, ...], tallies: tuple[Tally, ...], alpha: float) -> None:
         """Takes in the answers at the thresholds below, at and above the supposed quantile.
 
-        Tests move the ends of the interval, wrongly with probability at most alpha together. The outer two have 3/4 of it each, for only one can be wrong: the
-        lower where its threshold is not below the quantile, the upper where its threshold is. The middle one, which moves either end, has 1/4.
+        Tests move the ends of the interval, wrongly with probability at most alpha together. The
+        outer two have 3/4 of it each, for only one can be wrong: the lower where its threshold is
+        not below the quantile, the upper where its threshold is. The middle one, which moves either
+        end, has 1/4.
         """
         below, middle, above = tallies
         for threshold, tally in zip(thresholds, tallies, strict=True):
             self._believe(threshold, tally)
-        for threshold, tally, level in ((thresholds[0], below, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
-            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:  # too few ones
+        for threshold, tally, level in (
+            (thresholds[0], below, 0.75 * alpha),
+            (thresholds[1], middle, 0.25 * alpha),
+        ):
+            if (
+                binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level
+            ):  # too few ones
                 self.low = max(self.low, threshold + 1)
-        for threshold, tally, level in ((thresholds[2], above, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
+        for threshold, tally, level in (
+            (thresholds[2], above, 0.75 * alpha),
+            (thresholds[1], middle, 0.25 * alpha),
+        ):
             if binomial_tail(tally.answered, _ones(tally), self._one) <= level:  # too many
                 self.high = min(self.high, threshold)
 
@@ -101,24 +137,34 @@ class Search:
         return gain * math.sqrt(self._one * (1 - self._one) / clients)
 
     def _crossing(self, level: float) -> float:
-        """The place where S reaches a level between -q and 1 - q: isotonic regression of the answers, straight lines between them."""
+        """The place where S reaches a level between -q and 1 - q: isotonic regression of the
+        answers, straight lines between them."""
         asked = sorted(self._sums)
         sums, clients = ([self._sums[threshold][part] for threshold in asked] for part in (0, 1))
         rising: list[float] = ascending(sums, clients).tolist() if asked else []
         places = [-1.0, *map(float, asked), self.symbols - 1.0]
-        heights = [-self.share, *(min(max(height, -self.share), 1 - self.share) for height in rising), 1 - self.share]
+        heights = [
+            -self.share,
+            *(min(max(height, -self.share), 1 - self.share) for height in rising),
+            1 - self.share,
+        ]
         after = next(place for place, height in enumerate(heights) if height >= level)
         left, right = heights[after - 1], heights[after]
-        return places[after - 1] + (places[after] - places[after - 1]) * (level - left) / (right - left)
+        return places[after - 1] + (places[after] - places[after - 1]) * (level - left) / (
+            right - left
+        )
 
 
 PARTS = np.array([0.2, 0.6, 0.2])  # of a quantile's clients in a round: below it, at it, above it
-LEAST = 20  # clients of one quantile in the first round of a search, so that each question has a few
+LEAST = (
+    20  # clients of one quantile in the first round of a search, so that each question has a few
+)
 
 
 @dataclass(frozen=True)
 class Located:
-    """Quantiles as symbols of the grid: 0 below it, 1..bins its intervals, bins + 1 above. A place is a symbol and both ends of its 95 % interval."""
+    """Quantiles as symbols of the grid: 0 below it, 1..bins its intervals, bins + 1 above. A place
+    is a symbol and both ends of its 95 % interval."""
 
     places: tuple[tuple[int, int, int], ...]
     n: int
@@ -132,42 +178,85 @@ class Located:
 
 @dataclass(frozen=True)
 class Quantiles(LocalProtocol[Located]):
-    """Estimates quantiles of `column` on `bins` equal intervals of the public [low, high]: for each q in `at` the least number t with Pr[column <= t] >= q.
+    """Estimates quantiles of `column` on `bins` equal intervals of the public [low, high]: for each
+    q in `at` the least number t with Pr[column <= t] >= q.
 
-    Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally private.
-    Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together. A search over several rounds
-    has z C sqrt(Q / n) for Q quantiles; both hold times a constant near 1 (`bounds.quantiles`). `rounds` best takes the smaller for every n. The interval
-    is valid for every law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
+    Numbers outside are not moved: a quantile among them is reported as below low or above high.
+    Privacy: every client answers once, epsilon-locally private. Utility: rank error z C sqrt(v / n)
+    in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together. A search
+    over several rounds has z C sqrt(Q / n) for Q quantiles; both hold times a constant near 1
+    (`bounds.quantiles`). `rounds` best takes the smaller for every n. The interval is valid for
+    every law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
     name: ClassVar[str] = "quantiles"
-    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
-    source: ClassVar[str] = "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 (several)"
+    example: ClassVar[str] = (
+        "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
+    )
+    source: ClassVar[str] = (
+        "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 "
+        "(several)"
+    )
     error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
     column: str = parameter("value", "the column of numbers", of_table=True)
-    low: float | None = parameter(None, "the lower end of the grid, public; needed with a table", unit="of the column")
-    high: float | None = parameter(None, "the upper end of the grid, public; needed with a table", unit="of the column")
-    at: tuple[str, ...] = parameter(("0.5",), "the shares whose quantiles are wanted, separated by ';': 0.5 is the median")
-    bins: int = parameter(1024, "how many equal intervals the grid has; whole numbers get one each where so many are enough")
+    low: float | None = parameter(
+        None, "the lower end of the grid, public; needed with a table", unit="of the column"
+    )
+    high: float | None = parameter(
+        None, "the upper end of the grid, public; needed with a table", unit="of the column"
+    )
+    at: tuple[str, ...] = parameter(
+        ("0.5",), "the shares whose quantiles are wanted, separated by ';': 0.5 is the median"
+    )
+    bins: int = parameter(
+        1024,
+        (
+            "how many equal intervals the grid has; whole numbers get one each where so many are "
+            "enough"
+        ),
+    )
     whole: bool = parameter(False, "the column holds whole numbers; a table's own type says so too")
     rounds: str = parameter("best", "one, several, or best: whichever has the smaller rank error")
-    missing: str = parameter("refuse", "a missing number: refuse the table, or exclude it: quantiles of the numbers that there are")
-    tolerance: float = parameter(0.02, "the default number of clients is for rank errors of at most this, all together, with probability 95 %", unit="share")
+    missing: str = parameter(
+        "refuse",
+        (
+            "a missing number: refuse the table, or exclude it: quantiles of the numbers that "
+            "there "
+            "are"
+        ),
+    )
+    tolerance: float = parameter(
+        0.02,
+        (
+            "the default number of clients is for rank errors of at most this, all together, with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         if not self.shares:
-            raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")
+            raise InputError(
+                "there is no quantile to estimate; give at least one share, such as 0.5 for "
+                "the "
+                "median"
+            )
         self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
         check_ends(self.low, self.high)
         if self.grid.domain.size > MAX_K and self.rounds == "one":
-            raise InputError(f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give fewer bins, or rounds several")
+            raise InputError(
+                f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give "
+                "fewer bins, or rounds several"
+            )
 
     @property
     def shares(self) -> tuple[float, ...]:
         try:
             shares = tuple(map(float, self.at))
         except ValueError:
-            raise InputError(f"at is {';'.join(self.at)!r}; give shares such as 0.5, separated by ';'") from None
+            raise InputError(
+                f"at is {';'.join(self.at)!r}; give shares such as 0.5, separated by ';'"
+            ) from None
         for share in shares:
             check_share("at", share)
             if not 0 < round(share * STEPS) < STEPS:
@@ -190,7 +279,13 @@ class Quantiles(LocalProtocol[Located]):
         low, high = self.bounds
         spare = ("missing",) if self.missing == "exclude" else ()
         if self.each:
-            return Binned(self.column, math.ceil(low) - 0.5, math.floor(high) + 0.5, math.floor(high) - math.ceil(low) + 1, spare)
+            return Binned(
+                self.column,
+                math.ceil(low) - 0.5,
+                math.floor(high) + 0.5,
+                math.floor(high) - math.ceil(low) + 1,
+                spare,
+            )
         return Binned(self.column, low, high, self.bins, spare)
 
     @property
@@ -200,34 +295,55 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def excess(self) -> float:
-        """v, with C^2 v / n the variance of a prefix sum; infinite where the grid is too fine for one round."""
+        """v, with C^2 v / n the variance of a prefix sum; infinite where the grid is too fine for
+        one round."""
         k = self.grid.domain.size
         return excess(1 << (k - 1).bit_length()) if k <= MAX_K else math.inf
 
     def searches(self, clients: float = math.inf) -> bool:
         """Whether the protocol takes the search over several rounds."""
         enough = clients >= LEAST * len(self.shares)
-        better = math.isinf(self.excess) or (enough and prefers_search(self.excess, len(self.shares), BETA))
+        better = math.isinf(self.excess) or (
+            enough and prefers_search(self.excess, len(self.shares), BETA)
+        )
         return self.rounds == "several" or (self.rounds == "best" and better)
 
     def clients(self, epsilon: float) -> int:
-        return quantile_clients(epsilon, math.inf if self.searches() else self.excess, len(self.shares), self.tolerance, BETA)
+        return quantile_clients(
+            epsilon,
+            math.inf if self.searches() else self.excess,
+            len(self.shares),
+            self.tolerance,
+            BETA,
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Located]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        return Adaptive(lambda: self._search(epsilon, clients) if self.searches(clients) else self._one_round(epsilon, clients))
+        return Adaptive(
+            lambda: (
+                self._search(epsilon, clients)
+                if self.searches(clients)
+                else self._one_round(epsilon, clients)
+            )
+        )
 
     def _errors(self, epsilon: float, clients: int) -> dict[str, float]:
-        """The rank error of each way, for all quantiles with probability 95 %, by closed form; at most 1."""
+        """The rank error of each way, for all quantiles with probability 95 %, by closed form; at
+        most 1."""
         count = len(self.shares)
-        several, one = search_error(epsilon, count, clients, BETA), one_round_error(epsilon, self.excess, count, clients, BETA)
+        several, one = (
+            search_error(epsilon, count, clients, BETA),
+            one_round_error(epsilon, self.excess, count, clients, BETA),
+        )
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
 
     def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
         (tally,) = yield (LocalQuery(self.grid, randomizer, Cohort(0, clients)),)
         sums = randomizer.estimate(tally).value
-        places = [_invert(sums[: self.symbols], share, randomizer, tally.n) for share in self.shares]
+        places = [
+            _invert(sums[: self.symbols], share, randomizer, tally.n) for share in self.shares
+        ]
         return Located(tuple(places), tally.n, "one", self._errors(epsilon, clients))
 
     def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
@@ -235,7 +351,10 @@ class Quantiles(LocalProtocol[Located]):
         searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
         rounds, n = list(self._cohorts(clients)), 0
         for left, cohorts in zip(range(len(rounds), 0, -1), rounds, strict=True):
-            thresholds = [search.thresholds(len(cut[0])) for search, cut in zip(searches, cohorts, strict=True)]
+            thresholds = [
+                search.thresholds(len(cut[0]))
+                for search, cut in zip(searches, cohorts, strict=True)
+            ]
             tallies = yield tuple(
                 LocalQuery(self._below(threshold, search), randomizer, cohort)
                 for search, own, cut in zip(searches, thresholds, cohorts, strict=True)
@@ -244,29 +363,44 @@ class Quantiles(LocalProtocol[Located]):
             n += sum(tally.n for tally in tallies)
             for place, (search, own) in enumerate(zip(searches, thresholds, strict=True)):
                 search.update(own, tallies[3 * place : 3 * place + 3], 0.05 / 2**left)
-        return Located(tuple(search.place() for search in searches), n, "several", self._errors(epsilon, clients))
+        return Located(
+            tuple(search.place() for search in searches),
+            n,
+            "several",
+            self._errors(epsilon, clients),
+        )
 
     def _cohorts(self, clients: int) -> Iterator[list[tuple[Cohort, ...]]]:
         """For each round and quantile the cohorts below, at and above it."""
         count = len(self.shares)
         rounds = search_rounds(self.symbols, clients / count, LEAST) or 1
         if clients < 3 * count:
-            raise InputError(f"a search for {count} quantiles asks {3 * count} questions a round; {clients} clients are too few, so use rounds one")
+            raise InputError(
+                f"a search for {count} quantiles asks {3 * count} questions a round; {clients} "
+                "clients are too few, so use rounds one"
+            )
         growth = GROWTH ** np.arange(rounds) * (GROWTH - 1) / (GROWTH**rounds - 1)
         parts = (growth[:, None, None] * np.full((count, 1), 1 / count) * PARTS).ravel()
-        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(1, len(parts) + 1)  # no cohort is empty
+        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(
+            1, len(parts) + 1
+        )  # no cohort is empty
         cohorts = [Cohort(int(start), int(stop)) for start, stop in pairwise([0, *ends.tolist()])]
         for start in range(0, len(cohorts), 3 * count):
-            yield [tuple(cohorts[place : place + 3]) for place in range(start, start + 3 * count, 3)]
+            yield [
+                tuple(cohorts[place : place + 3]) for place in range(start, start + 3 * count, 3)
+            ]
 
     def _below(self, threshold: int, search: Search) -> Below:
         """Whether a number is among the symbols up to the threshold."""
         edges = self.grid.edges
-        end = edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)  # the last interval holds both its ends
+        end = (
+            edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)
+        )  # the last interval holds both its ends
         return Below(self.column, float(end), round(search.share * STEPS))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Normal around 0.4 of the grid with standard deviation 0.15 of it, at the middles of the intervals."""
+        """Normal around 0.4 of the grid with standard deviation 0.15 of it, at the middles of the
+        intervals."""
         edges = self.grid.edges
         middles = (edges[1:] + edges[:-1]) / 2
         bell = np.exp(-((((middles - edges[0]) / (edges[-1] - edges[0]) - 0.4) / 0.15) ** 2) / 2)
@@ -275,8 +409,14 @@ class Quantiles(LocalProtocol[Located]):
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); what lies beyond them is counted too")
-        table.refuse_missing(self.missing, self.column, "missing=exclude (quantiles of those present)")
+            raise InputError(
+                f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); "
+                "what "
+                "lies beyond them is counted too"
+            )
+        table.refuse_missing(
+            self.missing, self.column, "missing=exclude (quantiles of those present)"
+        )
         return replace(self, whole=self.whole or table.types[self.column].dtype.kind in "biu")
 
     def describe(self, result: Located) -> PlainData:
@@ -286,11 +426,18 @@ class Quantiles(LocalProtocol[Located]):
             "labels": [_label(share) for share in self.shares],
             "estimate": [self._middle(symbol) for symbol in result.symbol],
             "interval": [list(pair) for pair in ends],
-            "where": [{0: "below", self.symbols - 1: "above"}.get(symbol, "inside") for symbol in result.symbol],
+            "where": [
+                {0: "below", self.symbols - 1: "above"}.get(symbol, "inside")
+                for symbol in result.symbol
+            ],
             "low": self.bounds[0],
             "high": self.bounds[1],
             "n": result.n,
-            "choice": {"taken": result.taken, "rank_error": result.errors, "explanation": self._sentence(result)},
+            "choice": {
+                "taken": result.taken,
+                "rank_error": result.errors,
+                "explanation": self._sentence(result),
+            },
         }
 
     def _sentence(self, result: Located) -> str:
@@ -299,12 +446,22 @@ class Quantiles(LocalProtocol[Located]):
         ways = {"one": "one round of prefix sums", "several": "a search over several rounds"}
         taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
         low, high = apart(self.bounds)
-        sentences = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
+        sentences = [
+            (
+                f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % "
+                f"({ways[other]}: {left})"
+            )
+        ]
         if self.missing == "exclude":
-            sentences[0] += ", as shares of all clients asked (for ranks among those present, divide by the share present)"
+            sentences[0] += (
+                ", as shares of all clients asked (for ranks among those present, divide by the "
+                "share present)"
+            )
         for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
             if symbol in (0, self.symbols - 1):
-                sentences.append(f"the {label} lies " + (f"above {high}" if symbol else f"below {low}"))
+                sentences.append(
+                    f"the {label} lies " + (f"above {high}" if symbol else f"below {low}")
+                )
         return "; ".join(sentences)
 
     def _ends(self, symbol: int) -> tuple[float | None, float | None]:
@@ -315,31 +472,44 @@ class Quantiles(LocalProtocol[Located]):
         return edges[symbol], edges[symbol + 1]
 
     def _middle(self, symbol: int) -> float | None:
-        """The number that stands for a symbol: the middle of its interval, which is the whole number in it; None outside the grid."""
+        """The number that stands for a symbol: the middle of its interval, which is the whole
+        number in it; None outside the grid."""
         if not 0 < symbol < self.symbols - 1:
             return None
         middle = float(self.grid.edges[symbol - 1] + self.grid.edges[symbol]) / 2
         return float(round(middle)) if self.each else middle  # the edges are rounded
 
     def truth(self, population: Population) -> Floats:
-        """The quantiles of the distribution that the clients are drawn from, of those present, shape (Q,); not bound to the grid."""
+        """The quantiles of the distribution that the clients are drawn from, of those present,
+        shape (Q,); not bound to the grid."""
         records, weights = weighted_records(population)
         numbers = records.numbers(self.column)
         order = np.argsort(numbers)[: int(np.sum(~np.isnan(numbers)))]  # missing ones are last
         heights = np.cumsum(weights[order])
-        return np.array([numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))] for share in self.shares])
+        return np.array(
+            [
+                numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))]
+                for share in self.shares
+            ]
+        )
 
     def ranks(self, population: Population) -> tuple[Floats, float]:
-        """The ranks of the ends of the symbols among those present, 0 to 1, shape (symbols + 1,), and the share of those present."""
+        """The ranks of the ends of the symbols among those present, 0 to 1, shape (symbols + 1,),
+        and the share of those present."""
         heights = np.cumsum(population.law(self.grid)[: self.symbols])
         present = float(heights[-1])
         return np.concatenate([[0.0], heights / present]), present
 
     def rank_errors(self, result: Located, population: Population) -> Floats:
-        """The distance of each share from the ranks, among those present, of the reported symbol, shape (Q,)."""
+        """The distance of each share from the ranks, among those present, of the reported symbol,
+        shape (Q,)."""
         heights = self.ranks(population)[0]
         symbol, share = np.array(result.symbol), np.array(self.shares)
-        return np.asarray(np.maximum(0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)))
+        return np.asarray(
+            np.maximum(
+                0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)
+            )
+        )
 
     def true_error(self, result: Located, population: Population) -> float:
         return float(self.rank_errors(result, population).max())
@@ -350,14 +520,20 @@ def _label(share: float) -> str:
 
 
 def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tuple[int, int, int]:
-    """The quantile's symbol and interval from all prefix sums: the crossing of their isotonic regression, and all symbols that no test excludes."""
+    """The quantile's symbol and interval from all prefix sums: the crossing of their isotonic
+    regression, and all symbols that no test excludes."""
     last = len(sums) - 1
     margin = sums[:last] - share * sums[last]
     noise = np.full(last, correlation(randomizer.size)[0])
     if randomizer.k > len(sums):  # the share of those present is an estimate too
-        noise = noise * (1 + share**2) - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
+        noise = (
+            noise * (1 + share**2)
+            - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
+        )
     away = Z95 * randomizer.gain * np.sqrt(noise / n)
-    symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))  # the regression is below 0 up to the least partial sum
+    symbol = int(
+        np.argmin(np.concatenate([[0.0], np.cumsum(margin)]))
+    )  # the regression is below 0 up to the least partial sum
     low = int(np.argmax(np.append(margin >= -away, True)))
     high = last - int(np.argmax(np.append((margin <= away)[::-1], True)))
     return min(max(symbol, low), max(low, high)), min(low, high), max(low, high)

@@ -1,4 +1,5 @@
-"""Groups side by side: a weighted sum of their shares or means with an interval of its own, such as a difference, or a post-stratified share."""
+"""Groups side by side: a weighted sum of their shares or means with an interval of its own, such as
+a difference, or a post-stratified share."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,13 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
@@ -24,7 +31,8 @@ from local_dp.tallies import Z95, Estimate, Ratio, Tally
 
 @dataclass(frozen=True)
 class Combined(Estimate):
-    """The shares or means of m groups, and at last their sum with `weights`: shape (m + 1,). `correlation` is that of the groups, shape (m, m)."""
+    """The shares or means of m groups, and at last their sum with `weights`: shape (m + 1,).
+    `correlation` is that of the groups, shape (m, m)."""
 
     parts: Ratio = field(kw_only=True)
     weights: Floats = field(kw_only=True)
@@ -33,13 +41,20 @@ class Combined(Estimate):
     @classmethod
     def of(cls, parts: Ratio, weights: Floats, correlation: Floats) -> Self:
         errors = weights * parts.standard_error
-        value, error = np.append(parts.value, weights @ parts.value), np.append(parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors))))
+        value, error = (
+            np.append(parts.value, weights @ parts.value),
+            np.append(
+                parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors)))
+            ),
+        )
         return cls(value, error, parts.n, parts=parts, weights=weights, correlation=correlation)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """Those of the groups; of the sum their half-widths combined as standard errors would be. Source: Zou, Donner 2008 (recovered variances).
+        """Those of the groups; of the sum their half-widths combined as standard errors would be.
+        Source: Zou, Donner 2008 (recovered variances).
 
-        An end that is cut at the range, and one of a group whose value is not inside its interval, adds up in full: it is no multiple of a standard error.
+        An end that is cut at the range, and one of a group whose value is not inside its interval,
+        adds up in full: it is no multiple of a standard error.
         """
         low, high = self.parts.interval(z)
         value, (first, width), up = self.parts.value, self.parts.scale, self.weights > 0
@@ -47,57 +62,110 @@ class Combined(Estimate):
         def end(ends: Floats, side: int) -> float:
             whole = (ends == first) | (ends == first + width) | ~((low <= value) & (value <= high))
             away = np.where(whole, 0.0, self.weights * np.abs(value - ends))
-            return float(self.weights @ np.where(whole, ends, value)) + side * math.sqrt(max(0.0, float(away @ self.correlation @ away)))
+            return float(self.weights @ np.where(whole, ends, value)) + side * math.sqrt(
+                max(0.0, float(away @ self.correlation @ away))
+            )
 
-        return np.append(low, end(np.where(up, low, high), -1)), np.append(high, end(np.where(up, high, low), 1))
+        return np.append(low, end(np.where(up, low, high), -1)), np.append(
+            high, end(np.where(up, high, low), 1)
+        )
 
 
-def combined(oracle: FrequencyOracle, tally: Tally, cells: Conditional, weights: Floats, scale: tuple[float, float] = (0.0, 1.0)) -> Combined:
+def combined(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    cells: Conditional,
+    weights: Floats,
+    scale: tuple[float, float] = (0.0, 1.0),
+) -> Combined:
     """The groups' shares, with 0 and 1 moved to the ends of `scale`, and their weighted sum."""
-    joint, shares = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])), cells.estimate(oracle, tally)
+    joint, shares = (
+        oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])),
+        cells.estimate(oracle, tally),
+    )
     wholes = np.maximum(joint.value[len(weights) :], 1e-300)
     slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)]) / wholes[:, None]
     spread = slopes @ joint.covariance @ slopes.T
     errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
     with np.errstate(all="ignore"):
-        correlation = np.where(np.outer(errors, errors) > 0, np.clip(spread / np.outer(errors, errors), -1.0, 1.0), np.eye(len(weights)))
+        correlation = np.where(
+            np.outer(errors, errors) > 0,
+            np.clip(spread / np.outer(errors, errors), -1.0, 1.0),
+            np.eye(len(weights)),
+        )
     return Combined.of(shares.on_scale(*scale), weights, correlation)
 
 
-def population_shares(weights: tuple[str, ...], by: str, labels: tuple[str, ...], labels_from_data: bool) -> Floats:
-    """The share of each group in the population, from public shares or numbers of people. Raises InputError."""
+def population_shares(
+    weights: tuple[str, ...], by: str, labels: tuple[str, ...], labels_from_data: bool
+) -> Floats:
+    """The share of each group in the population, from public shares or numbers of people. Raises
+    InputError."""
     if not by or labels_from_data:
-        raise InputError("weights are the sizes of public groups: name their column (by) and list them in the order of the weights (labels)")
+        raise InputError(
+            "weights are the sizes of public groups: name their column (by) and list them in "
+            "the "
+            "order of the weights (labels)"
+        )
     try:
         sizes = np.array([float(text) for text in weights])
     except ValueError:
-        raise InputError(f"weights is {';'.join(weights)!r}; give the size of each group in the population, as numbers") from None
+        raise InputError(
+            f"weights is {';'.join(weights)!r}; give the size of each group in the "
+            "population, as "
+            "numbers"
+        ) from None
     if len(sizes) != len(labels) or not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise InputError(f"weights is {';'.join(weights)!r}; give a positive number for each of the {len(labels)} groups, its size in the population")
+        raise InputError(
+            f"weights is {';'.join(weights)!r}; give a positive number for each of the "
+            f"{len(labels)} groups, its size in the population"
+        )
     return np.asarray(sizes / sizes.sum())
 
 
 @dataclass(frozen=True)
 class Compare(LocalProtocol[Combined]):
-    """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
+    """Estimates how much more often `question` is answered yes in the second group than in the
+    first, as in an A/B test.
 
-    One report encodes group and answer together, so membership is as private as the answer. Records of neither group, or without an answer, stop the run, or
-    are excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also where a group is rare:
-    then it is wide. It combines both groups' intervals by recovered variances, with their covariance. `tolerance` sets the default number of
-    clients, for groups of equal size. Cost: log2 of four cells or one bit a client, one round.
+    One report encodes group and answer together, so membership is as private as the answer. Records
+    of neither group, or without an answer, stop the run, or are excluded by a policy. Privacy:
+    every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also
+    where a group is rare: then it is wide. It combines both groups' intervals by recovered
+    variances, with their covariance. `tolerance` sets the default number of clients, for groups of
+    equal size. Cost: log2 of four cells or one bit a client, one round.
     """
 
     name: ClassVar[str] = "compare"
     source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
+    example: ClassVar[str] = (
+        "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
+    )
     question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
     by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'", of_table=True)
-    missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, or exclude (the shares among the others)")
+    labels: tuple[str, ...] = parameter(
+        ("A", "B"), "the two groups, public, separated by ';'", of_table=True
+    )
+    missing: str = parameter(
+        "refuse",
+        (
+            "where a missing value leaves the question open: refuse, or exclude (the shares among "
+            "the "
+            "others)"
+        ),
+    )
     other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
     p: float = parameter(0.3, "without a table: the share of yes in the first group")
     q: float = parameter(0.4, "without a table: the share of yes in the second group")
-    tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
+    tolerance: float = parameter(
+        0.05,
+        (
+            "the default number of clients is for shares within this, both together, with "
+            "probability "
+            "95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         for name, share in (("p", self.p), ("q", self.q)):
@@ -108,12 +176,18 @@ class Compare(LocalProtocol[Combined]):
 
     @property
     def query(self) -> Crossed:
-        return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
+        return Crossed(
+            (self.by, self.question),
+            (SEPARATOR.join(self.labels), ""),
+            ("none",) if "exclude" in (self.missing, self.other) else (),
+        )
 
     @property
     def cells(self) -> Conditional:
         """The shares of yes among the cells of each group."""
-        cells = np.eye(self.query.domain.size)  # no and yes of the first group, then of the second, then those without a place
+        cells = np.eye(
+            self.query.domain.size
+        )  # no and yes of the first group, then of the second, then those without a place
         return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
 
     @property
@@ -125,10 +199,20 @@ class Compare(LocalProtocol[Combined]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Combined]:
         oracle = frequency_randomizer(epsilon, self.query.domain.size)
-        return ask_all(self.query, oracle, clients, lambda tally: combined(oracle, tally, self.cells, np.array([-1.0, 1.0])))
+        return ask_all(
+            self.query,
+            oracle,
+            clients,
+            lambda tally: combined(oracle, tally, self.cells, np.array([-1.0, 1.0])),
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        kinds = Records({self.by: np.repeat(np.array(self.labels), 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
+        kinds = Records(
+            {
+                self.by: np.repeat(np.array(self.labels), 2),
+                "yes": np.tile(np.arange(2, dtype=np.uint8), 2),
+            }
+        )
         return Finite(kinds, [1 - self.p, self.p, 1 - self.q, self.q], clients, seed)
 
     def for_table(self, table: Launch) -> Self:
@@ -136,7 +220,10 @@ class Compare(LocalProtocol[Combined]):
         return replace(self, labels=table.groups(self.by, self.labels, None, self.other))
 
     def describe(self, result: Combined) -> PlainData:
-        return {"labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"], **describe_estimate(result)}
+        return {
+            "labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"],
+            **describe_estimate(result),
+        }
 
     def truth(self, population: Population) -> Floats:
         shares = self.cells.of(population.law(self.query))

@@ -1,4 +1,5 @@
-"""Shares of symbols by the best frequency oracle: labels, intervals, or combinations, with a test of independence; among all or among those present."""
+"""Shares of symbols by the best frequency oracle: labels, intervals, or combinations, with a test
+of independence; among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,14 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import onto_simplex
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, guess_of_shares, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    guess_of_shares,
+    parameter,
+)
 from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
 from local_dp.queries.cells import Binned, Crossed
 from local_dp.queries.labels import apart
@@ -35,23 +43,28 @@ from local_dp.tallies import Estimate, OneReport, Ratio, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
-    """The frequency oracle of least total variance for k symbols; with `joint`, among those with cheap covariances."""
+    """The frequency oracle of least total variance for k symbols; with `joint`, among those with
+    cheap covariances."""
     nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
     return best_choice(epsilon, k, joint=joint).kind(epsilon, k=k)
 
 
 @dataclass(frozen=True)
 class Conditional:
-    """Shares of parts among wholes: row i is the share of parts[i] among wholes[i], each a row of weights of the symbols, shape (m, k)."""
+    """Shares of parts among wholes: row i is the share of parts[i] among wholes[i], each a row of
+    weights of the symbols, shape (m, k)."""
 
     parts: Floats
     wholes: Floats
 
     def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Ratio:
-        """The shares with their intervals. All quotients are alike, so one report's law is that of the first."""
+        """The shares with their intervals. All quotients are alike, so one report's law is that of
+        the first."""
         m = len(self.parts)
         each = one_report(oracle, tuple(self.parts[0].tolist()), tuple(self.wholes[0].tolist()))
-        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m), each=each)
+        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(
+            slice(0, m), slice(m, 2 * m), each=each
+        )
 
     def of(self, law: Floats) -> Floats:
         """The shares in a law of the symbols; NaN where the whole is empty."""
@@ -61,8 +74,11 @@ class Conditional:
 
 
 @lru_cache(maxsize=256)
-def one_report(oracle: FrequencyOracle, part: tuple[float, ...], whole: tuple[float, ...]) -> OneReport | None:
-    """What one report adds to a quotient of shares, the part inside the whole: from a tally of 2^40 clients of each kind. None where no tally can be drawn."""
+def one_report(
+    oracle: FrequencyOracle, part: tuple[float, ...], whole: tuple[float, ...]
+) -> OneReport | None:
+    """What one report adds to a quotient of shares, the part inside the whole: from a tally of 2^40
+    clients of each kind. None where no tally can be drawn."""
     if not oracle.has_tally_law:
         return None
     weights, squares, step = np.array([part, whole]), np.zeros((3, 2, 2)), 0.0
@@ -82,7 +98,8 @@ def among(k: int, shown: int) -> Conditional:
 
 
 class OfShares(LocalProtocol[R]):
-    """A protocol whose answer is the share of each symbol of one `query`, with `missing` exclude among those present. Subclasses are dataclasses."""
+    """A protocol whose answer is the share of each symbol of one `query`, with `missing` exclude
+    among those present. Subclasses are dataclasses."""
 
     missing: str
     tolerance: float
@@ -121,7 +138,8 @@ class OfShares(LocalProtocol[R]):
 
 
 class Shares(OfShares[Estimate]):
-    """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these fields."""
+    """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these
+    fields."""
 
     randomizer: str
 
@@ -136,15 +154,22 @@ class Shares(OfShares[Estimate]):
         return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=self.excluded)
+        return frequency_clients(
+            epsilon, self.query.domain.size, self.tolerance, BETA, joint=self.excluded
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle = self.oracle(epsilon)
         if not self.excluded:
             return ask_all(self.query, oracle, clients, oracle.estimate)
         if not isinstance(oracle, FrequencyOracle):
-            raise InputError(f"shares of those present need a randomizer with known covariance, such as grr, hadamard, sue or oue; not {oracle.name}")
-        return ask_all(self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally))
+            raise InputError(
+                "shares of those present need a randomizer with known covariance, such as grr, "
+                f"hadamard, sue or oue; not {oracle.name}"
+            )
+        return ask_all(
+            self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally)
+        )
 
     @property
     def conditional(self) -> Conditional:
@@ -158,7 +183,8 @@ _LEAST = 0.1  # of a uniform share: the least divisor, in place of a smaller est
 
 @dataclass(frozen=True)
 class Independence:
-    """`chi_square` of the estimated table, its mean under independence with this noise, and Pr[at least as much | independent]."""
+    """`chi_square` of the estimated table, its mean under independence with this noise, and Pr[at
+    least as much | independent]."""
 
     chi_square: float
     if_independent: float
@@ -166,11 +192,18 @@ class Independence:
     p_value: float
 
 
-def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tuple[int, ...], conditional: Conditional) -> Independence:
-    """The test by parametric bootstrap: 999 whole tallies drawn from independent columns with the estimated margins, through the same channel.
+def independence(
+    oracle: FiniteOracle,
+    tally: Tally,
+    shape: tuple[int, int] | tuple[int, ...],
+    conditional: Conditional,
+) -> Independence:
+    """The test by parametric bootstrap: 999 whole tallies drawn from independent columns with the
+    estimated margins, through the same channel.
 
-    With noisy shares the statistic is far larger than the textbook's law. p is at least 1/1000, and uniform for independent columns up to the error of the
-    margins, the estimated ones moved to the nearest law. Source: Gaboardi, Rogers 2018 (Monte Carlo tests under local privacy).
+    With noisy shares the statistic is far larger than the textbook's law. p is at least 1/1000, and
+    uniform for independent columns up to the error of the margins, the estimated ones moved to the
+    nearest law. Source: Gaboardi, Rogers 2018 (Monte Carlo tests under local privacy).
     """
     n = tally.answered
     shares = _shares(oracle, tally.counts, conditional)
@@ -182,9 +215,13 @@ def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tu
         lost = np.clip(1 - oracle.joint(tally, conditional.wholes[:1]).value[0], 0.0, 0.99)
         law = law * (1 - lost)
         law[table.size :] = lost / (len(law) - table.size)
-    reports = sum(share * report_law(oracle, value) for value, share in enumerate(law.tolist()) if share)
+    reports = sum(
+        share * report_law(oracle, value) for value, share in enumerate(law.tolist()) if share
+    )
     generator = np.random.default_rng(0)  # fixed: the p-value is a function of the tally
-    drawn = generator.multinomial(n, reports / np.sum(reports), size=REPETITIONS).reshape(REPETITIONS, *tally.counts.shape)
+    drawn = generator.multinomial(n, reports / np.sum(reports), size=REPETITIONS).reshape(
+        REPETITIONS, *tally.counts.shape
+    )
     chance = _chi_square(_shares(oracle, drawn, conditional).reshape(REPETITIONS, *shape), n)
     beyond = int(np.count_nonzero(chance >= observed))
     degrees = (shape[0] - 1) * (shape[1] - 1)
@@ -192,7 +229,8 @@ def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tu
 
 
 def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> Floats:
-    """The estimated shares among records with a place, shape (..., shown); where none is estimated, among all."""
+    """The estimated shares among records with a place, shape (..., shown); where none is estimated,
+    among all."""
     estimated = oracle.values(counts)
     whole = estimated @ conditional.wholes.T
     return estimated @ conditional.parts.T / np.where(whole > 0, whole, 1.0)
@@ -201,13 +239,16 @@ def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> F
 def _chi_square(table: Floats, n: int) -> Floats:
     """The statistic of each table, shape (..., rows, columns) to (...)."""
     rows, columns = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
-    expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(columns, _LEAST / table.shape[-1])
+    expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(
+        columns, _LEAST / table.shape[-1]
+    )
     return np.asarray(n * ((table - rows * columns) ** 2 / expected).sum(axis=(-2, -1)))
 
 
 @dataclass(frozen=True)
 class CrossTable:
-    """The share of every combination, the last column running fastest, and for two columns a test of their independence."""
+    """The share of every combination, the last column running fastest, and for two columns a test
+    of their independence."""
 
     estimate: Estimate
     test: Independence | None
@@ -215,29 +256,66 @@ class CrossTable:
 
 @dataclass(frozen=True)
 class Crosstab(OfShares[CrossTable]):
-    """Estimates the share of every combination of the `columns`' labels; without a table, of two dependent columns of k labels.
+    """Estimates the share of every combination of the `columns`' labels; without a table, of two
+    dependent columns of k labels.
 
-    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value stops the run, or has a label of its own; a
-    record that lacks a value may be left out ("exclude"). Two parts get a test of independence that allows for the noise. Privacy: every report is
-    epsilon-locally private. Utility: variance v / n a combination, v of the best oracle (limits 2). `tolerance` sets the default number of clients: all
-    combinations within it with probability 95 %. Cost: at most about log2 k bits.
+    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or
+    unlisted value stops the run, or has a label of its own; a record that lacks a value may be left
+    out ("exclude"). Two parts get a test of independence that allows for the noise. Privacy: every
+    report is epsilon-locally private. Utility: variance v / n a combination, v of the best oracle
+    (limits 2). `tolerance` sets the default number of clients: all combinations within it with
+    probability 95 %. Cost: at most about log2 k bits.
     """
 
     name: ClassVar[str] = "crosstab"
-    source: ClassVar[str] = "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers 2018 (tests under local privacy)"
-    example: ClassVar[str] = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
-    columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
-    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
-    missing: str = parameter("refuse", "a missing value: refuse, category (a label of its own), or exclude (shares among complete records)")
-    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    source: ClassVar[str] = (
+        "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
+        "2018 (tests under local privacy)"
+    )
+    example: ClassVar[str] = (
+        "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
+    )
+    columns: tuple[str, ...] = parameter(
+        ("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True
+    )
+    labels: tuple[str, ...] = parameter(
+        (),
+        (
+            "the labels of each column that is not a question, public, separated by '|', columns "
+            "by "
+            "';'"
+        ),
+    )
+    labels_from_data: bool = parameter(
+        False, "read the labels from the table: in a simulation only, for it publishes them"
+    )
+    missing: str = parameter(
+        "refuse",
+        (
+            "a missing value: refuse, category (a label of its own), or exclude (shares among "
+            "complete records)"
+        ),
+    )
+    other: str = parameter(
+        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+    )
     k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
-    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
+    tolerance: float = parameter(
+        0.05,
+        (
+            "the default number of clients is for errors of at most this, all cells together, with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
-            raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
+            raise InputError(
+                f"the columns are {';'.join(self.columns)!r}; give two or more different ones, "
+                "separated by ';'"
+            )
         check_built(self.query)
 
     @property
@@ -263,8 +341,15 @@ class Crosstab(OfShares[CrossTable]):
         oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
 
         def read(tally: Tally) -> CrossTable:
-            shares = oracle.estimate(tally) if not self.excluded else conditional.estimate(oracle, tally)
-            return CrossTable(shares, independence(oracle, tally, crossed.shape, conditional) if len(crossed.shape) == 2 else None)
+            shares = (
+                oracle.estimate(tally) if not self.excluded else conditional.estimate(oracle, tally)
+            )
+            return CrossTable(
+                shares,
+                independence(oracle, tally, crossed.shape, conditional)
+                if len(crossed.shape) == 2
+                else None,
+            )
 
         return ask_all(crossed, oracle, clients, read)
 
@@ -274,47 +359,102 @@ class Crosstab(OfShares[CrossTable]):
         return among(self.query.domain.size, int(np.prod(self.query.shape)))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """The first column uniform; each further one equal to the one before with probability 1/2, else uniform."""
+        """The first column uniform; each further one equal to the one before with probability 1/2,
+        else uniform."""
         if self.labels or len(self.parts.named) < len(self.columns):
-            raise InputError("crosstab: labels and questions are about the columns of a table; add --records, or leave them out")
+            raise InputError(
+                "crosstab: labels and questions are about the columns of a table; add "
+                "--records, "
+                "or leave them out"
+            )
         cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
         law = np.ones(cells.shape[1])
         for before, after in pairwise(cells):
             law *= (before == after) / 2 + 1 / (2 * self.k)
-        return Finite(Records({name: values.astype(np.str_) for name, values in zip(self.columns, cells, strict=True)}), law.tolist(), clients, seed)
+        return Finite(
+            Records(
+                {
+                    name: values.astype(np.str_)
+                    for name, values in zip(self.columns, cells, strict=True)
+                }
+            ),
+            law.tolist(),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
-        return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices))
+        return replace(
+            self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices)
+        )
 
     def describe(self, result: CrossTable) -> PlainData:
         sides = self.parts.sides
         combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}
-        return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.estimate), **test}
+        return {
+            "columns": list(self.columns),
+            "sides": sides,
+            "labels": combined,
+            **describe_estimate(result.estimate),
+            **test,
+        }
 
 
 @dataclass(frozen=True)
 class Frequency(Shares):
-    """Estimates the share of each label of `column`; without a table, of `k` symbols with shares proportional to 1, 1/2, ..., 1/k.
+    """Estimates the share of each label of `column`; without a table, of `k` symbols with shares
+    proportional to 1, 1/2, ..., 1/k.
 
-    The labels are public: `labels` lists them, or in a simulation `labels_from_data` reads them from the table. A missing or unlisted value stops the run, or
-    has a label of its own ("category"); a missing one may be left out, for shares among those present ("exclude").
-    Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best oracle (limits 2).
-    `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
+    The labels are public: `labels` lists them, or in a simulation `labels_from_data` reads them
+    from the table. A missing or unlisted value stops the run, or has a label of its own
+    ("category"); a missing one may be left out, for shares among those present ("exclude").
+    Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best
+    oracle (limits 2). `tolerance` sets the default number of clients: all labels within it with
+    probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
     name: ClassVar[str] = "frequency"
-    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); Feldman et al. 2022 (PGR)"
+    source: ClassVar[str] = (
+        "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
+        "Feldman et al. 2022 (PGR)"
+    )
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
-    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
-    missing: str = parameter("refuse", "a missing value: refuse, category (a label of its own), or exclude (shares among those present)")
-    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    labels_from_data: bool = parameter(
+        False, "read the labels from the table: in a simulation only, for it publishes them"
+    )
+    missing: str = parameter(
+        "refuse",
+        (
+            "a missing value: refuse, category (a label of its own), or exclude (shares among "
+            "those "
+            "present)"
+        ),
+    )
+    other: str = parameter(
+        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+    )
     k: int = parameter(8, "without a table: how many symbols there are")
-    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
-    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all labels together, with probability 95 %", unit="share")
+    randomizer: str = parameter(
+        "best",
+        (
+            "one for k symbols, of this library or of an installed package, or best: the one of "
+            "least "
+            "variance"
+        ),
+    )
+    tolerance: float = parameter(
+        0.05,
+        (
+            "the default number of clients is for errors of at most this, all labels together, "
+            "with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         symbols(self.k)
@@ -323,7 +463,11 @@ class Frequency(Shares):
 
     @property
     def query(self) -> Category:
-        spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
+        spare = tuple(
+            name
+            for name, policy in (("other", self.other), ("missing", self.missing))
+            if policy != "refuse"
+        )
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
     def synthetic(self, clients: int, seed: int) -> Population:
@@ -333,34 +477,81 @@ class Frequency(Shares):
 
     def for_table(self, table: Launch) -> Self:
         labels = table.labels(self.column, self.labels, self.labels_from_data)
-        table.refuse_missing(self.missing, self.column, "missing=category (a label of its own) or missing=exclude (shares among those present)")
-        table.refuse_other(self.other, self.column, labels, "other=category (a label of its own), or list all labels")
+        table.refuse_missing(
+            self.missing,
+            self.column,
+            "missing=category (a label of its own) or missing=exclude (shares among those present)",
+        )
+        table.refuse_other(
+            self.other,
+            self.column,
+            labels,
+            "other=category (a label of its own), or list all labels",
+        )
         return replace(self, labels=labels)
 
     def describe(self, result: Estimate) -> PlainData:
-        shown = [*self.query.labels, *(f"({name})" for name in self.query.spare)][: len(result.value)]
+        shown = [*self.query.labels, *(f"({name})" for name in self.query.spare)][
+            : len(result.value)
+        ]
         return {"column": self.column, "labels": shown, **describe_estimate(result)}
 
 
 @dataclass(frozen=True)
 class Histogram(Shares):
-    """Estimates the share of each of `bins` equal intervals of the public [low, high], and of numbers below and above; without a table, of a bell curve.
+    """Estimates the share of each of `bins` equal intervals of the public [low, high], and of
+    numbers below and above; without a table, of a bell curve.
 
-    Nothing is clipped: numbers beyond the bounds have two shares of their own. Intervals contain their lower end, the last one both. Privacy: every report is
-    epsilon-locally private. Utility: variance v / n an interval, v of the best oracle (limits 2). `tolerance` sets the default number of clients: all shares
-    within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
+    Nothing is clipped: numbers beyond the bounds have two shares of their own. Intervals contain
+    their lower end, the last one both. Privacy: every report is epsilon-locally private. Utility:
+    variance v / n an interval, v of the best oracle (limits 2). `tolerance` sets the default number
+    of clients: all shares within it with probability 95 %. Cost: at most about log2 k bits a
+    client, one round.
     """
 
     name: ClassVar[str] = "histogram"
-    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); Feldman et al. 2022 (PGR)"
+    source: ClassVar[str] = (
+        "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
+        "Feldman et al. 2022 (PGR)"
+    )
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "the column of numbers", of_table=True)
-    low: float | None = parameter(None, "the lower end of the first interval, public; needed with a table", unit="of the column")
-    high: float | None = parameter(None, "the upper end of the last interval, public; needed with a table", unit="of the column")
+    low: float | None = parameter(
+        None,
+        "the lower end of the first interval, public; needed with a table",
+        unit="of the column",
+    )
+    high: float | None = parameter(
+        None,
+        "the upper end of the last interval, public; needed with a table",
+        unit="of the column",
+    )
     bins: int = parameter(10, "how many equal intervals")
-    missing: str = parameter("refuse", "a missing value: refuse, category (a share of its own), or exclude (shares among those present)")
-    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
-    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all shares together, with probability 95 %", unit="share")
+    missing: str = parameter(
+        "refuse",
+        (
+            "a missing value: refuse, category (a share of its own), or exclude (shares among "
+            "those "
+            "present)"
+        ),
+    )
+    randomizer: str = parameter(
+        "best",
+        (
+            "one for k symbols, of this library or of an installed package, or best: the one of "
+            "least "
+            "variance"
+        ),
+    )
+    tolerance: float = parameter(
+        0.05,
+        (
+            "the default number of clients is for errors of at most this, all shares together, "
+            "with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         self.check_choices(missing=("refuse", "category", "exclude"))
@@ -370,10 +561,13 @@ class Histogram(Shares):
     @property
     def query(self) -> Binned:
         low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
-        return Binned(self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",))
+        return Binned(
+            self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",)
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Normal around 0.4 of the range with standard deviation 0.15 of it, at the middles of 10 points an interval."""
+        """Normal around 0.4 of the range with standard deviation 0.15 of it, at the middles of 10
+        points an interval."""
         place = (np.arange(10 * self.bins) + 0.5) / (10 * self.bins)
         bell = np.exp(-(((place - 0.4) / 0.15) ** 2) / 2)
         numbers = self.query.low * (1 - place) + self.query.high * place
@@ -382,12 +576,31 @@ class Histogram(Shares):
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"the histogram of {self.column!r} needs public bounds: add bounds=(low, high); what lies beyond them is counted too")
-        table.refuse_missing(self.missing, self.column, "missing=category (a share of its own) or missing=exclude (shares among those present)")
+            raise InputError(
+                f"the histogram of {self.column!r} needs public bounds: add bounds=(low, "
+                "high); "
+                "what lies beyond them is counted too"
+            )
+        table.refuse_missing(
+            self.missing,
+            self.column,
+            "missing=category (a share of its own) or missing=exclude (shares among those present)",
+        )
         return self
 
     def describe(self, result: Estimate) -> PlainData:
         edges = apart(self.query.edges)
         ends = [f"[{low}, {high})" for low, high in pairwise(edges[:-1])]
-        shown = [f"below {edges[0]}", *ends, f"[{edges[-2]}, {edges[-1]}]", f"above {edges[-1]}", "(missing)"]
-        return {"column": self.column, "edges": self.query.edges.tolist(), "labels": shown[: len(result.value)], **describe_estimate(result)}
+        shown = [
+            f"below {edges[0]}",
+            *ends,
+            f"[{edges[-2]}, {edges[-1]}]",
+            f"above {edges[-1]}",
+            "(missing)",
+        ]
+        return {
+            "column": self.column,
+            "edges": self.query.edges.tolist(),
+            "labels": shown[: len(result.value)],
+            **describe_estimate(result),
+        }

@@ -1,4 +1,5 @@
-"""Is the law of a column the one that is named? A test with public coins, or with coins that each client draws alone."""
+"""Is the law of a column the one that is named? A test with public coins, or with coins that each
+client draws alone."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -6,7 +7,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.interaction import ROWS, check_distance, chi_square_tail, private_coin_clients, public_coin_clients
+from local_dp.bounds.interaction import (
+    ROWS,
+    check_distance,
+    chi_square_tail,
+    private_coin_clients,
+    public_coin_clients,
+)
 from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
@@ -38,22 +45,29 @@ class IdentityTest:
 
 
 def row_statistic(signs: Floats, sizes: Floats, expected: Floats, gain: float) -> Floats:
-    """The sum over rows, the last axis, of squared deviations in standard errors: `signs` summed over `sizes` reports against their `expected` means.
+    """The sum over rows, the last axis, of squared deviations in standard errors: `signs` summed
+    over `sizes` reports against their `expected` means.
 
-    A row without reports counts 0. The variance of a row under the named law is exactly (C^2 - mean^2) / size, so each other row counts 1 on average.
+    A row without reports counts 0. The variance of a row under the named law is exactly (C^2 -
+    mean^2) / size, so each other row counts 1 on average.
     """
     drawn = np.maximum(sizes, 1)
-    scores: Floats = np.where(sizes > 0, (gain * signs / drawn - expected) ** 2 * drawn / (gain**2 - expected**2), 0.0)
+    scores: Floats = np.where(
+        sizes > 0, (gain * signs / drawn - expected) ** 2 * drawn / (gain**2 - expected**2), 0.0
+    )
     return np.asarray(scores.sum(axis=-1))
 
 
 @dataclass(frozen=True)
 class Identity(LocalProtocol[IdentityTest]):
-    """Tests whether the shares of `column`'s labels are `shares`, uniform ones by default, or `alpha` away from them in total variation.
+    """Tests whether the shares of `column`'s labels are `shares`, uniform ones by default, or
+    `alpha` away from them in total variation.
 
-    Privacy: every report is epsilon-locally private. Utility: with the default number of clients the named law is rejected with probability 5 %, and a law
-    alpha away is missed with probability 5 %. Public coins: clients report their sign in one of 16 rows, drawn after the law is fixed: give a fresh `coin`.
-    Private coins: each client draws its own row, which takes k^(1/2) times as many clients and in earnest log2 k more bits. Cost: one bit, one round.
+    Privacy: every report is epsilon-locally private. Utility: with the default number of clients
+    the named law is rejected with probability 5 %, and a law alpha away is missed with probability
+    5 %. Public coins: clients report their sign in one of 16 rows, drawn after the law is fixed:
+    give a fresh `coin`. Private coins: each client draws its own row, which takes k^(1/2) times as
+    many clients and in earnest log2 k more bits. Cost: one bit, one round.
     """
 
     name: ClassVar[str] = "identity"
@@ -63,23 +77,58 @@ class Identity(LocalProtocol[IdentityTest]):
     error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
-    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, the last one, with a named share)")
-    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own after the others, with a named share)")
-    shares: tuple[str, ...] = parameter((), "the named share of each label, separated by ';'; all alike if left out")
-    coins: str = parameter("public", "public, or private: who draws the row that a client tells its sign in")
-    coin: int = parameter(0, "what the public rows are drawn with: a number that nobody knew when the data came to be")
-    k: int = parameter(16, "without a table: how many symbols there are; half of them are more frequent by alpha in all")
-    alpha: float = parameter(0.25, "the default number of clients is for laws this far away in total variation", unit="share")
+    missing: str = parameter(
+        "refuse",
+        (
+            "a missing value: refuse, or category (a label of its own, the last one, with a named "
+            "share)"
+        ),
+    )
+    other: str = parameter(
+        "refuse",
+        (
+            "a value that is not listed: refuse, or category (a label of its own after the others, "
+            "with a named share)"
+        ),
+    )
+    shares: tuple[str, ...] = parameter(
+        (), "the named share of each label, separated by ';'; all alike if left out"
+    )
+    coins: str = parameter(
+        "public", "public, or private: who draws the row that a client tells its sign in"
+    )
+    coin: int = parameter(
+        0, "what the public rows are drawn with: a number that nobody knew when the data came to be"
+    )
+    k: int = parameter(
+        16,
+        (
+            "without a table: how many symbols there are; half of them are more frequent by alpha "
+            "in "
+            "all"
+        ),
+    )
+    alpha: float = parameter(
+        0.25,
+        "the default number of clients is for laws this far away in total variation",
+        unit="share",
+    )
 
     def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
-        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"), coins=COINS)
+        self.check_choices(
+            missing=("refuse", "category"), other=("refuse", "category"), coins=COINS
+        )
         check_built(self.named)
 
     @property
     def query(self) -> Category:
-        spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy == "category")
+        spare = tuple(
+            name
+            for name, policy in (("other", self.other), ("missing", self.missing))
+            if policy == "category"
+        )
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
     @property
@@ -87,13 +136,25 @@ class Identity(LocalProtocol[IdentityTest]):
         """The law that is tested, shape (k,)."""
         size, spare = self.query.domain.size, self.query.spare
         if spare and not self.shares:
-            raise InputError(f"the named law has no share for {' and '.join(spare)}: give all {size} shares, in this order at the end")
+            raise InputError(
+                f"the named law has no share for {' and '.join(spare)}: give all {size} "
+                "shares, "
+                "in this order at the end"
+            )
         try:
-            shares = np.array([float(share) for share in self.shares]) if self.shares else np.full(size, 1 / size)
+            shares = (
+                np.array([float(share) for share in self.shares])
+                if self.shares
+                else np.full(size, 1 / size)
+            )
         except ValueError:
             raise InputError("a share is not a number") from None
         if len(shares) != size or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
-            raise InputError(f"the named shares are {len(shares)} numbers; give one of 0 or more for each of the {size} labels, 1 in all")
+            raise InputError(
+                f"the named shares are {len(shares)} numbers; give one of 0 or more for each "
+                "of "
+                f"the {size} labels, 1 in all"
+            )
         return np.asarray(shares / shares.sum())
 
     def clients(self, epsilon: float) -> int:
@@ -106,45 +167,76 @@ class Identity(LocalProtocol[IdentityTest]):
         size = self.query.domain.size
         bits = philox_words(stream_key("identity rows", self.coin), 0, ROWS * size) >> np.uint64(63)
         public = (1 - 2 * bits.astype(np.int8)).reshape(ROWS, size)
-        return SignRows(epsilon, k=size, signs=rows_text(public if self.coins == "public" else sylvester(size)))
+        return SignRows(
+            epsilon, k=size, signs=rows_text(public if self.coins == "public" else sylvester(size))
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
-        return ask_all(self.query, randomizer, clients, lambda tally: decide(randomizer, tally, self.named))
+        return ask_all(
+            self.query, randomizer, clients, lambda tally: decide(randomizer, tally, self.named)
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Every other symbol more frequent by the factor 1 + 2 alpha, the others less: alpha from uniform for an even k, and the hardest law of all."""
+        """Every other symbol more frequent by the factor 1 + 2 alpha, the others less: alpha from
+        uniform for an even k, and the hardest law of all."""
         shares = 1 + 2 * self.alpha * (1 - 2 * (np.arange(len(self.query.labels)) % 2))
-        return Finite(Records({self.column: np.array(self.query.labels)}), shares.tolist(), clients, seed)
+        return Finite(
+            Records({self.column: np.array(self.query.labels)}), shares.tolist(), clients, seed
+        )
 
     def for_table(self, table: Launch) -> Self:
         labels = table.labels(self.column, self.labels, None)
-        table.refuse_missing(self.missing, self.column, "missing=category (a label of its own, with a named share)")
-        table.refuse_other(self.other, self.column, labels, "other=category (a label of its own, with a named share), or list all labels")
+        table.refuse_missing(
+            self.missing, self.column, "missing=category (a label of its own, with a named share)"
+        )
+        table.refuse_other(
+            self.other,
+            self.column,
+            labels,
+            "other=category (a label of its own, with a named share), or list all labels",
+        )
         return replace(self, labels=labels)
 
     def describe(self, result: IdentityTest) -> PlainData:
-        numbers = {"statistic": result.statistic, "degrees_of_freedom": result.degrees, "p_value": result.p_value}
-        return {"hypothesis": {**numbers, "decision": "rejected" if result.rejected else "not rejected"}}
+        numbers = {
+            "statistic": result.statistic,
+            "degrees_of_freedom": result.degrees,
+            "p_value": result.p_value,
+        }
+        return {
+            "hypothesis": {**numbers, "decision": "rejected" if result.rejected else "not rejected"}
+        }
 
     def explain(self, result: IdentityTest) -> str:
-        return f"The named law is {'rejected' if result.rejected else 'not rejected'} at 5 %: p = {result.p_value:.3g}."
+        return (
+            f"The named law is {'rejected' if result.rejected else 'not rejected'} at 5 %: p = "
+            f"{result.p_value:.3g}."
+        )
 
     def truth(self, population: Population) -> None:
         """A decision is compared with the distance of the true law, by `true_error`."""
 
     def true_error(self, result: IdentityTest, population: Population) -> float:
-        """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the two both decisions are right."""
+        """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the
+        two both decisions are right."""
         away = float(np.abs(population.law(self.query) - self.named).sum()) / 2
-        return float(result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected)
+        return float(
+            result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected
+        )
 
 
 def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:
-    """The test of the named law, shape (k,). A row with one sign for all symbols carries no information and is left out."""
+    """The test of the named law, shape (k,). A row with one sign for all symbols carries no
+    information and is left out."""
     check_built(tally.weights)  # raises where nobody answered
     table = randomizer.table.astype(np.float64)
     mixed = np.abs(table.sum(axis=1)) < randomizer.k
     counts = tally.counts[mixed].astype(np.float64)
     degrees = max(1, int(np.count_nonzero(counts.sum(axis=1))))
-    statistic = float(row_statistic(counts[:, 0] - counts[:, 1], counts.sum(axis=1), table[mixed] @ named, randomizer.gain))
+    statistic = float(
+        row_statistic(
+            counts[:, 0] - counts[:, 1], counts.sum(axis=1), table[mixed] @ named, randomizer.gain
+        )
+    )
     return IdentityTest(statistic, degrees, chi_square_tail(statistic, degrees))

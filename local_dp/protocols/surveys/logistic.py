@@ -1,4 +1,5 @@
-"""Logistic regression of a reported answer on reported traits: one round, with standard errors from the noise of the reports."""
+"""Logistic regression of a reported answer on reported traits: one round, with standard errors from
+the noise of the reports."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,13 @@ from local_dp.checks import check_built, check_positive
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
@@ -26,31 +33,63 @@ _MADE_UP = (-1.0, 1.0, -0.5)
 
 @dataclass(frozen=True)
 class Logistic(LocalProtocol[Estimate]):
-    """Estimates how the odds of yes to `question` change with the traits `on`: log odds = intercept + the coefficients of a record's traits.
+    """Estimates how the odds of yes to `question` change with the traits `on`: log odds = intercept
+    + the coefficients of a record's traits.
 
-    A trait is a yes/no question, or a column with public labels, each compared with the first. One report encodes traits and answer together, so both are
-    private. The estimate solves the score equation with the estimated shares of all cells; its target is the regression of the whole population, also where
-    no model holds. The interval is normal, with the sandwich variance. Where the reports fix no solution there is no estimate, and the interval is
-    open. Privacy: every report is epsilon-locally private. Utility: error of order C sqrt(cells / n) for small epsilon. `tolerance` sets the default number of
-    clients: each coefficient within it with probability 95 %, if all cells are equally large and yes is as frequent as no. Cost: log2 of the cells; one round.
+    A trait is a yes/no question, or a column with public labels, each compared with the first. One
+    report encodes traits and answer together, so both are private. The estimate solves the score
+    equation with the estimated shares of all cells; its target is the regression of the whole
+    population, also where no model holds. The interval is normal, with the sandwich variance. Where
+    the reports fix no solution there is no estimate, and the interval is open. Privacy: every
+    report is epsilon-locally private. Utility: error of order C sqrt(cells / n) for small epsilon.
+    `tolerance` sets the default number of clients: each coefficient within it with probability 95
+    %, if all cells are equally large and yes is as frequent as no. Cost: log2 of the cells; one
+    round.
     """
 
     name: ClassVar[str] = "logistic"
-    source: ClassVar[str] = "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response with covariates)"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
-    question: str = parameter("yes == 1", "the yes/no question whose odds are explained", of_table=True)
-    on: tuple[str, ...] = parameter(("first == 1", "second == 1"), "the traits: yes/no questions or columns, separated by ';'", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels of each trait that is no question, public, separated by '|', traits by ';'; the first is the reference")
-    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
-    missing: str = parameter("refuse", "a missing value: refuse, or exclude (complete records only)")
+    source: ClassVar[str] = (
+        "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
+        "with covariates)"
+    )
+    example: ClassVar[str] = (
+        "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
+    )
+    question: str = parameter(
+        "yes == 1", "the yes/no question whose odds are explained", of_table=True
+    )
+    on: tuple[str, ...] = parameter(
+        ("first == 1", "second == 1"),
+        "the traits: yes/no questions or columns, separated by ';'",
+        of_table=True,
+    )
+    labels: tuple[str, ...] = parameter(
+        (),
+        (
+            "the labels of each trait that is no question, public, separated by '|', traits by "
+            "';'; "
+            "the first is the reference"
+        ),
+    )
+    labels_from_data: bool = parameter(
+        False, "read the labels from the table: in a simulation only, for it publishes them"
+    )
+    missing: str = parameter(
+        "refuse", "a missing value: refuse, or exclude (complete records only)"
+    )
     other: str = parameter("refuse", "a label that is not listed: refuse, or exclude")
-    tolerance: float = parameter(0.3, "error in 95 % of runs; sets the default number of clients", unit="log odds")
+    tolerance: float = parameter(
+        0.3, "error in 95 % of runs; sets the default number of clients", unit="log odds"
+    )
 
     def check(self) -> None:
         self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         check_positive("tolerance", self.tolerance)
         if not self.on or len(set(self.parts.names)) <= len(self.on):
-            raise InputError(f"the traits are {';'.join(self.on)!r}; give one or more different ones beside the question {self.question!r}")
+            raise InputError(
+                f"the traits are {';'.join(self.on)!r}; give one or more different ones beside "
+                f"the question {self.question!r}"
+            )
         check_built(self.query)
 
     @property
@@ -63,7 +102,8 @@ class Logistic(LocalProtocol[Estimate]):
 
     @cached_property
     def traits(self) -> tuple[tuple[str, ...], Floats]:
-        """The names of the coefficients, and the traits of each cell as numbers 0 and 1, shape (cells, coefficients)."""
+        """The names of the coefficients, and the traits of each cell as numbers 0 and 1, shape
+        (cells, coefficients)."""
         cells = np.indices(self.query.shape[:-1]).reshape(len(self.on), -1)
         names, columns = ["intercept"], [cells[0] >= 0]
         for axis, (part, side) in enumerate(zip(self.on, self.parts.sides, strict=False)):
@@ -74,12 +114,18 @@ class Logistic(LocalProtocol[Estimate]):
 
     def _estimate(self, epsilon: float, tally: Tally) -> Estimate:
         traits = self.traits[1]
-        joint = frequency_randomizer(epsilon, self.query.domain.size, joint=True).joint(tally, np.eye(2 * len(traits), self.query.domain.size))
+        joint = frequency_randomizer(epsilon, self.query.domain.size, joint=True).joint(
+            tally, np.eye(2 * len(traits), self.query.domain.size)
+        )
         found = solution(traits, joint.value.reshape(-1, 2))
         if found is None:
             nothing = np.full(traits.shape[1], np.nan)
             return Estimate(nothing, nothing, joint.n)
-        return Estimate(found, np.sqrt(np.diag(sandwich(traits, joint.value.reshape(-1, 2), joint.covariance, found))), joint.n)
+        return Estimate(
+            found,
+            np.sqrt(np.diag(sandwich(traits, joint.value.reshape(-1, 2), joint.covariance, found))),
+            joint.n,
+        )
 
     @property
     def guess(self) -> tuple[float, float]:
@@ -89,31 +135,57 @@ class Logistic(LocalProtocol[Estimate]):
     def clients(self, epsilon: float) -> int:
         size, many = self.query.domain.size, 1 << 40
         cells = 2 * len(self.traits[1])
-        tally = frequency_randomizer(epsilon, size, joint=True).draw_tally(dict.fromkeys(range(cells), many // cells), np.random.default_rng(0))
+        tally = frequency_randomizer(epsilon, size, joint=True).draw_tally(
+            dict.fromkeys(range(cells), many // cells), np.random.default_rng(0)
+        )
         worst = float(np.max(self._estimate(epsilon, tally).standard_error))
-        return int(np.ceil(tally.answered * (normal_quantile(BETA / (2 * len(self.traits[0]))) * worst / self.tolerance) ** 2))
+        return int(
+            np.ceil(
+                tally.answered
+                * (normal_quantile(BETA / (2 * len(self.traits[0]))) * worst / self.tolerance) ** 2
+            )
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
         return ask_all(self.query, oracle, clients, lambda tally: self._estimate(epsilon, tally))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Two traits that half of all have each, independently; the coefficients are -1, 1 and -1/2."""
+        """Two traits that half of all have each, independently; the coefficients are -1, 1 and
+        -1/2."""
         if (self.question, self.on) != (Logistic.question, Logistic.on):
-            raise InputError("logistic: the question and its traits are about the columns of a table; add --records, or leave them out")
+            raise InputError(
+                "logistic: the question and its traits are about the columns of a table; add "
+                "--records, or leave them out"
+            )
         first, second, yes = (column.ravel().astype(np.uint8) for column in np.indices((2, 2, 2)))
         odds = _chance(_MADE_UP[0] + _MADE_UP[1] * first + _MADE_UP[2] * second)
-        return Finite(Records({"first": first, "second": second, "yes": yes}), np.where(yes == 1, odds, 1 - odds).tolist(), clients, seed)
+        return Finite(
+            Records({"first": first, "second": second, "yes": yes}),
+            np.where(yes == 1, odds, 1 - odds).tolist(),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         choice = "exclude (complete records only)"
-        return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, f"missing={choice}", choice))
+        return replace(
+            self,
+            labels=self.parts.labels_of_table(
+                table, self.labels_from_data, f"missing={choice}", choice
+            ),
+        )
 
     def describe(self, result: Estimate) -> PlainData:
-        return {"question": self.question, "labels": list(self.traits[0]), **describe_estimate(result)}
+        return {
+            "question": self.question,
+            "labels": list(self.traits[0]),
+            **describe_estimate(result),
+        }
 
     def truth(self, population: Population) -> Floats:
-        """The coefficients of the distribution that the clients are drawn from; NaN where they are infinite: a cell with yes alone, or none."""
+        """The coefficients of the distribution that the clients are drawn from; NaN where they are
+        infinite: a cell with yes alone, or none."""
         traits = self.traits[1]
         found = solution(traits, population.law(self.query)[: 2 * len(traits)].reshape(-1, 2))
         return np.full(traits.shape[1], np.nan) if found is None else found
@@ -124,7 +196,8 @@ def _chance(log_odds: Floats) -> Floats:
 
 
 def solution(traits: Floats, cells: Floats) -> Floats | None:
-    """The coefficients b with sum over cells of x (yes - all s(x b)) = 0, s the logistic function; None where Newton's method finds none.
+    """The coefficients b with sum over cells of x (yes - all s(x b)) = 0, s the logistic function;
+    None where Newton's method finds none.
 
     `cells` are the shares of no and yes in each, shape (cells, 2); estimated ones may be negative.
     """
@@ -145,8 +218,13 @@ def solution(traits: Floats, cells: Floats) -> Floats | None:
 
 
 def sandwich(traits: Floats, cells: Floats, covariance: Floats, found: Floats) -> Floats:
-    """The covariance of the solution by linear approximation, from that of the estimated cells, shape (2 cells, 2 cells)."""
+    """The covariance of the solution by linear approximation, from that of the estimated cells,
+    shape (2 cells, 2 cells)."""
     chance = _chance(traits @ found)
-    bread = np.linalg.inv((traits * (cells.sum(axis=1) * chance * (1 - chance))[:, None]).T @ traits)
-    each = np.stack([-traits * chance[:, None], traits * (1 - chance)[:, None]], axis=1).reshape(-1, traits.shape[1])
+    bread = np.linalg.inv(
+        (traits * (cells.sum(axis=1) * chance * (1 - chance))[:, None]).T @ traits
+    )
+    each = np.stack([-traits * chance[:, None], traits * (1 - chance)[:, None]], axis=1).reshape(
+        -1, traits.shape[1]
+    )
     return np.asarray(bread @ (each.T @ covariance @ each) @ bread)

@@ -8,7 +8,14 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.longitudinal import Tree, Way, best_tree, lasting_answer, longitudinal_clients, ways
+from local_dp.bounds.longitudinal import (
+    Tree,
+    Way,
+    best_tree,
+    lasting_answer,
+    longitudinal_clients,
+    ways,
+)
 from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -32,15 +39,22 @@ Queries: TypeAlias = tuple[LocalQuery, ...]
 
 @dataclass(frozen=True)
 class Asking:
-    """The question of each wave, the most changes of a value, and the share of epsilon of one report of a memoised answer."""
+    """The question of each wave, the most changes of a value, and the share of epsilon of one
+    report of a memoised answer."""
 
     waves: tuple[Category | Question, ...]
     changes: int | None
     first: float
 
     def __post_init__(self) -> None:
-        if len({wave.domain for wave in self.waves}) > 1 or len({type(wave) for wave in self.waves}) > 1:
-            raise InputError("the waves have different answers; give columns with the same labels, or questions alone")
+        if (
+            len({wave.domain for wave in self.waves}) > 1
+            or len({type(wave) for wave in self.waves}) > 1
+        ):
+            raise InputError(
+                "the waves have different answers; give columns with the same labels, or "
+                "questions alone"
+            )
 
     @property
     def k(self) -> int:
@@ -55,7 +69,9 @@ def _cohorts(clients: int, shares: list[float]) -> list[Cohort]:
     """The clients in proportion to the shares, at least one in each cohort."""
     ends = np.rint(np.cumsum([0.0, *shares]) / sum(shares) * clients).astype(int)
     if clients < len(shares) or (np.diff(ends) < 1).any():
-        raise InputError(f"{clients} clients are too few for {len(shares)} groups of them; give more")
+        raise InputError(
+            f"{clients} clients are too few for {len(shares)} groups of them; give more"
+        )
     return [Cohort(*part) for part in pairwise(ends.tolist())]
 
 
@@ -63,7 +79,9 @@ def split(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode
     """Each client answers in one wave, with all of epsilon."""
     oracle = frequency_randomizer(epsilon, asking.k)
     cohorts = _cohorts(clients, [1.0] * len(asking.waves))
-    queries = tuple(LocalQuery(wave, oracle, cohort) for wave, cohort in zip(asking.waves, cohorts, strict=True))
+    queries = tuple(
+        LocalQuery(wave, oracle, cohort) for wave, cohort in zip(asking.waves, cohorts, strict=True)
+    )
     return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in tallies)
 
 
@@ -75,29 +93,51 @@ def fresh(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode
 
 
 def memoised(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
-    """Each client reports its first value: once, or in every wave with a fresh report of one lasting answer, under one label and charged once."""
+    """Each client reports its first value: once, or in every wave with a fresh report of one
+    lasting answer, under one label and charged once."""
     once = asking.first == 1.0
-    oracle = frequency_randomizer(epsilon, asking.k) if once else lasting_answer(epsilon, asking.k, asking.first)[1]
-    queries = (LocalQuery(asking.waves[0], oracle, Cohort(0, clients), "" if once else LABEL),) * (1 if once else len(asking.waves))
-    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in (tallies * len(asking.waves))[: len(asking.waves)])
+    oracle = (
+        frequency_randomizer(epsilon, asking.k)
+        if once
+        else lasting_answer(epsilon, asking.k, asking.first)[1]
+    )
+    queries = (LocalQuery(asking.waves[0], oracle, Cohort(0, clients), "" if once else LABEL),) * (
+        1 if once else len(asking.waves)
+    )
+    return queries, lambda tallies: tuple(
+        asking.shown(oracle.estimate(tally))
+        for tally in (tallies * len(asking.waves))[: len(asking.waves)]
+    )
 
 
 def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
-    """Each client reports the interval of its c-th change at one level of the tree; its cohort sets c and the level."""
+    """Each client reports the interval of its c-th change at one level of the tree; its cohort sets
+    c and the level."""
     nano_epsilon(epsilon)
     waves, tree = asking.waves, best_tree(epsilon, len(asking.waves))
     names = tuple(wave.text if isinstance(wave, Question) else wave.column for wave in waves)
     labels = waves[0].labels if isinstance(waves[0], Category) else ()
     changes = min(asking.changes or 0, len(waves))
-    intervals = [ChangeInterval(names, labels, change, width) for change in range(1, changes + 1) for width in tree.widths]
+    intervals = [
+        ChangeInterval(names, labels, change, width)
+        for change in range(1, changes + 1)
+        for width in tree.widths
+    ]
     cohorts = _cohorts(clients, tree.cohorts(epsilon).tolist() * changes)
-    queries = tuple(LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort) for query, cohort in zip(intervals, cohorts, strict=True))
+    queries = tuple(
+        LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort)
+        for query, cohort in zip(intervals, cohorts, strict=True)
+    )
     return queries, lambda tallies: _tracked(tree, queries, tallies)
 
 
 def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
-    """After each wave: odd changes so far, less even ones, each the sum over levels of the intervals that make up the waves until then."""
-    value, variance = np.zeros((2, tree.waves)), np.zeros((2, tree.waves))  # each followed by that of `Steadied`
+    """After each wave: odd changes so far, less even ones, each the sum over levels of the
+    intervals that make up the waves until then."""
+    value, variance = (
+        np.zeros((2, tree.waves)),
+        np.zeros((2, tree.waves)),
+    )  # each followed by that of `Steadied`
     for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
@@ -109,10 +149,18 @@ def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[
         value += (-1) ** change * means
         variance += squares
     n = sum(tally.answered for tally in tallies)
-    return tuple(Steadied.of(one[0, 0], one[1, 0], n, one[:, 1]) for one in np.stack([value, variance]).transpose(2, 0, 1))
+    return tuple(
+        Steadied.of(one[0, 0], one[1, 0], n, one[:, 1])
+        for one in np.stack([value, variance]).transpose(2, 0, 1)
+    )
 
 
-METHODS: dict[str, Callable[[Asking, float, int], tuple[Queries, Decode]]] = {"split": split, "fresh": fresh, "memoised": memoised, "tracked": tracked}
+METHODS: dict[str, Callable[[Asking, float, int], tuple[Queries, Decode]]] = {
+    "split": split,
+    "fresh": fresh,
+    "memoised": memoised,
+    "tracked": tracked,
+}
 
 
 KINDS = 64  # of life in a synthetic population
@@ -129,46 +177,93 @@ class Course:
 
 @dataclass(frozen=True)
 class Longitudinal(LocalProtocol[Course]):
-    """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all reports of a client.
+    """Estimates the shares of yes, or of each label, at each of several times (waves), within one
+    epsilon for all reports of a client.
 
-    `columns` are the questions of the waves: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of synthetic lives.
-    `method` best takes the least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each) or memoised (one lasting
-    answer, where `changes` is 0). With tracked a client reports the interval of one of its `changes`, bit by bit as intervals end. Privacy: all reports of a
-    life together are epsilon-locally private, whatever the values, and are charged before the first. Utility: variances by `bounds.longitudinal.ways`;
-    more changes than `changes` bias the tracked and memoised methods. `tolerance` sets the default number of clients: all waves within it with probability
-    95 %. Cost: a symbol, T of them, or a bit an interval; no question depends on an answer.
+    `columns` are the questions of the waves: columns with common public `labels`, or yes/no
+    questions. Without a table, `times` waves of synthetic lives. `method` best takes the least
+    variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T
+    each) or memoised (one lasting answer, where `changes` is 0). With tracked a client reports the
+    interval of one of its `changes`, bit by bit as intervals end. Privacy: all reports of a life
+    together are epsilon-locally private, whatever the values, and are charged before the first.
+    Utility: variances by `bounds.longitudinal.ways`; more changes than `changes` bias the tracked
+    and memoised methods. `tolerance` sets the default number of clients: all waves within it with
+    probability 95 %. Cost: a symbol, T of them, or a bit an interval; no question depends on an
+    answer.
     """
 
     name: ClassVar[str] = "longitudinal"
-    source: ClassVar[str] = "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin 2017; Arcolezi et al. 2021, 2023"
+    source: ClassVar[str] = (
+        "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
+        "2017; Arcolezi et al. 2021, 2023"
+    )
     example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
-    columns: tuple[str, ...] = parameter((), "what the waves ask, separated by ';': columns, or yes/no questions", of_table=True)
+    columns: tuple[str, ...] = parameter(
+        (), "what the waves ask, separated by ';': columns, or yes/no questions", of_table=True
+    )
     labels: tuple[str, ...] = parameter((), "the labels of all columns, public, separated by ';'")
     missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own)")
-    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    other: str = parameter(
+        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+    )
     times: int = parameter(8, "without a table: how many waves there are")
-    changes: int | None = parameter(None, "how often one life's value changes at most, from no or the first label on; left out: any number of times")
-    method: str = parameter("best", "split, fresh, memoised, tracked, or best: the one of least variance")
-    first: float = parameter(1.0, "of a memoised answer, the share of epsilon that one report alone may tell; below 1, each wave has a fresh report")
-    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this in all waves, with probability 95 %", unit="share")
+    changes: int | None = parameter(
+        None,
+        (
+            "how often one life's value changes at most, from no or the first label on; left out: "
+            "any "
+            "number of times"
+        ),
+    )
+    method: str = parameter(
+        "best", "split, fresh, memoised, tracked, or best: the one of least variance"
+    )
+    first: float = parameter(
+        1.0,
+        (
+            "of a memoised answer, the share of epsilon that one report alone may tell; below 1, "
+            "each "
+            "wave has a fresh report"
+        ),
+    )
+    tolerance: float = parameter(
+        0.05,
+        (
+            "the default number of clients is for errors of at most this in all waves, with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"), method=("best", *METHODS))
+        self.check_choices(
+            missing=("refuse", "category"), other=("refuse", "category"), method=("best", *METHODS)
+        )
         check_whole("times", self.times, 2, 1024)
         if self.changes is not None:
             check_whole("changes", self.changes, 0, 1024)
         if self.first != 1.0:
             check_share("first", self.first)
         if len(self.columns) == 1 or len(set(self.columns)) < len(self.columns):
-            raise InputError(f"the waves ask {';'.join(self.columns)!r}; give two or more different columns or questions, separated by ';'")
+            raise InputError(
+                f"the waves ask {';'.join(self.columns)!r}; give two or more different "
+                "columns or "
+                "questions, separated by ';'"
+            )
         check_built(self.asking)
 
     @property
     def asking(self) -> Asking:
         columns = self.columns or tuple(f"wave{wave}" for wave in range(1, self.times + 1))
         labels = self.labels or (() if self.columns else ("0", "1"))
-        spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
-        return Asking(tuple(asked_in(column, labels, spare) for column in columns), self.changes, self.first)
+        spare = tuple(
+            name
+            for name, policy in (("other", self.other), ("missing", self.missing))
+            if policy != "refuse"
+        )
+        return Asking(
+            tuple(asked_in(column, labels, spare) for column in columns), self.changes, self.first
+        )
 
     def known(self, epsilon: float) -> tuple[Way, ...]:
         """Every possible method, the best one first."""
@@ -180,7 +275,11 @@ class Longitudinal(LocalProtocol[Course]):
         for way in self.known(epsilon):
             if self.method in ("best", way.name):
                 return way
-        needs = "changes=0: values that never change" if self.method == "memoised" else "yes and no, or two labels, and changes of at least 1"
+        needs = (
+            "changes=0: values that never change"
+            if self.method == "memoised"
+            else "yes and no, or two labels, and changes of at least 1"
+        )
         raise InputError(f"method {self.method} needs {needs}")
 
     @property
@@ -189,7 +288,9 @@ class Longitudinal(LocalProtocol[Course]):
 
     def clients(self, epsilon: float) -> int:
         asking = self.asking
-        return longitudinal_clients(self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA)
+        return longitudinal_clients(
+            self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
         known, taken = self.known(epsilon), self.taken(epsilon)
@@ -197,17 +298,33 @@ class Longitudinal(LocalProtocol[Course]):
         return Nonadaptive(queries, lambda tallies: Course(decode(tallies), taken, known))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """64 kinds of life, equally likely: each begins with no and changes at uniform times, at most `changes` times (without a limit: twice)."""
+        """64 kinds of life, equally likely: each begins with no and changes at uniform times, at
+        most `changes` times (without a limit: twice)."""
         if self.columns:
             raise InputError("columns are of a table: add --records, or leave them out")
         asking = self.asking
         waves, most = len(asking.waves), 2 if self.changes is None else min(self.changes, 3)
-        words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(KINDS, most + 2)
-        times = np.sort((words[:, :most] >> np.uint64(32)) * np.uint64(waves + 1) >> np.uint64(32), axis=1)  # `waves` is never
-        begun = (words[:, most] >> np.uint64(63)).astype(np.int64) if self.changes == 0 else np.zeros(KINDS, dtype=np.int64)
-        values = (begun[:, None] + (times[:, :, None] <= np.arange(waves, dtype=np.uint64)).sum(axis=1)) % len(self.labels or "01")
+        words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(
+            KINDS, most + 2
+        )
+        times = np.sort(
+            (words[:, :most] >> np.uint64(32)) * np.uint64(waves + 1) >> np.uint64(32), axis=1
+        )  # `waves` is never
+        begun = (
+            (words[:, most] >> np.uint64(63)).astype(np.int64)
+            if self.changes == 0
+            else np.zeros(KINDS, dtype=np.int64)
+        )
+        values = (
+            begun[:, None] + (times[:, :, None] <= np.arange(waves, dtype=np.uint64)).sum(axis=1)
+        ) % len(self.labels or "01")
         shown = np.array(self.labels)[values] if self.labels else values.astype(np.uint8)
-        return Finite(Records({f"wave{wave + 1}": shown[:, wave] for wave in range(waves)}), [1.0] * KINDS, clients, seed)
+        return Finite(
+            Records({f"wave{wave + 1}": shown[:, wave] for wave in range(waves)}),
+            [1.0] * KINDS,
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         choice = "missing=category (a label of its own)"
@@ -216,7 +333,12 @@ class Longitudinal(LocalProtocol[Course]):
                 table.refuse_open(self.missing, wave, choice)
             else:
                 table.refuse_missing(self.missing, wave.column, choice)
-                table.refuse_other(self.other, wave.column, self.labels, "other=category (a label of its own), or list all labels")
+                table.refuse_other(
+                    self.other,
+                    wave.column,
+                    self.labels,
+                    "other=category (a label of its own), or list all labels",
+                )
         return self
 
     @property
@@ -229,30 +351,49 @@ class Longitudinal(LocalProtocol[Course]):
             return [f"{name}{yes}" for name in names]
         first = asking.waves[0]
         symbols = ["no", "yes"] if isinstance(first, Question) else list(first.labels)
-        return [f"{name}: {symbol}" for name in names for symbol in [*symbols, *(f"({spare})" for spare in first.spare)]]
+        return [
+            f"{name}: {symbol}"
+            for name in names
+            for symbol in [*symbols, *(f"({spare})" for spare in first.spare)]
+        ]
 
     def describe(self, result: Course) -> PlainData:
         rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
         return {
             "labels": self._shown,
             "estimate": plain(self.values(result)),
-            "standard_error": plain(np.concatenate([np.atleast_1d(each.standard_error) for each in result.estimates])),
+            "standard_error": plain(
+                np.concatenate([np.atleast_1d(each.standard_error) for each in result.estimates])
+            ),
             "interval": plain(np.concatenate(rows)),
             "n": min(each.n for each in result.estimates),
-            "choice": {"method": result.taken.name, "explanation": self._reason(result), "ways": [asdict(way) for way in result.known]},
+            "choice": {
+                "method": result.taken.name,
+                "explanation": self._reason(result),
+                "ways": [asdict(way) for way in result.known],
+            },
         }
 
     def _reason(self, result: Course) -> str:
         """Why this method was taken, beside all others."""
         beside = ", ".join(f"{way.name} {way.variance:.3g}" for way in result.known)
         why = "least of" if result.taken == result.known[0] else "asked for, of"
-        lasting = "" if self.changes == 0 else "; lasting answers are for changes=0, for they show when a value changes"
-        return f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average over waves){lasting}"
+        lasting = (
+            ""
+            if self.changes == 0
+            else "; lasting answers are for changes=0, for they show when a value changes"
+        )
+        return (
+            f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average "
+            "over "
+            f"waves){lasting}"
+        )
 
     def values(self, result: Course) -> Floats:
         return np.concatenate([np.atleast_1d(each.value) for each in result.estimates])
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, wave by wave: shape (waves,) of yes, or (waves k,)."""
+        """The shares in the distribution that the clients are drawn from, wave by wave: shape
+        (waves,) of yes, or (waves k,)."""
         laws = [population.law(wave) for wave in self.asking.waves]
         return np.array([law[1] for law in laws]) if self.asking.k == 2 else np.concatenate(laws)

@@ -1,6 +1,8 @@
-"""Policies for missing, unlisted and outlying values, and the columns of a question with their public labels.
+"""Policies for missing, unlisted and outlying values, and the columns of a question with their
+public labels.
 
-In a simulation, a value that no policy covers stops the run, with the choices. A private run never looks at the table: its policies must cover every value.
+In a simulation, a value that no policy covers stops the run, with the choices. A private run never
+looks at the table: its policies must cover every value.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,8 @@ MAX_LABELS = 1000  # read from a table at most
 
 @dataclass(frozen=True)
 class Launch:
-    """A table as the launcher of a run sees it: whole in a simulation; in a private run only the names and types of columns."""
+    """A table as the launcher of a run sees it: whole in a simulation; in a private run only the
+    names and types of columns."""
 
     records: Records
     private: bool
@@ -37,8 +40,11 @@ class Launch:
         """No record, in columns of the same names and types."""
         return self.records.schema()
 
-    def refuse(self, policy: str, lost: Callable[[Records], Bools], what: str, choices: str) -> None:
-        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a private run, which does not look, may have one.
+    def refuse(
+        self, policy: str, lost: Callable[[Records], Bools], what: str, choices: str
+    ) -> None:
+        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a
+        private run, which does not look, may have one.
 
         `lost` gets some of the records at a time, and returns which of them are affected.
 
@@ -50,38 +56,67 @@ class Launch:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
         count = sum(int(np.count_nonzero(lost(part))) for part in self.records.parts())
         if policy == "exclude" and count == len(self.records):
-            raise InputError(f"in all {count} records {what}, so nobody is left to answer; ask about another column, or other values")
+            raise InputError(
+                f"in all {count} records {what}, so nobody is left to answer; ask about "
+                "another "
+                "column, or other values"
+            )
         if policy == "refuse" and count:
             raise InputError(f"in {count} of {len(self.records)} records {what}: choose {choices}")
 
     def refuse_missing(self, policy: str, column: str, choices: str) -> None:
         """For a column of the table."""
         if may_lack(self.types[column]):
-            self.refuse(policy, lambda part: absent(part[column]), f"{column!r} has no value", choices)
+            self.refuse(
+                policy, lambda part: absent(part[column]), f"{column!r} has no value", choices
+            )
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
-        """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
+        """For a yes/no question that missing values leave open. Raises InputError also for an
+        unknown column, or one of the wrong type."""
         try:
             question(self.records.take(slice(0, 1)))
         except InputError:
-            empty = [name for name in columns_of(question.expression) & self.records.columns.keys() if absent(self.records[name]).all()]
+            empty = [
+                name
+                for name in columns_of(question.expression) & self.records.columns.keys()
+                if absent(self.records[name]).all()
+            ]
             if empty and not self.private:
-                raise InputError(f"column {empty[0]!r} has no value in any of {len(self.records)} records; ask about another column") from None
+                raise InputError(
+                    f"column {empty[0]!r} has no value in any of {len(self.records)} records; "
+                    "ask "
+                    "about another column"
+                ) from None
             raise
         if may_be_open(question.expression, self.types):
-            self.refuse(policy, lambda part: answers_of(question.expression, part).unknown, f"a missing value leaves {question.text!r} open", choices)
+            self.refuse(
+                policy,
+                lambda part: answers_of(question.expression, part).unknown,
+                f"a missing value leaves {question.text!r} open",
+                choices,
+            )
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
 
         def unlisted(part: Records) -> Bools:
-            return (Listed(labels, part[column].dtype).places(part[column]) < 0) & ~absent(part[column])
+            return (Listed(labels, part[column].dtype).places(part[column]) < 0) & ~absent(
+                part[column]
+            )
 
         check_labels(column, self.types[column].dtype, labels)
         spelled = " (the values are True and False)" * (self.types[column].dtype.kind == "b")
-        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{spelled}", choices)
+        self.refuse(
+            policy,
+            unlisted,
+            f"{column!r} has a value that is not among the {len(labels)} labels{spelled}",
+            choices,
+        )
 
-    def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
+    def refuse_outside(
+        self, policy: str, column: str, low: float, high: float, choices: str
+    ) -> None:
         """For numbers beyond the bounds."""
         self.types.numbers(column)  # raises for texts and dates
         self.refuse(
@@ -91,8 +126,15 @@ class Launch:
             choices,
         )
 
-    def labels(self, column: str, listed: tuple[str, ...], from_data: bool | None, example: str = "first;second") -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none.
+    def labels(
+        self,
+        column: str,
+        listed: tuple[str, ...],
+        from_data: bool | None,
+        example: str = "first;second",
+    ) -> tuple[str, ...]:
+        """The public labels of a column: those listed, or in a simulation with `from_data` those in
+        the table. Raises InputError where there are none.
 
         `from_data` None: the protocol has no such option. `example` is the form of the labels.
         """
@@ -102,12 +144,22 @@ class Launch:
         if from_data and not self.private:
             return labels_in(self.records, column)
         if from_data:
-            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='{example}'")
-        read = "" if from_data is None else ", or in a simulation let them be read: labels_from_data"
-        raise InputError(f"the labels of {column!r} are public: list them, as in labels='{example}'{read}")
+            raise InputError(
+                "a private run takes nothing public from the table: declare the labels of "
+                f"{column!r}, as in labels='{example}'"
+            )
+        read = (
+            "" if from_data is None else ", or in a simulation let them be read: labels_from_data"
+        )
+        raise InputError(
+            f"the labels of {column!r} are public: list them, as in labels='{example}'{read}"
+        )
 
-    def groups(self, column: str, listed: tuple[str, ...], from_data: bool | None, other: str) -> tuple[str, ...]:
-        """The public labels of a column of groups; a record of no group stops the run, or is left out (`other` exclude)."""
+    def groups(
+        self, column: str, listed: tuple[str, ...], from_data: bool | None, other: str
+    ) -> tuple[str, ...]:
+        """The public labels of a column of groups; a record of no group stops the run, or is left
+        out (`other` exclude)."""
         labels = self.labels(column, listed, from_data)
         self.refuse_missing(other, column, "other=exclude")
         self.refuse_other(other, column, labels, "other=exclude, or list all groups")
@@ -117,25 +169,44 @@ class Launch:
 def check_ends(low: float | None, high: float | None) -> None:
     """Raises InputError if one of two bounds is given."""
     if (low is None) != (high is None):
-        raise InputError(f"{'low' if low is None else 'high'} is not given, and {'high' if low is None else 'low'} is; give both: bounds=(low, high)")
+        raise InputError(
+            f"{'low' if low is None else 'high'} is not given, and "
+            f"{'high' if low is None else 'low'} is; give both: bounds=(low, high)"
+        )
 
 
 _WHOLE = "a whole number such as 2"
-_WRITTEN = {"i": _WHOLE, "u": _WHOLE, "f": "a number such as 0.5", "b": "True or False", "M": "a date such as 2020-06-01"}
+_WRITTEN = {
+    "i": _WHOLE,
+    "u": _WHOLE,
+    "f": "a number such as 0.5",
+    "b": "True or False",
+    "M": "a date such as 2020-06-01",
+}
 
 
 def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, ...]) -> None:
-    """Raises InputError for a label that can count nobody: no value of the column's kind equals it, or an earlier label stands for the same number."""
+    """Raises InputError for a label that can count nobody: no value of the column's kind equals it,
+    or an earlier label stands for the same number."""
     if kind.kind == "U" or (kind.kind == "b" and labels == tuple(map(str, range(len(labels))))):
         return
     wide = [np.dtype(np.int64), np.dtype(np.uint64)] if kind.kind in "iu" else [kind]
     numbers = dict[object, str]()
     for label in labels:
-        number = next((found for each in wide if (found := value_of(label, each)) is not None), None)
+        number = next(
+            (found for each in wide if (found := value_of(label, each)) is not None), None
+        )
         if number is None:
-            raise InputError(f"no value of {column!r} can equal the label {label!r:.80}; write {_WRITTEN[kind.kind]}")
+            raise InputError(
+                f"no value of {column!r} can equal the label {label!r:.80}; write "
+                f"{_WRITTEN[kind.kind]}"
+            )
         if number in numbers:
-            raise InputError(f"the labels {numbers[number]!r} and {label!r} of {column!r} are one value; give one of them")
+            raise InputError(
+                f"the labels {numbers[number]!r} and {label!r} of {column!r} are one value; "
+                "give "
+                "one of them"
+            )
         numbers[number] = label
 
 
@@ -145,16 +216,23 @@ def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
 
 
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
-    """The distinct values of a column as labels, sorted, without missing ones. Raises InputError for more than 1,000."""
-    values = np.unique(np.concatenate([np.unique(part[column][~absent(part[column])]) for part in records.parts()]))
+    """The distinct values of a column as labels, sorted, without missing ones. Raises InputError
+    for more than 1,000."""
+    values = np.unique(
+        np.concatenate([np.unique(part[column][~absent(part[column])]) for part in records.parts()])
+    )
     if not 1 <= len(values) <= MAX_LABELS:
-        raise InputError(f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most labels: count a number by intervals (histogram)")
+        raise InputError(
+            f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most "
+            "labels: count a number by intervals (histogram)"
+        )
     return tuple(dict.fromkeys(labels_of(Records({column: values}), column).tolist()))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns (with `labels`, else 0..k-1) and yes/no questions as one question; `missing` or `other` exclude adds a symbol for records without a place."""
+    """Columns (with `labels`, else 0..k-1) and yes/no questions as one question; `missing` or
+    `other` exclude adds a symbol for records without a place."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -172,12 +250,20 @@ class Columns:
         return self.crossed(range(len(self.names)))
 
     def crossed(self, places: range | tuple[int, ...]) -> Crossed:
-        return Crossed(tuple(self.names[place] for place in places), tuple(self._labels[place] for place in places), self.spare)
+        return Crossed(
+            tuple(self.names[place] for place in places),
+            tuple(self._labels[place] for place in places),
+            self.spare,
+        )
 
     @property
     def spare(self) -> tuple[str, ...]:
         """The extra symbols of the query."""
-        policies = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", "exclude" in (self.missing, self.other)))
+        policies = (
+            ("other", self.other == "category"),
+            ("missing", self.missing == "category"),
+            ("none", "exclude" in (self.missing, self.other)),
+        )
         return tuple(name for name, extra in policies if extra)
 
     @cached_property
@@ -185,7 +271,11 @@ class Columns:
         """The labels of each part as they travel, empty for a question."""
         labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
         if len(labels) != len(self.named):
-            raise InputError(f"there are labels for {len(labels)} columns, and {len(self.named)} columns that are not questions; give those of each")
+            raise InputError(
+                f"there are labels for {len(labels)} columns, and {len(self.named)} columns "
+                "that "
+                "are not questions; give those of each"
+            )
         own = dict(zip(self.named, labels, strict=True))
         return tuple(SEPARATOR.join(split_labels(own.get(column, ""))) for column in self.names)
 
@@ -200,20 +290,30 @@ class Columns:
     @property
     def sides(self) -> list[list[str]]:
         """The names of the symbols of each part."""
-        names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
+        names = (
+            (part, ["no", "yes"] if isinstance(part, Question) else list(part.labels))
+            for part in self.categories
+        )
         return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
     def labels_of_table(
-        self, table: Launch, from_data: bool | None, missing_choices: str, other_choice: str = "category (a label of its own)"
+        self,
+        table: Launch,
+        from_data: bool | None,
+        missing_choices: str,
+        other_choice: str = "category (a label of its own)",
     ) -> tuple[str, ...]:
-        """The labels of each column, once the policies cover every value of the table. Raises InputError."""
+        """The labels of each column, once the policies cover every value of the table. Raises
+        InputError."""
         for column in self.names:
             if is_question(column):
                 table.refuse_open(self.missing, Question(column), missing_choices)
         labels = []
         for place, column in enumerate(self.named):
             listed = split_labels(self.labels[place]) if place < len(self.labels) else ()
-            own = table.labels(column, listed, from_data, ";".join(["first|second"] * len(self.named)))
+            own = table.labels(
+                column, listed, from_data, ";".join(["first|second"] * len(self.named))
+            )
             table.refuse_missing(self.missing, column, missing_choices)
             table.refuse_other(self.other, column, own, f"other={other_choice}, or list all labels")
             labels.append(SEPARATOR.join(own))
@@ -230,4 +330,8 @@ def is_question(text: str) -> bool:
 
 def split_labels(labels: str) -> tuple[str, ...]:
     """The labels of one column, from a list as it is typed or as it travels."""
-    return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
+    return (
+        tuple(labels.split(SEPARATOR))
+        if SEPARATOR in labels
+        else tuple(part.strip() for part in labels.split("|") if part.strip())
+    )

@@ -1,4 +1,5 @@
-"""Yes/no questions by randomized response: a list of statistical queries; a share among all, or in each group."""
+"""Yes/no questions by randomized response: a list of statistical queries; a share among all, or in
+each group."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -18,7 +19,14 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, bernoulli
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    MeanProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -37,23 +45,36 @@ MAX_SYNTHETIC = 10
 
 @dataclass(frozen=True)
 class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
-    """Answers each of `queries` (questions, separated by ';') on the +1/-1 scale within its tolerance, all together with probability 95 %.
+    """Answers each of `queries` (questions, separated by ';') on the +1/-1 scale within its
+    tolerance, all together with probability 95 %.
 
-    `tolerances` is one number, or one for each query, separated by ';'. Every query has fresh clients, in proportion to the number that its tolerance needs.
-    Without a table, `t` independent columns q0, q1, ... have shares 1/(t+1), 2/(t+1), ... of yes. Privacy: every report is epsilon-locally private.
-    Utility: of n clients, standard error at most C / sqrt n with C = (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
+    `tolerances` is one number, or one for each query, separated by ';'. Every query has fresh
+    clients, in proportion to the number that its tolerance needs. Without a table, `t` independent
+    columns q0, q1, ... have shares 1/(t+1), 2/(t+1), ... of yes. Privacy: every report is
+    epsilon-locally private. Utility: of n clients, standard error at most C / sqrt n with C =
+    (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "sq"
     source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
     example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
-        (), "yes/no questions about the columns, separated by ';', such as 'age >= 30; affairs > 0'", alias="question", of_table=True
+        (),
+        "yes/no questions about the columns, separated by ';', such as 'age >= 30; affairs > 0'",
+        alias="question",
+        of_table=True,
     )
     tolerances: tuple[str, ...] = parameter(
-        ("0.1",), "how far each answer may be off, on the scale from -1 to +1: one number, or one for each question, separated by ';'"
+        ("0.1",),
+        (
+            "how far each answer may be off, on the scale from -1 to +1: one number, or one for "
+            "each "
+            "question, separated by ';'"
+        ),
     )
-    missing: str = parameter("refuse", "where a missing value leaves a question open: refuse, or no (it counts as no)")
+    missing: str = parameter(
+        "refuse", "where a missing value leaves a question open: refuse, or no (it counts as no)"
+    )
     t: int = parameter(4, "without a table: how many made-up columns are asked about")
 
     def check(self) -> None:
@@ -70,11 +91,20 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         try:
             tolerances = [float(text) for text in self.tolerances]
         except ValueError:
-            raise InputError(f"tolerances is {';'.join(self.tolerances)!r}; give numbers separated by ';'") from None
+            raise InputError(
+                f"tolerances is {';'.join(self.tolerances)!r}; give numbers separated by ';'"
+            ) from None
         if len(tolerances) not in (1, len(self.texts)):
-            raise InputError(f"there are {len(self.texts)} queries and {len(tolerances)} tolerances; give one, or one for each query")
+            raise InputError(
+                f"there are {len(self.texts)} queries and {len(tolerances)} tolerances; give "
+                "one, "
+                "or one for each query"
+            )
         each = tolerances * len(self.texts) if len(tolerances) == 1 else tolerances
-        return tuple(StatisticalQuery(Question(text), tau) for text, tau in zip(self.texts, each, strict=True))
+        return tuple(
+            StatisticalQuery(Question(text), tau)
+            for text, tau in zip(self.texts, each, strict=True)
+        )
 
     def _needed(self, epsilon: float) -> list[int]:
         clients_for = enough_clients(epsilon, BETA / len(self.texts))
@@ -89,32 +119,61 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[tuple[Estimate, ...]]:
         if clients < len(self.texts):
-            raise InputError(f"{len(self.texts)} queries need fresh clients each; {clients} are too few")
+            raise InputError(
+                f"{len(self.texts)} queries need fresh clients each; {clients} are too few"
+            )
         needed = self._needed(epsilon)
-        more = [count - 1 for count in needed]  # every query gets one client, and the others in proportion to its further need
+        more = [
+            count - 1 for count in needed
+        ]  # every query gets one client, and the others in proportion to its further need
         spare = clients - len(needed)
-        ends = [place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))]
+        ends = [
+            place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))
+        ]
         sizes = iter(np.diff([0, *ends]).tolist())
-        algorithm: Statistical[tuple[float, ...]] = Nonadaptive(self.statistical, lambda answers: answers)
+        algorithm: Statistical[tuple[float, ...]] = Nonadaptive(
+            self.statistical, lambda answers: answers
+        )
         queries = local_from_sq(algorithm, epsilon, lambda query: next(sizes)).queries
         randomizers = [query.randomizer for query in queries]
-        return Nonadaptive(queries, lambda tallies: tuple(each.estimate(tally).on_scale(-1.0, 1.0) for each, tally in zip(randomizers, tallies, strict=True)))
+        return Nonadaptive(
+            queries,
+            lambda tallies: tuple(
+                each.estimate(tally).on_scale(-1.0, 1.0)
+                for each, tally in zip(randomizers, tallies, strict=True)
+            ),
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
         if self.queries:
-            raise InputError("sq: `queries` are about the columns of a table; add --records, or leave them out")
+            raise InputError(
+                "sq: `queries` are about the columns of a table; add --records, or leave them out"
+            )
         yes = [(index + 1) / (self.t + 1) for index in range(self.t)]
         kinds = list(product((0, 1), repeat=self.t))
-        shares = [reduce(mul, (p if bit else 1 - p for p, bit in zip(yes, kind, strict=True))) for kind in kinds]
-        columns = {f"q{index}": np.array([kind[index] for kind in kinds], dtype=np.uint8) for index in range(self.t)}
+        shares = [
+            reduce(mul, (p if bit else 1 - p for p, bit in zip(yes, kind, strict=True)))
+            for kind in kinds
+        ]
+        columns = {
+            f"q{index}": np.array([kind[index] for kind in kinds], dtype=np.uint8)
+            for index in range(self.t)
+        }
         return Finite(Records(columns), shares, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         if not self.queries:
-            raise InputError("sq needs questions about the table: add --question, or --queries 'age >= 30; affairs > 0'")
+            raise InputError(
+                "sq needs questions about the table: add --question, or --queries 'age >= 30; "
+                "affairs > 0'"
+            )
         for query in self.statistical:
             assert isinstance(query.query, Question)
-            table.refuse_open(self.missing, query.query, "missing=no (a question left open counts as no), or survey with missing=exclude")
+            table.refuse_open(
+                self.missing,
+                query.query,
+                "missing=no (a question left open counts as no), or survey with missing=exclude",
+            )
         return self
 
     def describe(self, result: tuple[Estimate, ...]) -> PlainData:
@@ -129,34 +188,66 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         return np.array([float(estimate.value) for estimate in result])
 
     def truth(self, population: Population) -> Floats:
-        """The expectations of the queries in the distribution that the clients are drawn from, on the +1/-1 scale, shape (queries,)."""
-        return np.array([2 * float(population.law(query.query)[1]) - 1 for query in self.statistical])
+        """The expectations of the queries in the distribution that the clients are drawn from, on
+        the +1/-1 scale, shape (queries,)."""
+        return np.array(
+            [2 * float(population.law(query.query)[1]) - 1 for query in self.statistical]
+        )
 
 
 @dataclass(frozen=True)
 class Survey(MeanProtocol):
-    """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
+    """Estimates the share of clients whose record answers yes to `question`; without a table, of a
+    population with share `p` of yes.
 
-    With `by`, the share within each group of that column, and with `weights` that of the population with groups of these sizes (post-stratification:
-    who answers need not be a fair sample of the groups). A missing value that leaves the question open stops the run, counts as no, or the record is left
-    out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C / (2 sqrt n),
-    C = (e^eps + 1) / (e^eps - 1): first-order minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in
-    every group if groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
+    With `by`, the share within each group of that column, and with `weights` that of the population
+    with groups of these sizes (post-stratification: who answers need not be a fair sample of the
+    groups). A missing value that leaves the question open stops the run, counts as no, or the
+    record is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of
+    everybody, standard error at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): first-order
+    minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of
+    runs, in every group if groups are equal; of everybody, the interval also keeps its level. Cost:
+    one bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
-    question: str = parameter("yes == 1", "a yes/no question about the columns, such as 'affairs > 0 and age >= 30'", of_table=True)
+    question: str = parameter(
+        "yes == 1",
+        "a yes/no question about the columns, such as 'affairs > 0 and age >= 30'",
+        of_table=True,
+    )
     by: str = parameter("", "a column whose groups are asked about one by one")
     labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
-    labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
-    missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, no (it counts as no), or exclude (the share among the others)")
-    weights: tuple[str, ...] = parameter((), "how large each group is in the population, public, separated by ';': adds the share of all, so weighted")
+    labels_from_data: bool = parameter(
+        False, "read the groups from the table: in a simulation only, for it publishes them"
+    )
+    missing: str = parameter(
+        "refuse",
+        (
+            "where a missing value leaves the question open: refuse, no (it counts as no), or "
+            "exclude "
+            "(the share among the others)"
+        ),
+    )
+    weights: tuple[str, ...] = parameter(
+        (),
+        (
+            "how large each group is in the population, public, separated by ';': adds the share "
+            "of "
+            "all, so weighted"
+        ),
+    )
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
-    randomizer: str = parameter(BinaryRR.name, "the randomizer of a yes/no value, of this library or of an installed package")
+    randomizer: str = parameter(
+        BinaryRR.name,
+        "the randomizer of a yes/no value, of this library or of an installed package",
+    )
     p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
-    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share")
+    tolerance: float = parameter(
+        0.05, "error in 95 % of runs; sets the default number of clients", unit="share"
+    )
 
     def check(self) -> None:
         check_share("p", self.p)
@@ -164,9 +255,15 @@ class Survey(MeanProtocol):
         if self.weights:
             check_built(self.population_shares)
         if self.by and self.missing == "no":
-            raise InputError("missing=no is for questions without groups; with groups choose refuse or exclude")
+            raise InputError(
+                "missing=no is for questions without groups; with groups choose refuse or exclude"
+            )
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
-            raise InputError(f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave out randomizer")
+            raise InputError(
+                f"{self.randomizer} takes yes or no alone; with groups or missing=exclude "
+                "leave "
+                "out randomizer"
+            )
 
     @property
     def population_shares(self) -> Floats:
@@ -176,7 +273,9 @@ class Survey(MeanProtocol):
     def query(self) -> Query:
         if self.by:
             if not self.labels:
-                raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")
+                raise InputError(
+                    f"the groups of {self.by!r} are public: list them, as in labels='first;second'"
+                )
             return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",))
         return Question(self.question, ("missing",) if self.missing == "exclude" else ())
 
@@ -187,7 +286,9 @@ class Survey(MeanProtocol):
             return None
         groups, k = (len(self.labels), self.query.domain.size) if self.by else (1, 3)
         cells = np.eye(k)  # no and yes of each group, then those without a place
-        return Conditional(cells[1 : 2 * groups : 2], cells[0 : 2 * groups : 2] + cells[1 : 2 * groups : 2])
+        return Conditional(
+            cells[1 : 2 * groups : 2], cells[0 : 2 * groups : 2] + cells[1 : 2 * groups : 2]
+        )
 
     def clients(self, epsilon: float) -> int:
         if self.by or self.missing == "exclude":
@@ -220,11 +321,25 @@ class Survey(MeanProtocol):
         return bernoulli("yes", self.p, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.refuse_open(self.missing, Question(self.question), "missing=exclude (the share among the others) or missing=no (it counts as no)")
-        return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
+        table.refuse_open(
+            self.missing,
+            Question(self.question),
+            "missing=exclude (the share among the others) or missing=no (it counts as no)",
+        )
+        return (
+            replace(
+                self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)
+            )
+            if self.by
+            else self
+        )
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]} if self.by else {}
+        groups = (
+            {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]}
+            if self.by
+            else {}
+        )
         return {"question": self.question, **groups, **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:

@@ -1,4 +1,5 @@
-"""The mean of a numeric column without public bounds: some clients find the bounds privately, the others are averaged within."""
+"""The mean of a numeric column without public bounds: some clients find the bounds privately, the
+others are averaged within."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +21,14 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter, plain
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+    plain,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Survey
@@ -32,7 +40,11 @@ from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate
 
 PARTS = 60  # of a finer grid
-MAGNITUDES = tuple(float(sign * 2.0**power) for sign, powers in ((-1, range(44, -17, -1)), (1, range(-16, 45))) for power in powers)
+MAGNITUDES = tuple(
+    float(sign * 2.0**power)
+    for sign, powers in ((-1, range(44, -17, -1)), (1, range(-16, 45)))
+    for power in powers
+)
 EDGES = tuple(sorted((*MAGNITUDES, 0.0)))
 
 
@@ -44,16 +56,20 @@ class Range:
     high: float
 
     def edges(self) -> tuple[float, ...]:
-        """The edges of a finer grid, and all magnitudes: one that noise alone put here is left out by the next round."""
+        """The edges of a finer grid, and all magnitudes: one that noise alone put here is left out
+        by the next round."""
         return tuple(sorted({*EDGES, *np.linspace(self.low, self.high, PARTS + 1).tolist()}))
 
 
 HEAVY = 1e-3  # the probability that noise alone makes any magnitude stand out
 LEARNING = 3  # rounds in which a learner finds bounds: two grids, for ranges far from 0
-CHECKING = 0.15  # so many of those who do not find the bounds report whether their number is outside of them
+# so many of those who do not find the bounds report whether their number is outside of them
+CHECKING = 0.15
 WINDOW = 4  # neighbouring magnitudes that may stand out together
 CUT = 0.1  # at most this share is left out at an end before the width is added
-MARGIN = 1.0  # of the remaining width, added at each end: for a bell curve 3.8 standard deviations from the middle
+# of the remaining width, added at each end: for a bell curve 3.8 standard deviations from the
+# middle
+MARGIN = 1.0
 
 
 ZERO = EDGES.index(0.0) + 1  # the magnitude of 0 itself
@@ -61,41 +77,61 @@ RESOLVED = 0.15  # a magnitude that so many numbers have must be seen
 
 
 def finding_clients(epsilon: float, resolved: float = RESOLVED) -> int:
-    """Clients for the range of one column: a magnitude of share `resolved` stands out in half of all runs; with 1.5 times that share in nearly all."""
+    """Clients for the range of one column: a magnitude of share `resolved` stands out in half of
+    all runs; with 1.5 times that share in nearly all."""
     k = len(EDGES) + 2
-    return 2 * math.ceil(frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / resolved) ** 2)
+    return 2 * math.ceil(
+        frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / resolved) ** 2
+    )
 
 
 def range_clients(epsilon: float) -> int:
-    """Clients for the range of one column in LEARNING rounds: enough to cut it where few values lie, for the shares below all edges are known to 0.45 CUT."""
+    """Clients for the range of one column in LEARNING rounds: enough to cut it where few values
+    lie, for the shares below all edges are known to 0.45 CUT."""
     known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
     return max(2 * finding_clients(epsilon), LEARNING * math.ceil(known))
 
 
-def locate(columns: Sequence[str], epsilon: float, clients: Cohort, rounds: int = 2) -> LocalPlay[tuple[Range, ...]]:
+def locate(
+    columns: Sequence[str], epsilon: float, clients: Cohort, rounds: int = 2
+) -> LocalPlay[tuple[Range, ...]]:
     """A range for each column that leaves out few of its values; missing values do not count.
 
-    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range found before. Fresh clients for every column
-    and round. Privacy: epsilon. Utility: `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
+    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places
+    in the range found before. Fresh clients for every column and round. Privacy: epsilon. Utility:
+    `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
     """
-    ends = [clients.start + len(clients) * part // (rounds * len(columns)) for part in range(rounds * len(columns) + 1)]
+    ends = [
+        clients.start + len(clients) * part // (rounds * len(columns))
+        for part in range(rounds * len(columns) + 1)
+    ]
     cohorts = starmap(Cohort, pairwise(ends))
     oracle = frequency_randomizer(epsilon, len(EDGES) + 2)
-    tallies = yield tuple(LocalQuery(Cell(column, EDGES), oracle, cohort) for column, cohort in zip(columns, islice(cohorts, len(columns)), strict=True))
+    tallies = yield tuple(
+        LocalQuery(Cell(column, EDGES), oracle, cohort)
+        for column, cohort in zip(columns, islice(cohorts, len(columns)), strict=True)
+    )
     clear = [seen(oracle.estimate(tally)) for tally in tallies]
     ranges = list(map(widest, clear))
     for _ in range(1, rounds):
         cells = [Cell(column, each.edges()) for column, each in zip(columns, ranges, strict=True)]
         signs = [PrefixSigns(epsilon, k=cell.domain.size) for cell in cells]
         tallies = yield tuple(map(LocalQuery, cells, signs, islice(cohorts, len(columns))))
-        ranges = [adjusted(wide, cell, sign.estimate(tally)) for wide, cell, sign, tally in zip(ranges, cells, signs, tallies, strict=True)]
+        ranges = [
+            adjusted(wide, cell, sign.estimate(tally))
+            for wide, cell, sign, tally in zip(ranges, cells, signs, tallies, strict=True)
+        ]
     # zeros have no scale: a column with many of them is a count, or yes and no
-    return tuple(Range(min(each.low, 0.0), max(each.high, 1.0)) if some[ZERO] else each for each, some in zip(ranges, clear, strict=True))
+    return tuple(
+        Range(min(each.low, 0.0), max(each.high, 1.0)) if some[ZERO] else each
+        for each, some in zip(ranges, clear, strict=True)
+    )
 
 
 @dataclass(frozen=True)
 class FoundMean:
-    """The mean of the numbers clipped to the estimated bounds, these bounds, and the share of the numbers outside of them."""
+    """The mean of the numbers clipped to the estimated bounds, these bounds, and the share of the
+    numbers outside of them."""
 
     estimate: Estimate
     bounds: Range
@@ -103,29 +139,48 @@ class FoundMean:
 
     @property
     def most_outside(self) -> float:
-        """The upper end of the interval of the share outside: at most so many, with confidence 97.5 %."""
+        """The upper end of the interval of the share outside: at most so many, with confidence 97.5
+        %."""
         return float(self.outside.interval()[1])
 
 
 @dataclass(frozen=True)
 class MeanFound(LocalProtocol[FoundMean]):
-    """Estimates the mean of `column`, clipped to bounds found privately; without a table, of a bell curve far from 0.
+    """Estimates the mean of `column`, clipped to bounds found privately; without a table, of a bell
+    curve far from 0.
 
-    The first part `finding` of the clients reports the sign and magnitude of the numbers, and then their place in that range. Of the others, 85 % are averaged
-    between these bounds [a, b] and 15 % report whether they lie outside. The answer is the mean of the numbers clipped to [a, b], and the largest share that
-    may lie outside. Nobody can bound the mean of the column itself: one number beyond b may be of any size. Missing numbers are left out. Privacy: every
-    client answers once, epsilon-locally private. Utility: that of `mean` in the estimated range; `tolerance` is a share of it. Cost: one bit or two a client,
-    three rounds.
+    The first part `finding` of the clients reports the sign and magnitude of the numbers, and then
+    their place in that range. Of the others, 85 % are averaged between these bounds [a, b] and 15 %
+    report whether they lie outside. The answer is the mean of the numbers clipped to [a, b], and
+    the largest share that may lie outside. Nobody can bound the mean of the column itself: one
+    number beyond b may be of any size. Missing numbers are left out. Privacy: every client answers
+    once, epsilon-locally private. Utility: that of `mean` in the estimated range; `tolerance` is a
+    share of it. Cost: one bit or two a client, three rounds.
     """
 
     name: ClassVar[str] = "mean-found"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
+    source: ClassVar[str] = (
+        "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
+    )
     example: ClassVar[str] = "--records fair.csv --column age"
     column: str = parameter("value", "the column that is averaged", of_table=True)
-    missing: str = parameter("exclude", "a missing number: exclude (the mean of those present), or refuse")
+    missing: str = parameter(
+        "exclude", "a missing number: exclude (the mean of those present), or refuse"
+    )
     finding: float = parameter(0.3, "how many of the clients find the bounds", unit="share")
-    resolved: float = parameter(RESOLVED, "a magnitude that so many numbers have must be seen: fewer clients than that takes are refused", unit="share")
-    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range found")
+    resolved: float = parameter(
+        RESOLVED,
+        (
+            "a magnitude that so many numbers have must be seen: fewer clients than that takes are "
+            "refused"
+        ),
+        unit="share",
+    )
+    tolerance: float = parameter(
+        0.05,
+        "error in 95 % of runs; sets the default number of clients",
+        unit="share of the range found",
+    )
 
     def check(self) -> None:
         check_share("finding", self.finding)
@@ -133,7 +188,10 @@ class MeanFound(LocalProtocol[FoundMean]):
         self.check_choices(missing=("refuse", "exclude"))
 
     def clients(self, epsilon: float) -> int:
-        first, others = finding_clients(epsilon, self.resolved), grouped_clients(epsilon, 1, self.tolerance, BETA / 2)
+        first, others = (
+            finding_clients(epsilon, self.resolved),
+            grouped_clients(epsilon, 1, self.tolerance, BETA / 2),
+        )
         return max(int(first / self.finding), int(others / (1 - self.finding) / (1 - CHECKING))) + 1
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[FoundMean]:
@@ -141,14 +199,25 @@ class MeanFound(LocalProtocol[FoundMean]):
         finders = int(clients * self.finding)
         if finders < (enough := max(finding_clients(epsilon, self.resolved), 2)):
             least = math.ceil(enough / self.finding)
-            few = f"{clients:,} clients are too few to find the bounds of {self.column!r} at epsilon {epsilon:g}"
+            few = (
+                f"{clients:,} clients are too few to find the bounds of {self.column!r} at epsilon "
+                f"{epsilon:g}"
+            )
             raise InputError(f"{few}: ask for mean with bounds=(low, high), or {least:,} clients")
 
         def play() -> LocalPlay[FoundMean]:
             (bounds,) = yield from locate((self.column,), epsilon, Cohort(0, finders))
-            mean, outside = self.clipped(bounds).algorithm(epsilon, clients), self.beyond(bounds).algorithm(epsilon, clients)
-            first = clients - max(1, int(CHECKING * (clients - finders)))  # who reports whether its number is outside
-            tallies = yield (mean.queries[0].restricted(finders, first), outside.queries[0].restricted(first, clients))
+            mean, outside = (
+                self.clipped(bounds).algorithm(epsilon, clients),
+                self.beyond(bounds).algorithm(epsilon, clients),
+            )
+            first = clients - max(
+                1, int(CHECKING * (clients - finders))
+            )  # who reports whether its number is outside
+            tallies = yield (
+                mean.queries[0].restricted(finders, first),
+                outside.queries[0].restricted(first, clients),
+            )
             return FoundMean(mean.decode(tallies[:1]), bounds, outside.decode(tallies[1:]))
 
         return Adaptive(play)
@@ -156,38 +225,61 @@ class MeanFound(LocalProtocol[FoundMean]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Normal with mean 1,000 and standard deviation 20, in steps of 1/2."""
         place = np.arange(-200, 201) / 2
-        return Finite(Records({self.column: 1000.0 + place}), np.exp(-((place / 20) ** 2) / 2).tolist(), clients, seed)
+        return Finite(
+            Records({self.column: 1000.0 + place}),
+            np.exp(-((place / 20) ** 2) / 2).tolist(),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
-        table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
+        table.refuse_missing(
+            self.missing, self.column, "missing=exclude (the mean of those present)"
+        )
         return self
 
     def clipped(self, bounds: Range) -> Mean:
         """The protocol that averages the numbers clipped to the bounds."""
-        return Mean(column=self.column, low=bounds.low, high=bounds.high, outside="clip", missing="exclude")
+        return Mean(
+            column=self.column, low=bounds.low, high=bounds.high, outside="clip", missing="exclude"
+        )
 
     def beyond(self, bounds: Range) -> Survey:
         """The protocol that estimates the share of the numbers outside of the bounds."""
-        return Survey(question=f"`{self.column}` < {bounds.low!r} or `{self.column}` > {bounds.high!r}", missing="exclude")
+        return Survey(
+            question=f"`{self.column}` < {bounds.low!r} or `{self.column}` > {bounds.high!r}",
+            missing="exclude",
+        )
 
     def describe(self, result: FoundMean) -> PlainData:
-        bounds = {"low": result.bounds.low, "high": result.bounds.high, "most_outside": result.most_outside}
+        bounds = {
+            "low": result.bounds.low,
+            "high": result.bounds.high,
+            "most_outside": result.most_outside,
+        }
         return {"column": self.column, **bounds, **describe_estimate(result.estimate)}
 
     def explain(self, result: FoundMean) -> str:
         low, high = result.bounds.low, result.bounds.high
-        return f"mean of the values clipped to [{', '.join(apart((low, high)))}]; at most {100 * result.most_outside:.2g} % lie outside"
+        return (
+            f"mean of the values clipped to [{', '.join(apart((low, high)))}]; at most "
+            f"{100 * result.most_outside:.2g} % lie outside"
+        )
 
     def truth(self, population: Population) -> None:
         """Follows from the bounds that a run finds: `truth_of`."""
 
     def truth_of(self, result: FoundMean, population: Population) -> Floats:
-        """The mean of those present, clipped to the bounds found, in the distribution that the clients are drawn from, shape ()."""
+        """The mean of those present, clipped to the bounds found, in the distribution that the
+        clients are drawn from, shape ()."""
         return self.clipped(result.bounds).truth(population)
 
     def compared(self, result: FoundMean, population: Population) -> PlainData:
-        return {"true_outside": plain(self.beyond(result.bounds).truth(population)), "mean_of_column": plain(self.column_mean(population))}
+        return {
+            "true_outside": plain(self.beyond(result.bounds).truth(population)),
+            "mean_of_column": plain(self.column_mean(population)),
+        }
 
     def column_mean(self, population: Population) -> Floats:
         """The mean of those present, not clipped, shape ()."""
@@ -198,37 +290,50 @@ class MeanFound(LocalProtocol[FoundMean]):
 
 
 def seen(magnitudes: Estimate) -> Bools:
-    """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the one of the largest share."""
-    shares, errors = magnitudes.value[:-1], magnitudes.standard_error[:-1]  # the last symbol is for missing numbers
+    """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the
+    one of the largest share."""
+    shares, errors = (
+        magnitudes.value[:-1],
+        magnitudes.standard_error[:-1],
+    )  # the last symbol is for missing numbers
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
-    rest = np.where(clear, 0.0, shares)  # one that stands out alone does not point to its neighbours
-    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(sliding_window_view(errors**2, WINDOW).sum(axis=1))
+    rest = np.where(
+        clear, 0.0, shares
+    )  # one that stands out alone does not point to its neighbours
+    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(
+        sliding_window_view(errors**2, WINDOW).sum(axis=1)
+    )
     clear |= (np.convolve(together, np.ones(WINDOW)) > 0) & (rest > errors)
     clear[int(shares.argmax())] = True
     return clear
 
 
 def widest(clear: Bools) -> Range:
-    """The range of these magnitudes and a margin: one magnitude at each end, and at least a quarter of the farther end on the other side of 0."""
+    """The range of these magnitudes and a margin: one magnitude at each end, and at least a quarter
+    of the farther end on the other side of 0."""
     places = np.flatnonzero(clear)
     low, high = EDGES[max(int(places[0]) - 2, 0)], EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
     return Range(min(low, -high / 4), max(high, -low / 4))
 
 
 def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
-    """The range cut at each end where at most the share CUT lies beyond with confidence, and nothing is seen; then widened by the margin, in `wide`."""
+    """The range cut at each end where at most the share CUT lies beyond with confidence, and
+    nothing is seen; then widened by the margin, in `wide`."""
     edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
     below = ascending(prefixes.value[:-1])
     present, far = below[-1], normal_quantile(HEAVY / len(edges))
 
     def steps(share: Floats, doubt: Floats, kept: int) -> int:
-        """How many edges, from the outermost on, have too little beyond them; those outside of `wide` but not `kept` count anyway."""
+        """How many edges, from the outermost on, have too little beyond them; those outside of
+        `wide` but not `kept` count anyway."""
         few = int(np.count_nonzero(share + Z95 * doubt <= CUT * present))
         return min(max(few, kept), int(np.count_nonzero(share <= far * doubt)))
 
     first = steps(below[:-1], error[:-1], int(np.count_nonzero(edges <= wide.low)))
-    last = len(edges) - steps(present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high)))
+    last = len(edges) - steps(
+        present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high))
+    )
     if first > last:  # equal where one cell holds nearly all
         return wide
     low, high = float(edges[max(first - 1, 0)]), float(edges[min(last, len(edges) - 1)])

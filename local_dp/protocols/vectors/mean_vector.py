@@ -1,4 +1,5 @@
-"""The mean of several numeric columns together, as one vector: of a box of public bounds, or of a Euclidean ball."""
+"""The mean of several numeric columns together, as one vector: of a box of public bounds, or of a
+Euclidean ball."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,7 +22,14 @@ from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery, ask_all
 from local_dp.populations.finite import Finite, Population, weighted_records
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    MeanProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional
 from local_dp.protocols.surveys.policies import Launch, check_ends
@@ -36,39 +44,67 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 _SYNTHETIC_STEPS = 100
-_GROUP_STEPS = 1 << 12  # the lattice of a number within its group: every client can enumerate the channel of many groups
+_GROUP_STEPS = (
+    1 << 12
+)  # the lattice of a number within its group: every client can enumerate the channel of many groups
 
 
 @dataclass(frozen=True)
 class Mean(MeanProtocol):
-    """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of a column in [0, 1] with mean `p`.
+    """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of
+    a column in [0, 1] with mean `p`.
 
-    With `by`, the mean within each group of that column, and with `weights` also that of a population whose groups have these sizes. The bounds are not read
-    from the data, which they would reveal. A number beyond them stops the run or is clipped ("clip"); a missing one stops it or is left out ("exclude").
-    Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1,
-    Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within it with probability 95 %, and of everybody the interval keeps its
-    level. Cost: one bit a client, or log2 of the groups; one round.
+    With `by`, the mean within each group of that column, and with `weights` also that of a
+    population whose groups have these sizes. The bounds are not read from the data, which they
+    would reveal. A number beyond them stops the run or is clipped ("clip"); a missing one stops it
+    or is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of
+    everybody, standard error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1,
+    Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within it
+    with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or
+    log2 of the groups; one round.
     """
 
     name: ClassVar[str] = "mean"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "the column that is averaged", of_table=True)
-    low: float | None = parameter(None, "the least value, public; needed with a table", unit="of the column")
-    high: float | None = parameter(None, "the greatest value, public; needed with a table", unit="of the column")
-    outside: str = parameter("refuse", "a number beyond the bounds: refuse, or clip (it counts as the nearer bound)")
-    missing: str = parameter("refuse", "a missing number: refuse, or exclude (the mean of those present)")
+    low: float | None = parameter(
+        None, "the least value, public; needed with a table", unit="of the column"
+    )
+    high: float | None = parameter(
+        None, "the greatest value, public; needed with a table", unit="of the column"
+    )
+    outside: str = parameter(
+        "refuse", "a number beyond the bounds: refuse, or clip (it counts as the nearer bound)"
+    )
+    missing: str = parameter(
+        "refuse", "a missing number: refuse, or exclude (the mean of those present)"
+    )
     by: str = parameter("", "a column whose groups are averaged one by one")
     labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
-    labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
-    weights: tuple[str, ...] = parameter((), "how large each group is in the population, public, separated by ';': adds the mean of all, so weighted")
+    labels_from_data: bool = parameter(
+        False, "read the groups from the table: in a simulation only, for it publishes them"
+    )
+    weights: tuple[str, ...] = parameter(
+        (),
+        (
+            "how large each group is in the population, public, separated by ';': adds the mean of "
+            "all, so weighted"
+        ),
+    )
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
-    p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
-    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range")
+    p: float = parameter(
+        0.3, "without a table: the mean of the made-up column, as a share of the range"
+    )
+    tolerance: float = parameter(
+        0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range"
+    )
 
     def check(self) -> None:
         check_share("p", self.p)
-        self.check_choices(outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude"))
+        self.check_choices(
+            outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude")
+        )
         check_ends(self.low, self.high)
         check_built(self.bounded)
         if self.weights:
@@ -80,7 +116,11 @@ class Mean(MeanProtocol):
 
     @property
     def bounded(self) -> Bounded:
-        return Bounded(self.column, 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high)
+        return Bounded(
+            self.column,
+            0.0 if self.low is None else self.low,
+            1.0 if self.high is None else self.high,
+        )
 
     @property
     def plain(self) -> bool:
@@ -92,8 +132,17 @@ class Mean(MeanProtocol):
         if self.plain:
             return self.bounded
         if self.by and not self.labels:
-            raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")
-        return Grouped(self.column, self.bounded.low, self.bounded.high, self.by, self.labels, _GROUP_STEPS if self.by else STEPS)
+            raise InputError(
+                f"the groups of {self.by!r} are public: list them, as in labels='first;second'"
+            )
+        return Grouped(
+            self.column,
+            self.bounded.low,
+            self.bounded.high,
+            self.by,
+            self.labels,
+            _GROUP_STEPS if self.by else STEPS,
+        )
 
     def clients(self, epsilon: float) -> int:
         if self.plain:
@@ -114,7 +163,10 @@ class Mean(MeanProtocol):
         query = self.query
         if isinstance(query, Bounded):
             return super().algorithm(epsilon, clients)
-        rounded, ends = rounded_randomizer(epsilon, query.groups, query.steps), upper_ends(query.groups)
+        rounded, ends = (
+            rounded_randomizer(epsilon, query.groups, query.steps),
+            upper_ends(query.groups),
+        )
 
         def read(tally: Tally) -> Estimate:
             if self.weights:
@@ -129,30 +181,71 @@ class Mean(MeanProtocol):
         if self.by:
             raise InputError("groups (by) are of a table: add --records")
         share = np.arange(_SYNTHETIC_STEPS + 1) / _SYNTHETIC_STEPS
-        odds = np.cumsum(np.log(_SYNTHETIC_STEPS - np.arange(_SYNTHETIC_STEPS)) - np.log(np.arange(1, _SYNTHETIC_STEPS + 1)))
-        log_law = np.concatenate([[0.0], odds]) + np.arange(_SYNTHETIC_STEPS + 1) * np.log(self.p / (1 - self.p))
-        return Finite(Records({self.column: self.bounded.in_units(share)}), np.exp(log_law - log_law.max()).tolist(), clients, seed)
+        odds = np.cumsum(
+            np.log(_SYNTHETIC_STEPS - np.arange(_SYNTHETIC_STEPS))
+            - np.log(np.arange(1, _SYNTHETIC_STEPS + 1))
+        )
+        log_law = np.concatenate([[0.0], odds]) + np.arange(_SYNTHETIC_STEPS + 1) * np.log(
+            self.p / (1 - self.p)
+        )
+        return Finite(
+            Records({self.column: self.bounded.in_units(share)}),
+            np.exp(log_law - log_law.max()).tolist(),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or let mean-found find them")
-        table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
-        table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
-        return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
+            raise InputError(
+                f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or "
+                "let "
+                "mean-found find them"
+            )
+        table.refuse_missing(
+            self.missing, self.column, "missing=exclude (the mean of those present)"
+        )
+        table.refuse_outside(
+            self.outside,
+            self.column,
+            self.low,
+            self.high,
+            "outside=clip (the mean of the clipped numbers), or wider bounds",
+        )
+        return (
+            replace(
+                self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)
+            )
+            if self.by
+            else self
+        )
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]} if self.by else {}
-        return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **groups, **describe_estimate(result)}
+        groups = (
+            {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]}
+            if self.by
+            else {}
+        )
+        return {
+            "column": self.column,
+            "low": self.bounded.low,
+            "high": self.bounded.high,
+            **groups,
+            **describe_estimate(result),
+        }
 
     def truth(self, population: Population) -> Floats:
-        """The mean in the distribution that the clients are drawn from, of those present, clipped to the bounds; shape () or (groups,)."""
+        """The mean in the distribution that the clients are drawn from, of those present, clipped
+        to the bounds; shape () or (groups,)."""
         query = self.query
         if isinstance(query, Bounded):
             return super().truth(population)
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):
-            means = self.bounded.in_units(cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1))
+            means = self.bounded.in_units(
+                cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1)
+            )
         if self.weights:
             return np.append(means, self.population_shares @ means)
         return means if self.by else np.asarray(means[0])
@@ -179,28 +272,78 @@ class FoundVector:
 
 @dataclass(frozen=True)
 class MeanVector(LocalProtocol[FoundVector]):
-    """Estimates the means of `columns` together: of records in a box, each column between public bounds, or with `radius` in the ball of this radius about 0.
+    """Estimates the means of `columns` together: of records in a box, each column between public
+    bounds, or with `radius` in the ball of this radius about 0.
 
-    One report covers the whole record: epsilon / d for each of d columns would have about d times the variance. The randomizer has the least mean squared error
-    at this epsilon and d by closed form (`bounds.means.vector_choices`). Privacy: every report is epsilon-locally private. Utility: unbiased up to the grid.
-    Below epsilon 2 the variance of a coordinate is about d C^2 in a box, in units of half its range squared. In a ball it is about (pi / 2) d C^2 in all.
-    `tolerance` sets the default number of clients: all coordinates within it with probability 95 %. Cost: 1 to 12 bits a client, one round.
+    One report covers the whole record: epsilon / d for each of d columns would have about d times
+    the variance. The randomizer has the least mean squared error at this epsilon and d by closed
+    form (`bounds.means.vector_choices`). Privacy: every report is epsilon-locally private. Utility:
+    unbiased up to the grid. Below epsilon 2 the variance of a coordinate is about d C^2 in a box,
+    in units of half its range squared. In a ball it is about (pi / 2) d C^2 in all. `tolerance`
+    sets the default number of clients: all coordinates within it with probability 95 %. Cost: 1 to
+    12 bits a client, one round.
     """
 
     name: ClassVar[str] = "mean-vector"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
-    example: ClassVar[str] = "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
-    columns: tuple[str, ...] = parameter((), "the columns that are averaged, separated by ';'", of_table=True)
-    low: tuple[str, ...] = parameter((), "the least value of each column, public, separated by ';', or one for all; needed with a table, or the radius")
-    high: tuple[str, ...] = parameter((), "the greatest value of each column, public, separated by ';', or one for all")
-    radius: float | None = parameter(None, "instead of bounds: the greatest Euclidean norm of a record, public", unit="of the columns")
-    outside: str = parameter("refuse", "a record beyond the bounds or the radius: refuse, or clip (it counts as the nearest inside)")
-    missing: str = parameter("refuse", "a missing number: refuse, or middle (it counts as the middle of the bounds)")
-    randomizer: str = parameter("best", "random-coordinate, sampled-signs, nearest-direction, or best: the least error by closed form")
-    steps: int = parameter(1 << 14, "the public grid: how many steps from the middle of the bounds to either end, a power of two up to 2^14")
+    source: ClassVar[str] = (
+        "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
+    )
+    example: ClassVar[str] = (
+        "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
+    )
+    columns: tuple[str, ...] = parameter(
+        (), "the columns that are averaged, separated by ';'", of_table=True
+    )
+    low: tuple[str, ...] = parameter(
+        (),
+        (
+            "the least value of each column, public, separated by ';', or one for all; needed "
+            "with a "
+            "table, or the radius"
+        ),
+    )
+    high: tuple[str, ...] = parameter(
+        (), "the greatest value of each column, public, separated by ';', or one for all"
+    )
+    radius: float | None = parameter(
+        None,
+        "instead of bounds: the greatest Euclidean norm of a record, public",
+        unit="of the columns",
+    )
+    outside: str = parameter(
+        "refuse",
+        (
+            "a record beyond the bounds or the radius: refuse, or clip (it counts as the nearest "
+            "inside)"
+        ),
+    )
+    missing: str = parameter(
+        "refuse", "a missing number: refuse, or middle (it counts as the middle of the bounds)"
+    )
+    randomizer: str = parameter(
+        "best",
+        (
+            "random-coordinate, sampled-signs, nearest-direction, or best: the least error by "
+            "closed "
+            "form"
+        ),
+    )
+    steps: int = parameter(
+        1 << 14,
+        (
+            "the public grid: how many steps from the middle of the bounds to either end, a power "
+            "of "
+            "two up to 2^14"
+        ),
+    )
     d: int = parameter(4, "without a table: how many columns there are")
     tolerance: float = parameter(
-        0.05, "the default number of clients is for errors of at most this, all columns, with probability 95 %", unit="share of a range"
+        0.05,
+        (
+            "the default number of clients is for errors of at most this, all columns, with "
+            "probability 95 %"
+        ),
+        unit="share of a range",
     )
 
     def check(self) -> None:
@@ -209,10 +352,14 @@ class MeanVector(LocalProtocol[FoundVector]):
         if self.radius is not None:
             check_positive("radius", self.radius)
             if self.low or self.high:
-                raise InputError("there are bounds and a radius; give either: a box of bounds, or a ball")
+                raise InputError(
+                    "there are bounds and a radius; give either: a box of bounds, or a ball"
+                )
         known = [choice.name for choice in vector_choices(1.0, self.body, self.size)]
         if self.randomizer not in ("best", *known):
-            raise InputError(unknown("no randomizer of vectors is named", self.randomizer, ["best", *known]))
+            raise InputError(
+                unknown("no randomizer of vectors is named", self.randomizer, ["best", *known])
+            )
         self._query(self.body, 1.0)  # checks columns, bounds and grid
 
     @property
@@ -229,13 +376,20 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     @cached_property
     def box(self) -> tuple[Floats, Floats]:
-        """The middle and half the range of each column, each of shape (d,); of a ball, 0 and the radius."""
+        """The middle and half the range of each column, each of shape (d,); of a ball, 0 and the
+        radius."""
         if self.radius is not None:
             return np.zeros(self.size), np.full(self.size, self.radius)
-        low, high = (self._ends(name, getattr(self, name), default) for name, default in (("low", "0"), ("high", "1")))
+        low, high = (
+            self._ends(name, getattr(self, name), default)
+            for name, default in (("low", "0"), ("high", "1"))
+        )
         if not (low < high).all() or abs(np.append(low, high)).max() > 1e300:
             bounds = f"low={';'.join(self.low)} and high={';'.join(self.high)}"
-            raise InputError(f"the bounds are {bounds}; give numbers up to 1e300, low below high for every column")
+            raise InputError(
+                f"the bounds are {bounds}; give numbers up to 1e300, low below high for every "
+                "column"
+            )
         return (low + high) / 2, (high - low) / 2
 
     @property
@@ -246,26 +400,48 @@ class MeanVector(LocalProtocol[FoundVector]):
         try:
             numbers = np.array([float(text) for text in texts or (default,)])
         except ValueError:
-            raise InputError(f"{name} is {';'.join(texts)!r}; give numbers separated by ';'") from None
+            raise InputError(
+                f"{name} is {';'.join(texts)!r}; give numbers separated by ';'"
+            ) from None
         if len(numbers) not in (1, self.size):
-            raise InputError(f"there are {len(numbers)} numbers in {name} and {self.size} columns; give one for each, or one for all")
+            raise InputError(
+                f"there are {len(numbers)} numbers in {name} and {self.size} columns; give one "
+                "for each, or one for all"
+            )
         return np.broadcast_to(numbers, (self.size,))
 
     def _query(self, body: Body, shrunk: float) -> Coordinates:
         centres, reaches = self.box
-        return Coordinates(self.named, tuple(centres.tolist()), tuple((reaches / shrunk).tolist()), body, self.steps)
+        return Coordinates(
+            self.named,
+            tuple(centres.tolist()),
+            tuple((reaches / shrunk).tolist()),
+            body,
+            self.steps,
+        )
 
     def chosen(self, epsilon: float) -> VectorChoice:
         """The randomizer, by closed form or by name."""
         if self.randomizer == "best":
             return best_vector(epsilon, self.body, self.size)
-        return next(choice for choice in vector_choices(epsilon, self.body, self.size) if choice.name == self.randomizer)
+        return next(
+            choice
+            for choice in vector_choices(epsilon, self.body, self.size)
+            if choice.name == self.randomizer
+        )
 
     def asked(self, epsilon: float, clients: int) -> LocalQuery:
         choice = self.chosen(epsilon)
-        randomizer: Randomizer = RANDOMIZERS.build(choice.name, {"epsilon": epsilon, "d": self.size, "steps": self.steps, **dict(choice.settings)})
+        randomizer: Randomizer = RANDOMIZERS.build(
+            choice.name,
+            {"epsilon": epsilon, "d": self.size, "steps": self.steps, **dict(choice.settings)},
+        )
         assert isinstance(randomizer.domain, Vectors)
-        return LocalQuery(self._query("cube" if randomizer.domain.kind == "cube" else "ball", choice.shrunk), randomizer, Cohort(0, clients))
+        return LocalQuery(
+            self._query("cube" if randomizer.domain.kind == "cube" else "ball", choice.shrunk),
+            randomizer,
+            Cohort(0, clients),
+        )
 
     def clients(self, epsilon: float) -> int:
         z = normal_quantile(BETA / (2 * self.size))
@@ -278,35 +454,75 @@ class MeanVector(LocalProtocol[FoundVector]):
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
-            measured = np.isfinite(estimate.standard_error)  # a coordinate that no client reported has no estimate
-            value, error = (np.where(measured, part, np.nan) for part in (estimate.value, estimate.standard_error))
-            return FoundVector(replace(estimate, value=value, standard_error=error).on_scale(centres, centres + reaches / choice.shrunk), choice)
+            measured = np.isfinite(
+                estimate.standard_error
+            )  # a coordinate that no client reported has no estimate
+            value, error = (
+                np.where(measured, part, np.nan)
+                for part in (estimate.value, estimate.standard_error)
+            )
+            return FoundVector(
+                replace(estimate, value=value, standard_error=error).on_scale(
+                    centres, centres + reaches / choice.shrunk
+                ),
+                choice,
+            )
 
         return Nonadaptive((query,), decode)
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Of d + 1 kinds, equally likely, the i-th has its first i columns at the upper bound and the others at the lower; in a ball smaller."""
+        """Of d + 1 kinds, equally likely, the i-th has its first i columns at the upper bound and
+        the others at the lower; in a ball smaller."""
         centres, reaches = self.box
-        signs = np.where(np.tri(self.size + 1, self.size, -1) > 0, 1.0, -1.0) * (1.0 if self.radius is None else self.size**-0.5)
+        signs = np.where(np.tri(self.size + 1, self.size, -1) > 0, 1.0, -1.0) * (
+            1.0 if self.radius is None else self.size**-0.5
+        )
         kinds = centres + reaches * signs
-        return Finite(Records({name: kinds[:, place] for place, name in enumerate(self.named)}), [1.0] * len(kinds), clients, seed)
+        return Finite(
+            Records({name: kinds[:, place] for place, name in enumerate(self.named)}),
+            [1.0] * len(kinds),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
         if self.radius is None and not (self.low and self.high):
-            raise InputError("the means need public bounds: add bounds=(low, high), one for each column or one for all, or the radius of a ball")
+            raise InputError(
+                "the means need public bounds: add bounds=(low, high), one for each column or "
+                "one "
+                "for all, or the radius of a ball"
+            )
         for column in self.columns:
             table.types.numbers(column)
-            table.refuse_missing(self.missing, column, "missing=middle (it counts as the middle of the bounds)")
+            table.refuse_missing(
+                self.missing, column, "missing=middle (it counts as the middle of the bounds)"
+            )
         if self.radius is None:
             centres, reaches = self.box
-            for column, low, high in zip(self.columns, centres - reaches, centres + reaches, strict=True):
-                table.refuse_outside(self.outside, column, low, high, "outside=clip (the means of the clipped numbers), or wider bounds")
+            for column, low, high in zip(
+                self.columns, centres - reaches, centres + reaches, strict=True
+            ):
+                table.refuse_outside(
+                    self.outside,
+                    column,
+                    low,
+                    high,
+                    "outside=clip (the means of the clipped numbers), or wider bounds",
+                )
         else:
-            table.refuse(self.outside, self._beyond, f"the norm is above {self.radius:g}", "outside=clip, or a larger radius")
+            table.refuse(
+                self.outside,
+                self._beyond,
+                f"the norm is above {self.radius:g}",
+                "outside=clip, or a larger radius",
+            )
         return self
 
     def _beyond(self, records: Records) -> Bools:
-        return np.asarray(np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0) > (self.radius or 0.0) * (1 + 1e-12))
+        return np.asarray(
+            np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0)
+            > (self.radius or 0.0) * (1 + 1e-12)
+        )
 
     def describe(self, result: FoundVector) -> PlainData:
         total = result.total_error
@@ -318,10 +534,19 @@ class MeanVector(LocalProtocol[FoundVector]):
         }
 
     def explain(self, result: FoundVector) -> str:
-        return f"All columns together: the standard error of the whole vector, its Euclidean distance from the truth, is {result.total_error:.3g}."
+        return (
+            "All columns together: the standard error of the whole vector, its Euclidean distance "
+            f"from the truth, is {result.total_error:.3g}."
+        )
 
     def truth(self, population: Population) -> Floats:
-        """The means in the distribution that the clients are drawn from, of records moved inside, shape (d,)."""
+        """The means in the distribution that the clients are drawn from, of records moved inside,
+        shape (d,)."""
         records, weights = weighted_records(population)
         centres, reaches = self.box
-        return centres + reaches * np.average(self._query(self.body, 1.0).values(records), axis=0, weights=weights) / self.steps
+        return (
+            centres
+            + reaches
+            * np.average(self._query(self.body, 1.0).values(records), axis=0, weights=weights)
+            / self.steps
+        )

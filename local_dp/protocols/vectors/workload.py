@@ -1,4 +1,5 @@
-"""Linear queries of columns from one report a client: all prefix sums, or any workload, by name or written out, by the best of two strategies."""
+"""Linear queries of columns from one report a client: all prefix sums, or any workload, by name or
+written out, by the best of two strategies."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,15 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.quantiles import Certificate, check_workload, factorize, known_totals, local_variance_bound, prefix_clients, prefix_gamma
+from local_dp.bounds.quantiles import (
+    Certificate,
+    check_workload,
+    factorize,
+    known_totals,
+    local_variance_bound,
+    prefix_clients,
+    prefix_gamma,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_share
@@ -18,12 +27,24 @@ from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    describe_estimate,
+    parameter,
+)
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns, SignRows, excess, rows_text, sylvester
+from local_dp.randomizers.signs.prefix_signs import (
+    PrefixSigns,
+    SignRows,
+    excess,
+    rows_text,
+    sylvester,
+)
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
@@ -56,7 +77,11 @@ class Symbols:
 
     def sets(self, most: int) -> list[tuple[int, ...]]:
         """The nonempty sets of at most `most` columns."""
-        return [columns for size in range(1, min(most, len(self.columns)) + 1) for columns in combinations(range(len(self.columns)), size)]
+        return [
+            columns
+            for size in range(1, min(most, len(self.columns)) + 1)
+            for columns in combinations(range(len(self.columns)), size)
+        ]
 
 
 Queries = Iterator[tuple[str, Floats]]  # each query's name and row
@@ -78,16 +103,23 @@ def _ranges(symbols: Symbols) -> Queries:
     names, place = symbols.names, np.arange(symbols.k)
     for low in range(symbols.k):
         for high in range(low, symbols.k - (low == 0)):
-            yield f"{names[low]}..{names[high]}", ((place >= low) & (place <= high)).astype(np.float64)
+            yield (
+                f"{names[low]}..{names[high]}",
+                ((place >= low) & (place <= high)).astype(np.float64),
+            )
 
 
 def _parities(symbols: Symbols) -> Queries:
-    """The mean of (-1)^(sum of the columns in s) for every nonempty set s of columns of two labels each."""
+    """The mean of (-1)^(sum of the columns in s) for every nonempty set s of columns of two labels
+    each."""
     if set(symbols.shape) != {2}:
         raise InputError("parities are of columns with two labels each")
     signs = 1.0 - 2.0 * symbols.places
     for columns in symbols.sets(len(symbols.columns)):
-        yield " + ".join(symbols.columns[column] for column in columns), signs[list(columns)].prod(axis=0)
+        yield (
+            " + ".join(symbols.columns[column] for column in columns),
+            signs[list(columns)].prod(axis=0),
+        )
 
 
 def _marginals(symbols: Symbols, most: int) -> Queries:
@@ -95,8 +127,14 @@ def _marginals(symbols: Symbols, most: int) -> Queries:
     places = symbols.places
     for columns in symbols.sets(most):
         for cell in product(*(range(symbols.shape[column]) for column in columns)):
-            name = ", ".join(f"{symbols.columns[column]} = {symbols.labels[column][place]}" for column, place in zip(columns, cell, strict=True))
-            yield name, np.all(places[list(columns)] == np.array(cell)[:, None], axis=0).astype(np.float64)
+            name = ", ".join(
+                f"{symbols.columns[column]} = {symbols.labels[column][place]}"
+                for column, place in zip(columns, cell, strict=True)
+            )
+            yield (
+                name,
+                np.all(places[list(columns)] == np.array(cell)[:, None], axis=0).astype(np.float64),
+            )
 
 
 NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
@@ -111,11 +149,14 @@ NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
 
 
 def workload_of(queries: tuple[str, ...], symbols: Symbols) -> tuple[list[str], Floats]:
-    """The names of the queries of one name, or of rows of k numbers each, separated by spaces, and their matrix, shape (m, k). Raises InputError."""
+    """The names of the queries of one name, or of rows of k numbers each, separated by spaces, and
+    their matrix, shape (m, k). Raises InputError."""
     named = NAMED.get(queries[0]) if len(queries) == 1 else None
     listed = list(named(symbols) if named else _written(queries, symbols))
     if not 1 <= len(listed) <= MAX_QUERIES:
-        raise InputError(f"the workload has {len(listed)} queries; from 1 to {MAX_QUERIES} can be asked")
+        raise InputError(
+            f"the workload has {len(listed)} queries; from 1 to {MAX_QUERIES} can be asked"
+        )
     workload = np.array([row for _, row in listed])
     check_workload(workload)
     return [name for name, _ in listed], workload
@@ -123,27 +164,40 @@ def workload_of(queries: tuple[str, ...], symbols: Symbols) -> tuple[list[str], 
 
 def _written(queries: tuple[str, ...], symbols: Symbols) -> Queries:
     if not queries or not queries[0].lstrip().startswith(tuple("+-.0123456789")):
-        raise InputError(unknown("there is no workload named", queries[0] if queries else "", NAMED))
+        raise InputError(
+            unknown("there is no workload named", queries[0] if queries else "", NAMED)
+        )
     for query in queries:
         try:
             row = np.array([float(number) for number in query.split()])
         except ValueError:
             raise InputError("a query is a row of numbers, separated by spaces") from None
         if len(row) != symbols.k:
-            raise InputError(f"a query has a number for each of the {symbols.k} symbols, and one here has {len(row)}")
+            raise InputError(
+                f"a query has a number for each of the {symbols.k} symbols, and one here has "
+                f"{len(row)}"
+            )
         yield query, row
 
 
 ROWS_PER_SYMBOL = 8
 MAX_SYMBOLS = 256
 MAX_ENTRIES = 1 << 23  # of a workload
-_SHARPER = (1.0, 1.1, 1.2, 1.35, 1.5, 1.75)  # powers of the ideal spectrum: taking signs flattens it again
+_SHARPER = (
+    1.0,
+    1.1,
+    1.2,
+    1.35,
+    1.5,
+    1.75,
+)  # powers of the ideal spectrum: taking signs flattens it again
 _SEED = 8  # of a design, which is public
 
 
 @dataclass(frozen=True)
 class Design:
-    """Public sign rows, int8 +1/-1, shape (a power of two, k); `excess` v: C^2 v / n bounds every variance; `certificate` bounds any design from below."""
+    """Public sign rows, int8 +1/-1, shape (a power of two, k); `excess` v: C^2 v / n bounds every
+    variance; `certificate` bounds any design from below."""
 
     rows: np.ndarray
     excess: float
@@ -151,7 +205,8 @@ class Design:
 
 
 def query_excess(rows: np.ndarray, workload: Floats) -> Floats:
-    """(w - c) G^-1 (w - c)^T for each query w and its best constant c, G = S^T S / rows; infinite where the rows do not determine w. Shape (m,)."""
+    """(w - c) G^-1 (w - c)^T for each query w and its best constant c, G = S^T S / rows; infinite
+    where the rows do not determine w. Shape (m,)."""
     signs = rows.astype(np.float64)
     middle = known_totals(signs.T @ signs / len(signs))
     solved = workload @ middle
@@ -163,23 +218,32 @@ def query_excess(rows: np.ndarray, workload: Floats) -> Floats:
 
 
 def design_signs(workload: Floats) -> Design:
-    """Signs of normal vectors of the ideal covariance, more or less sharpened, or Sylvester's: the best of seven. Source: Edmonds, Nikolov, Ullman 2020."""
+    """Signs of normal vectors of the ideal covariance, more or less sharpened, or Sylvester's: the
+    best of seven. Source: Edmonds, Nikolov, Ullman 2020."""
     m, k = workload.shape
     if k > MAX_SYMBOLS or m * k > MAX_ENTRIES:
-        raise InputError(f"the workload has {m} queries of {k} symbols; a design takes at most {MAX_SYMBOLS} symbols and {MAX_ENTRIES} entries")
+        raise InputError(
+            f"the workload has {m} queries of {k} symbols; a design takes at most "
+            f"{MAX_SYMBOLS} "
+            f"symbols and {MAX_ENTRIES} entries"
+        )
     ideal = factorize(workload)
     count = 1 << (ROWS_PER_SYMBOL * k - 1).bit_length()
     values, vectors = np.linalg.eigh(ideal.gram)
     values = np.maximum(values, 0.0)
     frames = _frames(count, k)
-    tried = [sylvester(k), *(_signs(frames, (vectors * values ** (power / 2)) @ vectors.T) for power in _SHARPER)]
+    tried = [
+        sylvester(k),
+        *(_signs(frames, (vectors * values ** (power / 2)) @ vectors.T) for power in _SHARPER),
+    ]
     excess = [float(query_excess(rows, workload).max()) for rows in tried]
     best = int(np.argmin(excess))
     return Design(tried[best], excess[best], ideal.certificate)
 
 
 def _frames(count: int, k: int) -> Floats:
-    """Normal directions in orthogonal sets of k, which spread more evenly than independent ones; shape (count, k)."""
+    """Normal directions in orthogonal sets of k, which spread more evenly than independent ones;
+    shape (count, k)."""
     generator = np.random.default_rng(_SEED)
     sets = [np.linalg.qr(generator.normal(size=(k, k)))[0] for _ in range(-(-count // k))]
     return np.concatenate(sets)[:count]
@@ -191,18 +255,28 @@ def _signs(frames: Floats, root: Floats) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PrefixSums(LocalProtocol[Estimate]):
-    """Estimates Pr[column <= t] for every t = 0..k-1; whole numbers outside stop the run. Without a table, of a rounded bell curve.
+    """Estimates Pr[column <= t] for every t = 0..k-1; whole numbers outside stop the run. Without a
+    table, of a rounded bell curve.
 
-    Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2, within 13 % of the factorization bound
-    for sums less 1/2 (`workload` has better constants: at k = 256 the bound falls by a quarter). At k = 256, one random threshold a client takes 11.6 times
-    as many. `tolerance` sets the default number of clients: all sums within it with probability 95 %. Cost: one bit a client, one round.
+    Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of
+    order (ln k)^2 / pi^2, within 13 % of the factorization bound for sums less 1/2 (`workload` has
+    better constants: at k = 256 the bound falls by a quarter). At k = 256, one random threshold a
+    client takes 11.6 times as many. `tolerance` sets the default number of clients: all sums within
+    it with probability 95 %. Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "prefix-sums"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     column: str = parameter("value", "the column of whole numbers", of_table=True)
     k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
-    tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
+    tolerance: float = parameter(
+        0.02,
+        (
+            "the default number of clients is for errors of at most this, all sums together, with "
+            "probability 95 %"
+        ),
+        unit="share",
+    )
 
     def check(self) -> None:
         PrefixSigns(1.0, k=self.k)
@@ -217,7 +291,9 @@ class PrefixSums(LocalProtocol[Estimate]):
 
     def clients(self, epsilon: float) -> int:
         size = PrefixSigns(epsilon, k=self.k).size
-        return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
+        return prefix_clients(
+            epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2
+        )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         randomizer = PrefixSigns(epsilon, k=self.k)
@@ -232,11 +308,20 @@ class PrefixSums(LocalProtocol[Estimate]):
     def for_table(self, table: Launch) -> Self:
         table.types.whole(self.column)
         what = f"{self.column!r} is not among 0..{self.k - 1}"
-        table.refuse("refuse", lambda part: (part[self.column] < 0) | (part[self.column] >= self.k), what, "another k, or quantiles with bounds")
+        table.refuse(
+            "refuse",
+            lambda part: (part[self.column] < 0) | (part[self.column] >= self.k),
+            what,
+            "another k, or quantiles with bounds",
+        )
         return self
 
     def describe(self, result: Estimate) -> PlainData:
-        return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
+        return {
+            "column": self.column,
+            "labels": [f"<= {label}" for label in self.category.labels],
+            **describe_estimate(result),
+        }
 
     def truth(self, population: Population) -> Floats:
         """The distribution function that the clients are drawn from, shape (k,)."""
@@ -245,7 +330,8 @@ class PrefixSums(LocalProtocol[Estimate]):
 
 @dataclass(frozen=True)
 class Variances:
-    """n times the worst variance of a query, by strategy (shares by k-ary response or Hadamard); `lower_bound` holds for every local protocol."""
+    """n times the worst variance of a query, by strategy (shares by k-ary response or Hadamard);
+    `lower_bound` holds for every local protocol."""
 
     sign_rows: float
     shares_first: float
@@ -258,7 +344,8 @@ class Variances:
 
     @property
     def by_shares(self) -> bool:
-        """Whether k-ary response is better by more than rounding: one-bit Hadamard's rows are among the sign rows tried."""
+        """Whether k-ary response is better by more than rounding: one-bit Hadamard's rows are among
+        the sign rows tried."""
         return self.shares_first < 0.999 * self.sign_rows
 
 
@@ -276,9 +363,11 @@ def _designed(queries: tuple[str, ...], symbols: Symbols) -> Design:
 
 
 def shares_first_variance(epsilon: float, workload: Floats) -> float:
-    """n times a bound on the variance of any query of estimated shares: C^2 |w - mean|^2 by one-bit Hadamard, or that of k-ary response where it is less.
+    """n times a bound on the variance of any query of estimated shares: C^2 |w - mean|^2 by one-bit
+    Hadamard, or that of k-ary response where it is less.
 
-    The latter is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the best of nine from the mean of w to the middle of its range.
+    The latter is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the
+    best of nine from the mean of w to the middle of its range.
     """
     k, growth = workload.shape[1], math.exp(epsilon)
     q = 1 / (growth + k - 1)
@@ -288,42 +377,80 @@ def shares_first_variance(epsilon: float, workload: Floats) -> float:
     for part in np.linspace(0, 1, 9):
         squares = (workload - (mean + part * (middle - mean))[:, None]) ** 2
         bounds.append((q * squares.sum(axis=1) + gap * squares.max(axis=1)) / gap**2)
-    hadamard = float(((workload - mean[:, None]) ** 2).sum(axis=1).max()) * response_gain(epsilon) ** 2
+    hadamard = (
+        float(((workload - mean[:, None]) ** 2).sum(axis=1).max()) * response_gain(epsilon) ** 2
+    )
     return min(hadamard, float(np.min(bounds, axis=0).max()))
 
 
 def one_query_variance(epsilon: float, workload: Floats) -> float:
-    """n times the bound on the variance of m queries if each client answers a random one: m C^2 (half the width of the widest)^2."""
+    """n times the bound on the variance of m queries if each client answers a random one: m C^2
+    (half the width of the widest)^2."""
     reach = float((workload.max(axis=1) - workload.min(axis=1)).max()) / 2
     return len(workload) * (response_gain(epsilon) * reach) ** 2
 
 
 @dataclass(frozen=True)
 class Workload(LocalProtocol[Answers]):
-    """Estimates many linear queries of the law of `columns`' labels together; without a table, of k labels a column, the first columns' ones rarer.
+    """Estimates many linear queries of the law of `columns`' labels together; without a table, of k
+    labels a column, the first columns' ones rarer.
 
-    Privacy: every report is epsilon-locally private. Utility: unbiased; variance at most C^2 v / n for sign rows, v near the factorization norm squared, or
-    that of k-ary response where less. `tolerance` sets the default number of clients: all answers within it in 95 % of runs. Cost: 1 or log2 k bits, one round.
+    Privacy: every report is epsilon-locally private. Utility: unbiased; variance at most C^2 v / n
+    for sign rows, v near the factorization norm squared, or that of k-ary response where less.
+    `tolerance` sets the default number of clients: all answers within it in 95 % of runs. Cost: 1
+    or log2 k bits, one round.
     """
 
     name: ClassVar[str] = "workload"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
-    example: ClassVar[str] = "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' --queries marginals-1"
-    columns: tuple[str, ...] = parameter(("value",), "the columns or yes/no questions, separated by ';'", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
-    queries: tuple[str, ...] = parameter(
-        ("prefixes",), "identity, prefixes, ranges, parities, marginals-1, -2 or -3, or rows of numbers, one for each combination of labels, separated by ';'"
+    example: ClassVar[str] = (
+        "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
+        "--queries marginals-1"
     )
-    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, the last one, in every column)")
-    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own, after the others)")
+    columns: tuple[str, ...] = parameter(
+        ("value",), "the columns or yes/no questions, separated by ';'", of_table=True
+    )
+    labels: tuple[str, ...] = parameter(
+        (),
+        (
+            "the labels of each column that is not a question, public, separated by '|', columns "
+            "by "
+            "';'"
+        ),
+    )
+    queries: tuple[str, ...] = parameter(
+        ("prefixes",),
+        (
+            "identity, prefixes, ranges, parities, marginals-1, -2 or -3, or rows of numbers, one "
+            "for "
+            "each combination of labels, separated by ';'"
+        ),
+    )
+    missing: str = parameter(
+        "refuse",
+        "a missing value: refuse, or category (a label of its own, the last one, in every column)",
+    )
+    other: str = parameter(
+        "refuse",
+        "a value that is not listed: refuse, or category (a label of its own, after the others)",
+    )
     k: int = parameter(32, "without a table: how many labels each column has")
-    tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all answers together, with probability 95 %")
+    tolerance: float = parameter(
+        0.02,
+        (
+            "the default number of clients is for errors of at most this, all answers together, "
+            "with "
+            "probability 95 %"
+        ),
+    )
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
         self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise InputError(f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'")
+            raise InputError(
+                f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'"
+            )
         check_built(self.listed)
 
     @property
@@ -359,7 +486,12 @@ class Workload(LocalProtocol[Answers]):
     def variances(self, epsilon: float) -> Variances:
         signs = response_gain(epsilon) ** 2 * self.design.excess
         bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
-        return Variances(signs, shares_first_variance(epsilon, self.matrix), one_query_variance(epsilon, self.matrix), bound)
+        return Variances(
+            signs,
+            shares_first_variance(epsilon, self.matrix),
+            one_query_variance(epsilon, self.matrix),
+            bound,
+        )
 
     def clients(self, epsilon: float) -> int:
         z = normal_quantile(BETA / (2 * len(self.matrix)))
@@ -370,23 +502,46 @@ class Workload(LocalProtocol[Answers]):
         variances = self.variances(epsilon)
         if variances.by_shares:
             shares = GRR(epsilon, k=self.matrix.shape[1])
-            return ask_all(self.query, shares, clients, lambda tally: Answers(_from_shares(shares, tally, self.matrix), variances))
+            return ask_all(
+                self.query,
+                shares,
+                clients,
+                lambda tally: Answers(_from_shares(shares, tally, self.matrix), variances),
+            )
         rows = self.design.rows.astype(np.float64)
         weights = self.matrix @ known_totals(rows.T @ rows / len(rows))
         signs = SignRows(epsilon, k=rows.shape[1], signs=rows_text(rows))
-        return ask_all(self.query, signs, clients, lambda tally: Answers(signs.answers(tally, self.matrix, weights), variances))
+        return ask_all(
+            self.query,
+            signs,
+            clients,
+            lambda tally: Answers(signs.answers(tally, self.matrix, weights), variances),
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Each combination of labels with a share proportional to its place, from 1."""
         columns = zip(self.columns, self.symbols.labels, self.symbols.places, strict=True)
-        return Finite(Records({name: np.array(labels)[places] for name, labels, places in columns}), range(1, self.symbols.k + 1), clients, seed)
+        return Finite(
+            Records({name: np.array(labels)[places] for name, labels, places in columns}),
+            range(1, self.symbols.k + 1),
+            clients,
+            seed,
+        )
 
     def for_table(self, table: Launch) -> Self:
-        return replace(self, labels=self.parts.labels_of_table(table, None, "missing=category (a label of its own)"))
+        return replace(
+            self,
+            labels=self.parts.labels_of_table(table, None, "missing=category (a label of its own)"),
+        )
 
     def describe(self, result: Answers) -> PlainData:
         strategy = "shares first" if result.variances.by_shares else "sign rows"
-        return {"labels": self.listed[0], "strategy": strategy, "variances": asdict(result.variances), **describe_estimate(result.estimate)}
+        return {
+            "labels": self.listed[0],
+            "strategy": strategy,
+            "variances": asdict(result.variances),
+            **describe_estimate(result.estimate),
+        }
 
     def truth(self, population: Population) -> Floats:
         return self.matrix @ population.law(self.query)
@@ -394,7 +549,17 @@ class Workload(LocalProtocol[Answers]):
 
 def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
     """The queries of the estimated shares; each variance is estimated from the reports."""
-    p, q, n, law = oracle.truth / oracle.total, oracle.other / oracle.total, tally.answered, tally.counts.sum(axis=0) / tally.answered
+    p, q, n, law = (
+        oracle.truth / oracle.total,
+        oracle.other / oracle.total,
+        tally.answered,
+        tally.counts.sum(axis=0) / tally.answered,
+    )
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)
     mean, square = centred @ law, (centred**2) @ law
-    return Steadied.of(mean, (square - mean**2) / n, n, steadied(mean, square, (centred.min(axis=1), centred.max(axis=1)), n))
+    return Steadied.of(
+        mean,
+        (square - mean**2) / n,
+        n,
+        steadied(mean, square, (centred.min(axis=1), centred.max(axis=1)), n),
+    )

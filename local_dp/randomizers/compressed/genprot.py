@@ -1,4 +1,5 @@
-"""Compressed channels: a client names one of a few public samples, and the law of its choice is enumerated."""
+"""Compressed channels: a client names one of a few public samples, and the law of its choice is
+enumerated."""
 
 import math
 from abc import abstractmethod
@@ -30,11 +31,13 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class OfChannel(FiniteChannel):
-    """Reports by a table of whole weights that a subclass makes from the channel of another randomizer.
+    """Reports by a table of whole weights that a subclass makes from the channel of another
+    randomizer.
 
-    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is `inner_epsilon` unless `setting` gives it. Utility: of all
-    unbiased estimates that are sums over reports, the one of least variance at the uniform law; `variances` has it exactly. Values are symbols, estimated as
-    shares, or a lattice of numbers, estimated as their mean.
+    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is
+    `inner_epsilon` unless `setting` gives it. Utility: of all unbiased estimates that are sums over
+    reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
+    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
     """
 
     inner: str = "grr"
@@ -66,34 +69,53 @@ class OfChannel(FiniteChannel):
         return self._channel.domain
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
+        rows = cells.astype(np.int64) * self.domain.size + (
+            values.astype(np.int64) - self.domain.low
+        )
         return self._guide(rows, words).astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        places = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)
+        places = (
+            np.asarray(cells, dtype=np.int64),
+            np.asarray(values, dtype=np.int64) - self.domain.low,
+            np.asarray(reports, dtype=np.int64),
+        )
         return self.weights[places]
 
     @cached_property
     def _law(self) -> Floats:
         """Pr[list and choice | value], shape (values, cells alphabet)."""
-        return np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.cells
+        return (
+            np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1)
+            / self.total
+            / self.cells
+        )
 
     @cached_property
     def decoded(self) -> Floats:
-        """The value of each report, (cells, alphabet), or (cells, alphabet, k) for symbols: the a of least mean square with P a = truth, P the law."""
+        """The value of each report, (cells, alphabet), or (cells, alphabet, k) for symbols: the a
+        of least mean square with P a = truth, P the law."""
         law = self._law
         shown = law / law.mean(axis=0)
-        truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
+        truth = (
+            np.eye(len(law))
+            if self.domain.kind == "symbols"
+            else np.arange(len(law)) / self.domain.high
+        )
         inverse = np.linalg.pinv(law @ shown.T, rcond=1e-13, hermitian=True)
         decoded = shown.T @ (inverse @ truth)
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
-            raise InputError(f"{self.name}: {self.cells} lists of {self.alphabet} samples do not tell the values of {self.inner} apart; give more of them")
+            raise InputError(
+                f"{self.name}: {self.cells} lists of {self.alphabet} samples do not tell the "
+                f"values of {self.inner} apart; give more of them"
+            )
         return np.asarray(decoded.reshape(self.cells, self.alphabet, *truth.shape[1:]))
 
     @cached_property
     def variances(self) -> Floats:
-        """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
+        """The variance of one report's estimate at every value, from the whole table: shape
+        (values,), or (values, k)."""
         stands = self.decoded.reshape(self._law.shape[1], -1)
         spread: Floats = self._law @ stands**2 - (self._law @ stands) ** 2
         return spread if self.decoded.ndim == 3 else spread[:, 0]
@@ -108,10 +130,11 @@ class OfChannel(FiniteChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(OfChannel):
-    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
+    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of
+    `streams` lists; samples are of the mean law of `inner` over values.
 
-    A subclass gives the law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon,
-    enumerated over all lists.
+    A subclass gives the law of the choice. Privacy: a part common to all choices and values is
+    added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
     """
 
     work: ClassVar[Work] = "short reports"
@@ -119,7 +142,8 @@ class Compressed(OfChannel):
 
     @abstractmethod
     def parts(self, ratios: Ints) -> Ints:
-        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in 2^-30; both (streams, values, N), rows of one sum."""
+        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in
+        2^-30; both (streams, values, N), rows of one sum."""
 
     def check(self) -> None:
         check_whole("streams", self.streams, 1, 1 << 10)
@@ -130,8 +154,13 @@ class Compressed(OfChannel):
     def weights(self) -> Words:
         channel = self._channel
         if channel.domain.size * self.streams * self.alphabet > _MOST:
-            raise InputError(f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} values make too large a table; give less")
-        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
+            raise InputError(
+                f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} "
+                "values make too large a table; give less"
+            )
+        weights = channel.channel() >> np.uint64(
+            max(0, channel.word_bits - 32)
+        )  # of 32 bits: which law is chosen by is free, and only that is enumerated
         parts = self.parts(_ratios(weights, self.streams, self.alphabet))
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
@@ -144,37 +173,58 @@ class Compressed(OfChannel):
 
 
 def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> FiniteChannel:
-    """The randomizer of that name and parameters. Raises InputError unless it is a small finite channel without public coins."""
+    """The randomizer of that name and parameters. Raises InputError unless it is a small finite
+    channel without public coins."""
     channel = build_named(name, setting, epsilon=epsilon)
-    if not isinstance(channel, FiniteChannel) or channel.uses_coins or channel.domain.kind not in ("symbols", "levels"):
-        raise InputError(f"{name} cannot be the inner one; give a finite channel of symbols or of numbers that uses no public coin")
+    if (
+        not isinstance(channel, FiniteChannel)
+        or channel.uses_coins
+        or channel.domain.kind not in ("symbols", "levels")
+    ):
+        raise InputError(
+            f"{name} cannot be the inner one; give a finite channel of symbols or of numbers "
+            "that "
+            "uses no public coin"
+        )
     if channel.domain.size > 1 << 12 or channel.domain.size * channel.alphabet > 1 << 22:
-        raise InputError(f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is too large for another one to be made of it")
+        raise InputError(
+            f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} "
+            "reports is "
+            "too large for another one to be made of it"
+        )
     return channel
 
 
 def _ratios(channel: Words, streams: int, choices: int) -> Ints:
-    """Samples of the channel's mean law, and their probability for each value in 2^-30 of the mean; shape (streams, values, choices)."""
+    """Samples of the channel's mean law, and their probability for each value in 2^-30 of the mean;
+    shape (streams, values, choices)."""
     pooled = channel.sum(axis=0, dtype=np.uint64)
     ends = np.cumsum(pooled, dtype=np.uint64)
     coins = public_coins(stream_key("samples", 0), 0, streams * choices) % ends[-1]
     drawn = np.searchsorted(ends, coins, side="right")
     mean = -(-pooled.astype(np.int64) // len(channel)).astype(np.uint64)
     ratios = (channel[:, drawn] << np.uint64(_UNIT)) // mean[drawn]
-    return np.asarray(np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64))
+    return np.asarray(
+        np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64)
+    )
 
 
 def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
-    """Whole parts, shape (values, N) and of one sum, as weights of 2^bits within a factor `growth` in each column; None if words are too narrow.
+    """Whole parts, shape (values, N) and of one sum, as weights of 2^bits within a factor `growth`
+    in each column; None if words are too narrow.
 
-    A common number a is added to all parts: the least, perhaps negative, with (high + a + u) <= growth (low + a - u) in every column. u is the part that a
-    weight of 1 is worth, and rounding moves a weight by less.
+    A common number a is added to all parts: the least, perhaps negative, with (high + a + u) <=
+    growth (low + a - u) in every column. u is the part that a weight of 1 is worth, and rounding
+    moves a weight by less.
     """
     total, choices, exact = 1 << bits, parts.shape[1], parts.astype(object) << _FINE
     alike = bool((parts == parts[0]).all())  # samples that tell nothing: as they are
     most = (growth.numerator << 64) // growth.denominator  # in 2^-64: floor, towards privacy
     one = 1 << 64
-    over = max(one * high - most * low for high, low in zip(exact.max(axis=0), exact.min(axis=0), strict=True))
+    over = max(
+        one * high - most * low
+        for high, low in zip(exact.max(axis=0), exact.min(axis=0), strict=True)
+    )
     sums = int(exact[0].sum())
     slope = (most - one) * total - (most + one) * choices
     if slope <= 0:
@@ -190,11 +240,14 @@ MAX_BITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRejection(Compressed):
-    """Reports a short seed. The mean law makes a report from it, which is accepted in proportion to its likelihood under the value.
+    """Reports a short seed. The mean law makes a report from it, which is accepted in proportion to
+    its likelihood under the value.
 
-    Seeds are tried until one is accepted; after the number of tries that the least lucky value needs, any seed is taken. So the law stays linear in the
-    channel's rows. Privacy: enumerated over all seeds and lists. Utility: the channel's own variance as seeds grow longer (`variances`). Cost: `seed_bits`
-    bits, whatever the size of the channel's report. 1 <= seed_bits <= 12.
+    Seeds are tried until one is accepted; after the number of tries that the least lucky value
+    needs, any seed is taken. So the law stays linear in the channel's rows. Privacy: enumerated
+    over all seeds and lists. Utility: the channel's own variance as seeds grow longer
+    (`variances`). Cost: `seed_bits` bits, whatever the size of the channel's report. 1 <= seed_bits
+    <= 12.
     """
 
     name: ClassVar[str] = "seeded-rejection"
@@ -211,7 +264,9 @@ class SeededRejection(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
-        return np.asarray(ratios * np.int64(self.alphabet) + (accepted.max(axis=1, keepdims=True) - accepted))
+        return np.asarray(
+            ratios * np.int64(self.alphabet) + (accepted.max(axis=1, keepdims=True) - accepted)
+        )
 
 
 MAX_SAMPLES = 64
@@ -221,11 +276,13 @@ _PART = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class GenProt(Compressed):
-    """Marks each of T public samples with probability h min(max(r, 1/L), L) and names a marked one, or any if none is marked.
+    """Marks each of T public samples with probability h min(max(r, 1/L), L) and names a marked one,
+    or any if none is marked.
 
-    r is the sample's probability over the mean, h is 1/2, or 1/L where that is less. L is the largest with a `worst_ratio` of e^epsilon, whatever the channel
-    and the samples; the paper has L = 1. Privacy: PURE, also for an approximate channel; the law of these samples is enumerated, and the rest of epsilon is
-    spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
+    r is the sample's probability over the mean, h is 1/2, or 1/L where that is less. L is the
+    largest with a `worst_ratio` of e^epsilon, whatever the channel and the samples; the paper has L
+    = 1. Privacy: PURE, also for an approximate channel; the law of these samples is enumerated, and
+    the rest of epsilon is spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
     """
 
     name: ClassVar[str] = "genprot"
@@ -254,7 +311,8 @@ class GenProt(Compressed):
 
 
 def chosen(marked: Floats) -> Floats:
-    """How likely each of T samples is named, by chances of marks, (..., T), O(T^3): p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked ones."""
+    """How likely each of T samples is named, by chances of marks, (..., T), O(T^3): p_t E[1 / (1 +
+    B)] + Pr[no mark] / T, B the number of other marked ones."""
     samples, named = marked.shape[-1], []
     for place in range(samples):
         others = [np.ones(marked.shape[:-1])]  # Pr[B = b]
@@ -262,29 +320,42 @@ def chosen(marked: Floats) -> Floats:
             if other == place:
                 continue
             p, zero = marked[..., other], np.zeros(marked.shape[:-1])
-            others = [low * (1 - p) + high * p for low, high in zip([*others, zero], [zero, *others], strict=True)]
+            others = [
+                low * (1 - p) + high * p
+                for low, high in zip([*others, zero], [zero, *others], strict=True)
+            ]
         own = marked[..., place]
-        named.append(sum(own * each / (1 + count) for count, each in enumerate(others)) + (1 - own) * others[0] / samples)
+        named.append(
+            sum(own * each / (1 + count) for count, each in enumerate(others))
+            + (1 - own) * others[0] / samples
+        )
     return np.stack(named, axis=-1)
 
 
 def worst_ratio(samples: int, low: float, high: float) -> float:
-    """The largest ratio of the chances that a sample is named, over all chances of marks in [low, high]: about (high / low)^2 for many samples.
+    """The largest ratio of the chances that a sample is named, over all chances of marks in [low,
+    high]: about (high / low)^2 for many samples.
 
-    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other chance. So it is largest at (high, low, ..., low) and
-    least at (low, high, ..., high). For n others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p).
+    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other
+    chance. So it is largest at (high, low, ..., low) and least at (low, high, ..., high). For n
+    others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p).
     """
     return _at(samples, high, low) / _at(samples, low, high)
 
 
 def _at(samples: int, own: float, others: float) -> float:
-    named = -math.expm1(samples * math.log1p(-others)) / (samples * others) if others < 1 else 1 / samples
+    named = (
+        -math.expm1(samples * math.log1p(-others)) / (samples * others)
+        if others < 1
+        else 1 / samples
+    )
     return own * named + (1 - own) * (1 - others) ** (samples - 1) / samples
 
 
 @lru_cache(maxsize=256)
 def largest_limit(nano: int, samples: int) -> float:
-    """The largest L, a multiple of 2^-24 up to 2^16, for which `worst_ratio` of chances within a factor L of their middle is at most e^epsilon."""
+    """The largest L, a multiple of 2^-24 up to 2^16, for which `worst_ratio` of chances within a
+    factor L of their middle is at most e^epsilon."""
 
     def beyond(steps: int) -> bool:
         limit = 1 + steps / _GRID

@@ -1,4 +1,5 @@
-"""An approximate channel made pure: rows are clipped around their mean, which costs twice the epsilon and moves no law by more than delta (limits 12.6)."""
+"""An approximate channel made pure: rows are clipped around their mean, which costs twice the
+epsilon and moves no law by more than delta (limits 12.6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +23,22 @@ _MOST = 1 << 14  # entries of a table in fractions
 
 
 def clipped(rows: Rows, growth: Fraction) -> list[list[Fraction]]:
-    """Each row clipped to [P0 / g, g P0], P0 the mean row, then brought back to sum 1 in proportion to the room that is left.
+    """Each row clipped to [P0 / g, g P0], P0 the mean row, then brought back to sum 1 in proportion
+    to the room that is left.
 
-    Privacy: pure with g^2. Utility: if any two rows P, P' have sum max(0, P - g P') <= delta, no row moves by more than delta in total variation: what lies
-    above g P0 is at most delta in all, and what lies below P0 / g at most delta / g. Exact in rationals.
+    Privacy: pure with g^2. Utility: if any two rows P, P' have sum max(0, P - g P') <= delta, no
+    row moves by more than delta in total variation: what lies above g P0 is at most delta in all,
+    and what lies below P0 / g at most delta / g. Exact in rationals.
     """
     mean = [sum(column, Fraction(0)) / len(rows) for column in zip(*rows, strict=True)]
-    return [_filled([min(max(p, m / growth), m * growth) for p, m in zip(row, mean, strict=True)], mean, growth) for row in rows]
+    return [
+        _filled(
+            [min(max(p, m / growth), m * growth) for p, m in zip(row, mean, strict=True)],
+            mean,
+            growth,
+        )
+        for row in rows
+    ]
 
 
 def _filled(kept: list[Fraction], mean: list[Fraction], growth: Fraction) -> list[Fraction]:
@@ -43,26 +53,39 @@ def _filled(kept: list[Fraction], mean: list[Fraction], growth: Fraction) -> lis
 
 def exact_rows(channel: FiniteChannel) -> list[list[Fraction]]:
     """A channel without coins, in fractions."""
-    return [[Fraction(weight, channel.total) for weight in row] for row in channel.channel().tolist()]
+    return [
+        [Fraction(weight, channel.total) for weight in row] for row in channel.channel().tolist()
+    ]
 
 
 def moved(rows: Rows, others: Rows) -> Fraction:
     """The largest total variation between two rows of one value."""
-    return max(sum((max(p - q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0)) for row, other in zip(rows, others, strict=True))
+    return max(
+        sum((max(p - q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0))
+        for row, other in zip(rows, others, strict=True)
+    )
 
 
 def exact_delta(rows: Rows, growth: Fraction) -> Fraction:
     """The least delta with which any two rows P, P' have P(S) <= g P'(S) + delta for every S."""
-    return max(sum((max(p - growth * q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0)) for row in rows for other in rows)
+    return max(
+        sum(
+            (max(p - growth * q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0)
+        )
+        for row in rows
+        for other in rows
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Purified(OfChannel):
-    """The channel of `inner` at half of epsilon, with every row clipped to a factor e^(eps / 2) around the mean row.
+    """The channel of `inner` at half of epsilon, with every row clipped to a factor e^(eps / 2)
+    around the mean row.
 
-    Privacy: PURE, also for an approximate channel, enumerated. Utility: if `inner` is (eps / 2, delta)-private, no law of a report moves by more than delta
-    in total variation, up to the rounding of words: n clients are never distinguished from those of `inner` by more than n delta. A pure `inner` stays as it
-    is, at half of epsilon. Cost: that of `inner`.
+    Privacy: PURE, also for an approximate channel, enumerated. Utility: if `inner` is (eps / 2,
+    delta)-private, no law of a report moves by more than delta in total variation, up to the
+    rounding of words: n clients are never distinguished from those of `inner` by more than n delta.
+    A pure `inner` stays as it is, at half of epsilon. Cost: that of `inner`.
     """
 
     name: ClassVar[str] = "purified"
@@ -80,18 +103,28 @@ class Purified(OfChannel):
     @cached_property
     def weights(self) -> Words:
         if self.domain.size * self.alphabet > _MOST:
-            raise InputError(f"a table of {self.domain.size} values and {self.alphabet} reports is too large to be made pure in fractions; give less")
-        weights = whole_weights(clipped(exact_rows(self._channel), exp_epsilon(self._channel.nano)), exp_epsilon(self.nano), self.word_bits)
+            raise InputError(
+                f"a table of {self.domain.size} values and {self.alphabet} reports is too "
+                "large "
+                "to be made pure in fractions; give less"
+            )
+        weights = whole_weights(
+            clipped(exact_rows(self._channel), exp_epsilon(self._channel.nano)),
+            exp_epsilon(self.nano),
+            self.word_bits,
+        )
         if weights is None:
             raise too_narrow(self)
         return weights[None].astype(np.uint64)
 
     @property
     def moved(self) -> Fraction:
-        """The largest total variation between the laws of its reports and those of `inner`, for one value."""
+        """The largest total variation between the laws of its reports and those of `inner`, for one
+        value."""
         return moved(exact_rows(self), exact_rows(self._channel))
 
 
 def purify(randomizer: Randomizer) -> Purified:
-    """The pure randomizer with twice the epsilon whose reports' laws are within the delta of this one's; see `Purified`. Raises InputError."""
+    """The pure randomizer with twice the epsilon whose reports' laws are within the delta of this
+    one's; see `Purified`. Raises InputError."""
     return Purified(2 * randomizer.epsilon, inner=randomizer.name, setting=setting_of(randomizer))

@@ -1,4 +1,5 @@
-"""What frequency oracles share: shares of k symbols and linear functions of them with their covariance; and oracles by block designs."""
+"""What frequency oracles share: shares of k symbols and linear functions of them with their
+covariance; and oracles by block designs."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -33,21 +34,25 @@ class FrequencyOracle(Randomizer):
 
     @abstractmethod
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """Unbiased estimates of `weights` @ shares, weights of shape (m, shares), with the covariance that the reports themselves show."""
+        """Unbiased estimates of `weights` @ shares, weights of shape (m, shares), with the
+        covariance that the reports themselves show."""
 
 
 @dataclass(frozen=True)
 class FiniteOracle(FrequencyOracle, FiniteChannel):
-    """A frequency oracle that is a finite channel: many tallies can be drawn from the law of one report, and estimated from at once."""
+    """A frequency oracle that is a finite channel: many tallies can be drawn from the law of one
+    report, and estimated from at once."""
 
     @abstractmethod
     def values(self, counts: Counts) -> Floats:
-        """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet) to (..., shares)."""
+        """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet)
+        to (..., shares)."""
 
 
 @dataclass(frozen=True)
 class DirectOracle(FiniteOracle):
-    """An oracle whose report names a symbol, or a set of them: the client's own with probability p, each other one with probability q.
+    """An oracle whose report names a symbol, or a set of them: the client's own with probability p,
+    each other one with probability q.
 
     Utility: each share has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
     """
@@ -58,16 +63,20 @@ class DirectOracle(FiniteOracle):
         """p and q."""
 
     def support(self, counts: Counts) -> Counts:
-        """The number of reports that name each symbol, shape (..., cells, alphabet) to (..., shares)."""
+        """The number of reports that name each symbol, shape (..., cells, alphabet) to (...,
+        shares)."""
         return counts[..., 0, :]
 
     def gathered(self, weights: Floats) -> Floats:
-        """The sum of the weights of the symbols that each report names, shape (m, shares) to (m, cells, alphabet): the transpose of `support`."""
+        """The sum of the weights of the symbols that each report names, shape (m, shares) to (m,
+        cells, alphabet): the transpose of `support`."""
         return weights[:, None, :]
 
     def values(self, counts: Counts) -> Floats:
         p, q = self.chances
-        return np.asarray((self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q))
+        return np.asarray(
+            (self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q)
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (p, q) = tally.answered, self.chances
@@ -75,12 +84,15 @@ class DirectOracle(FiniteOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.chances
-        return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
+        return joint_of_reports(
+            tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q)
+        )
 
 
 @dataclass(frozen=True)
 class SignOracle(FiniteOracle):
-    """An oracle whose report is a sign in a random row of a Hadamard matrix: `gain` times the mean sign at a symbol is its share."""
+    """An oracle whose report is a sign in a random row of a Hadamard matrix: `gain` times the mean
+    sign at a symbol is its share."""
 
     @property
     @abstractmethod
@@ -97,10 +109,16 @@ class SignOracle(FiniteOracle):
         return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever the law."""
+        """By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever
+        the law."""
         n, mean = tally.answered, weights @ self.values(tally.counts)
         reach = self.gain * np.abs(weights).sum(axis=1)
-        return Joint(mean, (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n, (-reach, reach))
+        return Joint(
+            mean,
+            (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n,
+            n,
+            (-reach, reach),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +133,24 @@ class OfSymbols(Randomizer):
 
 
 def joint_of_reports(tally: Tally, each: Floats) -> Joint:
-    """`FrequencyOracle.joint` from the value that one report adds to each function, shape (m, cells, alphabet)."""
+    """`FrequencyOracle.joint` from the value that one report adds to each function, shape (m,
+    cells, alphabet)."""
     n, flat = tally.answered, each.reshape(len(each), -1)
     law = tally.counts.ravel() / n
     mean = flat @ law
-    return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n, (flat.min(axis=1), flat.max(axis=1)))
+    return Joint(
+        mean,
+        ((flat * law) @ flat.T - np.outer(mean, mean)) / n,
+        n,
+        (flat.min(axis=1), flat.max(axis=1)),
+    )
 
 
-def joint_of_places(n: int, weights: Floats, mean: Floats, square: Floats, ends: Ends | None = None) -> Joint:
-    """The same where places are independent given the value: from the mean and the mean square of each place's own estimate."""
+def joint_of_places(
+    n: int, weights: Floats, mean: Floats, square: Floats, ends: Ends | None = None
+) -> Joint:
+    """The same where places are independent given the value: from the mean and the mean square of
+    each place's own estimate."""
     total = weights @ mean
     return Joint(total, ((weights * square) @ weights.T - np.outer(total, total)) / n, n, ends)
 
@@ -133,7 +160,8 @@ _BLOCK = 1 << 22  # places looked up at a time
 
 @dataclass(frozen=True)
 class Design(DirectOracle, OfSymbols):
-    """Estimates from the number of reported sets that contain each symbol: the client's lies in its set with probability p, each other one with q."""
+    """Estimates from the number of reported sets that contain each symbol: the client's lies in its
+    set with probability p, each other one with q."""
 
     @property
     @abstractmethod
@@ -157,15 +185,18 @@ class EvenDesign(Design):
 
     @abstractmethod
     def own(self, values: Ints) -> Counts:
-        """The places, in a flattened tally, of the reports whose set contains each value, shape (n,) to (n, the same number for every value)."""
+        """The places, in a flattened tally, of the reports whose set contains each value, shape
+        (n,) to (n, the same number for every value)."""
 
     @property
     @abstractmethod
     def blind(self) -> float:
-        """The probability of a report that is uniform on all; else it is uniform on the value's own."""
+        """The probability of a report that is uniform on all; else it is uniform on the value's
+        own."""
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others among each value's own reports."""
+        """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others
+        among each value's own reports."""
         values = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
         n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
         seeing = generator.binomial(n, 1 - self.blind)
@@ -173,14 +204,19 @@ class EvenDesign(Design):
         counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
         for first in range(0, len(values), step := max(1, _BLOCK // size)):
             places = self.own(values[first : first + step])
-            drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
-            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
+            drawn = generator.multinomial(
+                seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1])
+            )
+            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(
+                np.int64
+            )  # whole numbers below 2^53: exact
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 
 @dataclass(frozen=True)
 class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
-    """Reports by `inner` the code of the symbol in a public row, one of `cells`, as likely as any up to 2^-52; the tally is a table of rows and codes."""
+    """Reports by `inner` the code of the symbol in a public row, one of `cells`, as likely as any
+    up to 2^-52; the tally is a table of rows and codes."""
 
     @cached_property
     @abstractmethod
@@ -210,9 +246,11 @@ class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
 
 @dataclass(frozen=True)
 class TwoWeights(FiniteChannel):
-    """Reports one of A: each of the w that are the value's own with weight T, each other one with weight s.
+    """Reports one of A: each of the w that are the value's own with weight T, each other one with
+    weight s.
 
-    One of the others takes the remainder, fewer than w words of 64 bits, which no estimate shows. Privacy: T / s <= e^eps, s the least that allows it.
+    One of the others takes the remainder, fewer than w words of 64 bits, which no estimate shows.
+    Privacy: T / s <= e^eps, s the least that allows it.
     """
 
     @property
@@ -222,15 +260,19 @@ class TwoWeights(FiniteChannel):
 
     @abstractmethod
     def report(self, values: Ints, ranks: Ints) -> Ints:
-        """The own reports of a value for the ranks 0..w - 1, the others for w..A - 1, elementwise under broadcasting."""
+        """The own reports of a value for the ranks 0..w - 1, the others for w..A - 1, elementwise
+        under broadcasting."""
 
     @abstractmethod
     def rank(self, values: Ints, reports: Ints) -> Ints:
         """The inverse of `report` in its second argument."""
 
     def _steps(self, bits: int) -> tuple[int, int]:
-        """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded down, is at most e^eps s."""
-        other = ceil_fraction(2**bits / (self.w * exp_epsilon(nano_epsilon(self.epsilon)) + self.alphabet - self.w))
+        """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded
+        down, is at most e^eps s."""
+        other = ceil_fraction(
+            2**bits / (self.w * exp_epsilon(nano_epsilon(self.epsilon)) + self.alphabet - self.w)
+        )
         return (2**bits - (self.alphabet - self.w) * other) // self.w, other
 
     def prepare(self) -> None:
@@ -266,14 +308,22 @@ class TwoWeights(FiniteChannel):
         return self.total - self.w * self.held - (self.alphabet - self.w) * self.other
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """Splits the word's range into w steps of T and A - w of s, the last one longer by the remainder; the step is the report's rank."""
+        """Splits the word's range into w steps of T and A - w of s, the last one longer by the
+        remainder; the step is the report's rank."""
         word = words.dtype.type
         inside = words // word(self.held)
-        beyond = np.minimum(words - np.minimum(words, word(self.w * self.held)), word(self.total - 1 - self.w * self.held)) // word(self.other)
-        step = np.where(inside < self.w, inside, self.w + np.minimum(beyond, word(self.alphabet - self.w - 1))).astype(np.int64)
+        beyond = np.minimum(
+            words - np.minimum(words, word(self.w * self.held)),
+            word(self.total - 1 - self.w * self.held),
+        ) // word(self.other)
+        step = np.where(
+            inside < self.w, inside, self.w + np.minimum(beyond, word(self.alphabet - self.w - 1))
+        ).astype(np.int64)
         return self.report(values.astype(np.int64), step).astype(self.report_dtype)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         rank = self.rank(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
-        outside = np.where(rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other))
+        outside = np.where(
+            rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other)
+        )
         return np.where(rank < self.w, np.uint64(self.held), outside)

@@ -13,7 +13,13 @@ from local_dp.randomizers.frequencies.affine_sets import AffineSets, best_size
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import OLH, best_hash
 from local_dp.randomizers.frequencies.projective import PGR, best_geometry, points
-from local_dp.randomizers.frequencies.subset_selection import MAX_SYMBOLS, SubsetSelection, best_blocks, is_field, total_variance
+from local_dp.randomizers.frequencies.subset_selection import (
+    MAX_SYMBOLS,
+    SubsetSelection,
+    best_blocks,
+    is_field,
+    total_variance,
+)
 
 MAX_JOINT = 64  # symbols up to which the covariances of sets are quick
 NEAR = Fraction(101, 100)  # what is within 1 % of the best is as good, and the simpler one is taken
@@ -23,9 +29,11 @@ Kind: TypeAlias = type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection] | ty
 
 @dataclass(frozen=True)
 class Choice:
-    """An oracle whose reports name sets of w of `order` points, every two symbols in equally many, and n times its total variance at the uniform law.
+    """An oracle whose reports name sets of w of `order` points, every two symbols in equally many,
+    and n times its total variance at the uniform law.
 
-    Every oracle of `choices` has this form: single symbols (w = 1), hyperplanes of affine and projective geometries, or blocks.
+    Every oracle of `choices` has this form: single symbols (w = 1), hyperplanes of affine and
+    projective geometries, or blocks.
     """
 
     kind: Kind
@@ -35,10 +43,14 @@ class Choice:
 
 
 def choices(epsilon: float, k: int, *, joint: bool = False) -> list[Choice]:
-    """Every oracle that may be the best for k symbols, the simplest to decode first; with `joint` only those whose covariances are cheap."""
+    """Every oracle that may be the best for k symbols, the simplest to decode first; with `joint`
+    only those whose covariances are cheap."""
     nano = nano_epsilon(epsilon)
     growth = Fraction(float(exp_epsilon(nano)))
-    return [Choice(kind, order, w, total_variance(growth, order, w, k)) for kind, order, w in _sets(nano, symbols(k).size, joint)]
+    return [
+        Choice(kind, order, w, total_variance(growth, order, w, k))
+        for kind, order, w in _sets(nano, symbols(k).size, joint)
+    ]
 
 
 def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[Kind, int, int]]:

@@ -20,7 +20,8 @@ _FEW = 1 << 12  # clients below which a table of all pairs of bytes costs more t
 
 
 def _other_weight(nano: int, k: int, bits: int) -> int:
-    """The least whole s with (2^bits - (k - 1) s) / s <= e^epsilon: the weight of each untrue symbol."""
+    """The least whole s with (2^bits - (k - 1) s) / s <= e^epsilon: the weight of each untrue
+    symbol."""
     return ceil_fraction(2**bits / (exp_epsilon(nano) + (k - 1)))
 
 
@@ -33,7 +34,8 @@ def offsets(words: Words, other: int, k: int) -> Words:
 
 
 def _step(other: int, k: int, first: Words) -> Words:
-    """The step of each word that begins with these two bytes; UNDECIDED where they leave it open. k is at most 4096."""
+    """The step of each word that begins with these two bytes; UNDECIDED where they leave it open. k
+    is at most 4096."""
     start = first.astype(np.uint64) << np.uint64(48)
     least, most = offsets(start, other, k), offsets(start | np.uint64((1 << 48) - 1), other, k)
     return np.where(least == most, least.astype(np.uint16), UNDECIDED)
@@ -47,11 +49,13 @@ def _steps(other: int, k: int) -> Words:
 
 @dataclass(frozen=True, kw_only=True)
 class GRR(DirectOracle, OfSymbols):
-    """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
+    """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one
+    uniformly.
 
-    Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.
-    Utility: each frequency has variance l (1 - l) / (n (p - q)^2) with p = T / 2^m, q = s / 2^m, l = q + f (p - q); better than
-    one-bit Hadamard for k < e^(2 eps) + e^eps + 3, and than unary encoding for k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
+    Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other
+    symbol. Utility: each frequency has variance l (1 - l) / (n (p - q)^2) with p = T / 2^m, q = s /
+    2^m, l = q + f (p - q); better than one-bit Hadamard for k < e^(2 eps) + e^eps + 3, and than
+    unary encoding for k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
     """
 
     name: ClassVar[str] = "grr"
@@ -81,14 +85,22 @@ class GRR(DirectOracle, OfSymbols):
         return self.k
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
-        return self.moved(values, offsets(words, self.other, self.k).astype(np.uint16))  # k is at most 4096
+        """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one
+        for the truth."""
+        return self.moved(
+            values, offsets(words, self.other, self.k).astype(np.uint16)
+        )  # k is at most 4096
 
-    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
-        """By two bytes of each word, and the rest of the few words whose step these bytes do not decide."""
+    def simulated(
+        self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
+    ) -> Words:
+        """By two bytes of each word, and the rest of the few words whose step these bytes do not
+        decide."""
         other, n = self.other << (64 - self.word_bits), len(values)
         step_of = partial(_step, other, self.k) if n < _FEW else _steps(other, self.k).take
-        drawn = noise.leading(which, start, start + n, 16, lambda first: step_of(first) == UNDECIDED)
+        drawn = noise.leading(
+            which, start, start + n, 16, lambda first: step_of(first) == UNDECIDED
+        )
         steps = step_of(drawn.first)
         steps[drawn.places] = offsets(drawn.whole, other, self.k)
         return self.moved(values, steps)
@@ -97,18 +109,27 @@ class GRR(DirectOracle, OfSymbols):
         """The symbols that follow the values by 1 + steps, modulo k; steps below k, uint16."""
         reports: Words = steps + values.astype(np.uint16, copy=False)
         reports += np.uint16(1)
-        np.minimum(reports, reports - np.uint16(self.k), out=reports)  # modulo k: below k the subtraction wraps to a huge number
+        np.minimum(
+            reports, reports - np.uint16(self.k), out=reports
+        )  # modulo k: below k the subtraction wraps to a huge number
         return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         return np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m, else the truth. O(k)."""
+        """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m,
+        else the truth. O(k)."""
         clients = np.zeros(self.k, dtype=np.int64)
         clients[np.fromiter(value_counts, dtype=np.int64)] = list(value_counts.values())
         blind = generator.binomial(clients, self.k * self.other / self.total)
-        return Tally((clients - blind + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k)))[None, :])
+        return Tally(
+            (
+                clients
+                - blind
+                + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k))
+            )[None, :]
+        )
 
     @property
     def chances(self) -> tuple[float, float]:

@@ -1,4 +1,5 @@
-"""Hadamard randomizers: an entry of a Hadamard matrix in a public row, one bit; or a block of symbols and a row, private or public."""
+"""Hadamard randomizers: an entry of a Hadamard matrix in a public row, one bit; or a block of
+symbols and a row, private or public."""
 
 import math
 from abc import abstractmethod
@@ -15,7 +16,13 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import OneBit
-from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, SignOracle, TwoWeights, joint_of_reports
+from local_dp.randomizers.frequencies.base import (
+    FiniteOracle,
+    OfSymbols,
+    SignOracle,
+    TwoWeights,
+    joint_of_reports,
+)
 from local_dp.randomizers.frequencies.local_hashing import EncodedGRR
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
@@ -30,7 +37,8 @@ def _rows(k: int) -> int:
 class Hadamard(OneBit, SignOracle, OfSymbols):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
-    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2). Cost: 1 bit; decoding O(n
+    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 -
+    f^2) / n, whatever k (limits 2). Cost: 1 bit; decoding O(n
     + K log K), K the least power of two from k on.
     """
 
@@ -47,10 +55,12 @@ class Hadamard(OneBit, SignOracle, OfSymbols):
 
 @dataclass(frozen=True, kw_only=True)
 class SignedHadamard(OneBit, SignedOracle):
-    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it has no symbol.
+    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a
+    public coin u if it has no symbol.
 
-    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u). Utility: variance (C^2 - nu^2 - m^2) / n for the
-    control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
+    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l,
+    u). Utility: variance (C^2 - nu^2 - m^2) / n for the control weight nu = Pr[null] (limits 3.2,
+    P2, the public-coin variant). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "signed-hadamard"
@@ -67,7 +77,8 @@ class SignedHadamard(OneBit, SignedOracle):
         return np.where(values == 0, (cell & np.uint32(1)).astype(np.uint8), entry)
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, unbiased for every fixed `null_share`, and of least variance at the true share of clients without a symbol."""
+        """The k signed means, unbiased for every fixed `null_share`, and of least variance at the
+        true share of clients without a symbol."""
         n = tally.answered
         cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
         reported = cells[:, :, 0] - cells[:, :, 1]
@@ -81,13 +92,17 @@ class SignedHadamard(OneBit, SignedOracle):
         filled = np.zeros((_rows(self.k), *lean.shape[1:]))
         filled[: self.k] = lean
         hashed, null = walsh_hadamard(filled), 1 - present.sum(axis=0)
-        leans = np.stack([hashed + null, hashed - null], axis=1).reshape(self.cells, *lean.shape[1:]) / self.gain
+        leans = (
+            np.stack([hashed + null, hashed - null], axis=1).reshape(self.cells, *lean.shape[1:])
+            / self.gain
+        )
         return np.stack([1 + leans, 1 - leans], axis=1) / 2
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Where each of k symbols is: in one of B blocks, at a column of a Hadamard matrix with `rows` rows, columns counted from `first`."""
+    """Where each of k symbols is: in one of B blocks, at a column of a Hadamard matrix with `rows`
+    rows, columns counted from `first`."""
 
     k: int
     blocks: int
@@ -107,9 +122,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class BlockedHadamard(FiniteOracle, OfSymbols):
-    """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, for reports of the symbol's block; by 0 for others.
+    """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported
+    row, for reports of the symbol's block; by 0 for others.
 
-    Utility: n times the variance of a frequency f is gain^2 times the share of reports of its block, less f^2 (`bounds.frequencies.blocked_hadamard_variance`).
+    Utility: n times the variance of a frequency f is gain^2 times the share of reports of its
+    block, less f^2 (`bounds.frequencies.blocked_hadamard_variance`).
     """
 
     @cached_property
@@ -124,11 +141,13 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
 
     @abstractmethod
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
-        """Sums of signs and numbers of reports, by row and block: shape (..., cells, alphabet) to (..., rows, B) each."""
+        """Sums of signs and numbers of reports, by row and block: shape (..., cells, alphabet) to
+        (..., rows, B) each."""
 
     @abstractmethod
     def _said(self, sums: Floats) -> Floats:
-        """The value of each report in sums by row and block: shape (m, rows, B) to (m, cells, alphabet)."""
+        """The value of each report in sums by row and block: shape (m, rows, B) to (m, cells,
+        alphabet)."""
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
@@ -138,27 +157,39 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
     def values(self, counts: Counts) -> Floats:
         signs, numbers = self._by_row(counts)
         sums = np.moveaxis(walsh_hadamard(np.moveaxis(signs, -2, 0).astype(np.float64)), 0, -2)
-        return np.asarray(self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None])
+        return np.asarray(
+            self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None]
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (_, numbers) = tally.answered, self._by_row(tally.counts)
         reach = self.gain * np.sqrt(numbers.sum(axis=0) / n)[self._places[1]]
         made = Estimate.between((-reach, reach), self.values(tally.counts), n)
-        return Steadied(made.value, made.standard_error, n, made.ends, steady=steadied(made.value, reach**2, (-self.gain, self.gain), n))
+        return Steadied(
+            made.value,
+            made.standard_error,
+            n,
+            made.ends,
+            steady=steadied(made.value, reach**2, (-self.gain, self.gain), n),
+        )
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
         spread[self._places] = weights.T
-        return joint_of_reports(tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0)))
+        return joint_of_reports(
+            tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(TwoWeights, BlockedHadamard):
-    """Reports a block and a row: e^eps times as likely one of the client's block with Hadamard entry +1 at its column as any other.
+    """Reports a block and a row: e^eps times as likely one of the client's block with Hadamard
+    entry +1 at its column as any other.
 
-    Privacy: T / s <= e^eps. Utility: n times the variance is (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2, E = e^eps, for a symbol of share f in a block
-    of share F, at most (E + 2 B - 1) (E + 1) / (E - 1)^2. B is the power of two of least total variance at the uniform law. Cost: log2 k + 1 bits or a little
-    more, one word; decoding O(n + K log K). 2 <= k <= 4096.
+    Privacy: T / s <= e^eps. Utility: n times the variance is (E + 2 B - 1) (2 + F (E - 1)) / (E -
+    1)^2 - f^2, E = e^eps, for a symbol of share f in a block of share F, at most (E + 2 B - 1) (E +
+    1) / (E - 1)^2. B is the power of two of least total variance at the uniform law. Cost: log2 k +
+    1 bits or a little more, one word; decoding O(n + K log K). 2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "hadamard-response"
@@ -182,7 +213,9 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
     def report(self, values: Ints, ranks: Ints) -> Ints:
         own, column = self.layout.place(values)
-        pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)  # the lowest set bit makes the parity what it should be
+        pivot = np.bitwise_count(~column & (column - 1)).astype(
+            np.int64
+        )  # the lowest set bit makes the parity what it should be
         free, rows = ranks % self.w, self.layout.rows
         row = (free >> pivot << (pivot + 1)) | (free & ((1 << pivot) - 1))
         row |= (odd(row & column) ^ (ranks >= self.w)) << pivot
@@ -199,7 +232,9 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
         return np.where(block == own, inside, self.layout.rows * (1 + block - (block > own)) + row)
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
-        numbers = np.moveaxis(counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2)
+        numbers = np.moveaxis(
+            counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2
+        )
         return numbers, numbers
 
     def _said(self, sums: Floats) -> Floats:
@@ -208,10 +243,12 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveHadamard(EncodedGRR, BlockedHadamard):
-    """Reports in b bits the client's block of 2^(b - 1) and the entry of a public Hadamard row at its column, by 2^b-ary randomized response.
+    """Reports in b bits the client's block of 2^(b - 1) and the entry of a public Hadamard row at
+    its column, by 2^b-ary randomized response.
 
-    b = 0 picks the b of least total variance at the uniform law; b = 1 is one-bit Hadamard. Privacy: 2^b-ary response in every row. Utility: the variance of
-    `HadamardResponse` with 2 B = 2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
+    b = 0 picks the b of least total variance at the uniform law; b = 1 is one-bit Hadamard.
+    Privacy: 2^b-ary response in every row. Utility: the variance of `HadamardResponse` with 2 B =
+    2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
     """
 
     name: ClassVar[str] = "recursive-hadamard"
@@ -222,8 +259,14 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
     def layout(self) -> Blocks:
         k = symbols(self.k).size
         if type(self.b) is not int or not 0 <= self.b <= k.bit_length():
-            raise InputError(f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for the best number")
-        return Blocks(k, 1 << (self.b - 1) if self.b else best_blocks(nano_epsilon(self.epsilon), k), 0)
+            raise InputError(
+                f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for "
+                "the "
+                "best number"
+            )
+        return Blocks(
+            k, 1 << (self.b - 1) if self.b else best_blocks(nano_epsilon(self.epsilon), k), 0
+        )
 
     @property
     def alphabet(self) -> int:
@@ -256,6 +299,10 @@ def odd(numbers: Ints) -> Ints:
 
 @lru_cache(maxsize=1024)
 def best_blocks(nano: int, k: int) -> int:
-    """The power of two B <= k of least total variance at the uniform law: k (E + 2 B - 1) (2 + (E - 1) / B) / (E - 1)^2 - 1 / k."""
+    """The power of two B <= k of least total variance at the uniform law: k (E + 2 B - 1) (2 + (E -
+    1) / B) / (E - 1)^2 - 1 / k."""
     less = Fraction(float(exp_epsilon(nano))) - 1
-    return min((1 << power for power in range(k.bit_length())), key=lambda blocks: (less + 2 * blocks) * (2 + less / blocks))
+    return min(
+        (1 << power for power in range(k.bit_length())),
+        key=lambda blocks: (less + 2 * blocks) * (2 + less / blocks),
+    )

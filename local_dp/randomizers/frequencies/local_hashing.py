@@ -1,4 +1,5 @@
-"""Local hashing: a public or private coin picks a linear hash of k symbols to a few codes, and the client reports its code by a small channel."""
+"""Local hashing: a public or private coin picks a linear hash of k symbols to a few codes, and the
+client reports its code by a small channel."""
 
 import math
 from abc import abstractmethod
@@ -36,11 +37,14 @@ def prime_power(g: int) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class LinearHash:
-    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the K = g^m >= k vectors of m elements of a field of g.
+    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the
+    K = g^m >= k vectors of m elements of a field of g.
 
-    There are R = (K - 1) / (g - 1) nonzero ones up to a factor. Symbol v is the power a^v of a primitive element, row i the functional x -> f(a^i x), so the
-    hash of v in row i is term i + v of one sequence; the K-th symbol is the vector 0. Any two symbols collide in (K / g - 1) / (g - 1) rows: sets of equal
-    hash are the hyperplanes of an affine geometry. With m = 1 there is one row, any g = k, and no collision. Source: Carter, Wegman 1979; Singer 1938.
+    There are R = (K - 1) / (g - 1) nonzero ones up to a factor. Symbol v is the power a^v of a
+    primitive element, row i the functional x -> f(a^i x), so the hash of v in row i is term i + v
+    of one sequence; the K-th symbol is the vector 0. Any two symbols collide in (K / g - 1) / (g -
+    1) rows: sets of equal hash are the hyperplanes of an affine geometry. With m = 1 there is one
+    row, any g = k, and no collision. Source: Carter, Wegman 1979; Singer 1938.
     """
 
     k: int
@@ -62,7 +66,9 @@ class LinearHash:
         """The sequence, as far as row and symbol reach: rows - 1 + min(k, K - 1) terms."""
         if self.m == 1:
             return np.arange(self.k).astype(self.dtype)
-        return recurring(self.g, self.m, self.rows - 1 + min(self.k, self.points - 1)).astype(self.dtype)
+        return recurring(self.g, self.m, self.rows - 1 + min(self.k, self.points - 1)).astype(
+            self.dtype
+        )
 
     @property
     def dtype(self) -> "np.dtype[np.unsignedinteger]":
@@ -84,18 +90,26 @@ class LinearHash:
             yield slice(first, last), self(np.arange(first, last)[:, None], symbols)
 
     def support(self, counts: Counts) -> Counts:
-        """The sum over all rows of the counts of each symbol's own hash, shape (..., rows, g) to (..., k). O(R k)."""
+        """The sum over all rows of the counts of each symbol's own hash, shape (..., rows, g) to
+        (..., k). O(R k)."""
         sums = np.zeros((*counts.shape[:-2], self.k), dtype=np.int64)
         for some, codes in self._blocks():
-            sums += np.take_along_axis(counts[..., some, :], np.broadcast_to(codes, (*counts.shape[:-2], *codes.shape)).astype(np.int64), axis=-1).sum(axis=-2)
+            sums += np.take_along_axis(
+                counts[..., some, :],
+                np.broadcast_to(codes, (*counts.shape[:-2], *codes.shape)).astype(np.int64),
+                axis=-1,
+            ).sum(axis=-2)
         return sums
 
     def gathered(self, weights: Floats) -> Floats:
-        """The sum of the weights of the symbols with each row and hash, shape (..., k) to (..., rows, g): the transpose of `support`."""
+        """The sum of the weights of the symbols with each row and hash, shape (..., k) to (...,
+        rows, g): the transpose of `support`."""
         flat = weights.reshape(-1, self.k)
         sums = np.zeros((len(flat), self.rows * self.g))
         for some, codes in self._blocks():
-            cells = (np.arange(some.start, some.stop)[:, None] * self.g + codes.astype(np.int64)).ravel()
+            cells = (
+                np.arange(some.start, some.stop)[:, None] * self.g + codes.astype(np.int64)
+            ).ravel()
             for total, row in zip(sums, flat, strict=True):
                 total += np.bincount(cells, weights=np.tile(row, len(codes)), minlength=len(total))
         return sums.reshape(*weights.shape[:-1], self.rows, self.g)
@@ -108,10 +122,12 @@ def collisions(g: int, m: int) -> int:
 
 @lru_cache(maxsize=32)
 def recurring(g: int, m: int, length: int) -> Words:
-    """f(a^i) for i = 0..length-1: a primitive in the field of g^m elements, f linear over the field of g = p^e, its values named 0..g-1.
+    """f(a^i) for i = 0..length-1: a primitive in the field of g^m elements, f linear over the field
+    of g = p^e, its values named 0..g-1.
 
-    The name of f(x) has the digits t(b^j x), j < e. Here b is a primitive element of the smaller field and t a functional over the prime field. The terms
-    t(a^i) are a linear recurring sequence of period g^m - 1.
+    The name of f(x) has the digits t(b^j x), j < e. Here b is a primitive element of the smaller
+    field and t a functional over the prime field. The terms t(a^i) are a linear recurring sequence
+    of period g^m - 1.
     """
     power = prime_power(g)
     if power is None:
@@ -124,19 +140,31 @@ def recurring(g: int, m: int, length: int) -> Words:
     for place in range(length + (e - 1) * step - len(terms)):
         terms.append(sum(tap * terms[place + offset] for offset, tap in used) % p)
     digits = np.array(terms, dtype=np.int64)
-    return np.asarray(sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32))
+    return np.asarray(
+        sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32)
+    )
 
 
 def primitive_taps(p: int, degree: int) -> tuple[int, ...]:
-    """c with x^degree = sum of c_i x^i modulo a primitive polynomial over the integers modulo p: the first one in order of c read as a number."""
+    """c with x^degree = sum of c_i x^i modulo a primitive polynomial over the integers modulo p:
+    the first one in order of c read as a number."""
     order = p**degree - 1
-    parts = {part for low in range(1, math.isqrt(order) + 1) if order % low == 0 for part in (low, order // low)} - {order}
+    parts = {
+        part
+        for low in range(1, math.isqrt(order) + 1)
+        if order % low == 0
+        for part in (low, order // low)
+    } - {order}
     unit = np.eye(degree, dtype=np.int64)
     for number in range(1, p**degree):
         taps = tuple(number // p**place % p for place in range(degree))
         companion = np.roll(unit, 1, axis=0)
         companion[:, -1] = taps
-        if taps[0] and (_power(companion, order, p) == unit).all() and not any((_power(companion, part, p) == unit).all() for part in parts):
+        if (
+            taps[0]
+            and (_power(companion, order, p) == unit).all()
+            and not any((_power(companion, part, p) == unit).all() for part in parts)
+        ):
             return taps
     raise AssertionError("every finite field has a primitive element")
 
@@ -153,7 +181,8 @@ def _power(matrix: Counts, exponent: int, p: int) -> Counts:
 
 @dataclass(frozen=True)
 class EncodedGRR(CodedOracle):
-    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows."""
+    """Reports by randomized response the code of the symbol in a public row: one of `alphabet`
+    codes, in one of `cells` rows."""
 
     @cached_property
     def inner(self) -> GRR:
@@ -176,11 +205,14 @@ class HashDesign(EvenDesign):
 
 @dataclass(frozen=True)
 class LocalHashing(EncodedGRR, HashDesign):
-    """Reports the hash of the symbol, one of g, in a public row of a `LinearHash`, by randomized response.
+    """Reports the hash of the symbol, one of g, in a public row of a `LinearHash`, by randomized
+    response.
 
-    A report names the symbols with the reported hash: K / g of K = g^m >= k points. So this is subset selection with hyperplanes for sets. Privacy: g-ary
-    randomized response in every row. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p of randomized response, q = (K / g -
-    p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost: log2 g bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1) rows.
+    A report names the symbols with the reported hash: K / g of K = g^m >= k points. So this is
+    subset selection with hyperplanes for sets. Privacy: g-ary randomized response in every row.
+    Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p of
+    randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost:
+    log2 g bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1) rows.
     """
 
     @property
@@ -215,14 +247,19 @@ class LocalHashing(EncodedGRR, HashDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class OLH(LocalHashing):
-    """Local hashing to g near e^eps + 1 codes, the prime power of least total variance at the uniform law; k-ary response where that is better.
+    """Local hashing to g near e^eps + 1 codes, the prime power of least total variance at the
+    uniform law; k-ary response where that is better.
 
-    Utility: the variance of `LocalHashing`, 4 e^eps / (e^eps - 1)^2 / n for a rare symbol at g = e^eps + 1 and large k, less at small k; the best possible
-    for k = g^m. 2 <= k <= 4096; tables have at most 2^20 cells.
+    Utility: the variance of `LocalHashing`, 4 e^eps / (e^eps - 1)^2 / n for a rare symbol at g =
+    e^eps + 1 and large k, less at small k; the best possible for k = g^m. 2 <= k <= 4096; tables
+    have at most 2^20 cells.
     """
 
     name: ClassVar[str] = "olh"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017; hashes and tally by an affine geometry (Bose 1942; Park, Nam, Lee 2023)"
+    source: ClassVar[str] = (
+        "Wang, Blocki, Li, Jha 2017; hashes and tally by an affine geometry (Bose 1942; Park, "
+        "Nam, Lee 2023)"
+    )
 
     @cached_property
     def hash(self) -> LinearHash:
@@ -231,7 +268,8 @@ class OLH(LocalHashing):
 
 @dataclass(frozen=True, kw_only=True)
 class BLH(LocalHashing):
-    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0; the variance is below (C^2 - f^2) / n. Cost: 1 bit."""
+    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0; the
+    variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
     name: ClassVar[str] = "blh"
     source: ClassVar[str] = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
@@ -251,10 +289,18 @@ def length_of(k: int, g: int) -> int:
 
 @lru_cache(maxsize=1024)
 def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
-    """The hash of least total variance at the uniform law: one row of k, or a prime power g with a table of `most` cells."""
+    """The hash of least total variance at the uniform law: one row of k, or a prime power g with a
+    table of `most` cells."""
     growth = Fraction(float(exp_epsilon(nano)))
-    families = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
-    kept = [LinearHash(k, k, 1), *(each for each in families if each.m > 1 and each.rows * each.g <= most)]
+    families = [
+        LinearHash(k, g, length_of(k, g))
+        for g in range(2, min(k, int(2 * growth) + 6))
+        if prime_power(g)
+    ]
+    kept = [
+        LinearHash(k, k, 1),
+        *(each for each in families if each.m > 1 and each.rows * each.g <= most),
+    ]
     return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
 
 
@@ -263,11 +309,14 @@ MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
 
 @dataclass(frozen=True, kw_only=True)
 class PIRappor(TwoWeights, HashDesign):
-    """Reports a row of a `LinearHash` and one of its g hashes: the symbol's own hash e^eps times as likely as any other.
+    """Reports a row of a `LinearHash` and one of its g hashes: the symbol's own hash e^eps times as
+    likely as any other.
 
-    The report stands for a bit of each symbol, 1 where the symbol has that hash. It is `OLH` with a private coin. Privacy: T / s <= e^eps. Utility:
-    `bounds.frequencies.hashing_variance`, that of optimised unary encoding for g = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g - 1)) bits, one
-    word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most 2^16 reports.
+    The report stands for a bit of each symbol, 1 where the symbol has that hash. It is `OLH` with a
+    private coin. Privacy: T / s <= e^eps. Utility: `bounds.frequencies.hashing_variance`, that of
+    optimised unary encoding for g = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g -
+    1)) bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most 2^16
+    reports.
     """
 
     name: ClassVar[str] = "pi-rappor"
@@ -306,12 +355,16 @@ class PIRappor(TwoWeights, HashDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class CountMeanSketch(PerCoin, OfSymbols):
-    """Reports the bucket of the symbol, one of m, in a public row of a `LinearHash`, by symmetric unary encoding.
+    """Reports the bucket of the symbol, one of m, in a public row of a `LinearHash`, by symmetric
+    unary encoding.
 
-    The tally is a sketch: the reported ones of each row and bucket. Any two symbols share a bucket in equally many rows, so the mean of the others' ones is
-    known and taken off exactly. Privacy: that of `SUE`. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q); q mixes SUE's two
-    chances by the chance (K / m - 1) / (K - 1) of a shared bucket, K = m^t >= k (`bounds.frequencies.sketch_variance`). Cost: m bits and words; a sketch of R
-    m numbers, R = (K - 1) / (m - 1), decoded in O(R k). `m` is a prime power; for k <= m it is `SUE` of k symbols. 2 <= k <= 4096.
+    The tally is a sketch: the reported ones of each row and bucket. Any two symbols share a bucket
+    in equally many rows, so the mean of the others' ones is known and taken off exactly. Privacy:
+    that of `SUE`. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p -
+    q); q mixes SUE's two chances by the chance (K / m - 1) / (K - 1) of a shared bucket, K = m^t >=
+    k (`bounds.frequencies.sketch_variance`). Cost: m bits and words; a sketch of R m numbers, R =
+    (K - 1) / (m - 1), decoded in O(R k). `m` is a prime power; for k <= m it is `SUE` of k symbols.
+    2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "count-mean-sketch"
@@ -350,4 +403,6 @@ class CountMeanSketch(PerCoin, OfSymbols):
         own, other = inner.chances
         others = shared * own + (1 - shared) * other
         ends = -others / (own - others), (1 - others) / (own - others)
-        return Estimate.between(ends, (family.support(tally.counts) / n - others) / (own - others), n)
+        return Estimate.between(
+            ends, (family.support(tally.counts) / n - others) / (own - others), n
+        )

@@ -1,4 +1,5 @@
-"""Randomizers of a signed symbol or nothing: they estimate the means E[sign 1(symbol = j)] of k symbols."""
+"""Randomizers of a signed symbol or nothing: they estimate the means E[sign 1(symbol = j)] of k
+symbols."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -34,31 +35,42 @@ class SignedOracle(FiniteChannel):
 
     @abstractmethod
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, shape (k,), unbiased for every fixed `null_share`, the assumed share of clients without a symbol."""
+        """The k signed means, shape (k,), unbiased for every fixed `null_share`, the assumed share
+        of clients without a symbol."""
 
     @abstractmethod
     def mixture(self, present: Floats, lean: Floats) -> Floats:
-        """Pr[report | cell] of a client with symbol j with probability present[j] and the mean sign lean[j], both of shape (k, ...).
+        """Pr[report | cell] of a client with symbol j with probability present[j] and the mean sign
+        lean[j], both of shape (k, ...).
 
-        Shape (cells, alphabet, ...), exact for this sampler's thresholds. O(cells * alphabet) and a Walsh-Hadamard transform for each law.
+        Shape (cells, alphabet, ...), exact for this sampler's thresholds. O(cells * alphabet) and a
+        Walsh-Hadamard transform for each law.
         """
 
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
-        """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a tally without reports."""
+        """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a
+        tally without reports."""
         return np.tensordot(tally.weights, np.log(self.mixture(present, lean)), axes=2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignedBlocks(SignedOracle):
-    """Names the block of `size` symbols of the client's symbol, and sign * H[l, place in the block] for the public row l of a Hadamard matrix; or null.
+    """Names the block of `size` symbols of the client's symbol, and sign * H[l, place in the block]
+    for the public row l of a Hadamard matrix; or null.
 
-    It is randomized response over G = ceil(k / size) blocks with two signs each, and null, true with p = E / (E + 2 G). One block is three-valued response on
-    the hashed sign; blocks of one symbol need no coin. Privacy: T / s <= e^eps for every row. Utility: each mean has variance (((p - q) Pr[block] + 2 q) / (p
-    - q)^2 - m^2) / n (`bounds.masked_parity.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
+    It is randomized response over G = ceil(k / size) blocks with two signs each, and null, true
+    with p = E / (E + 2 G). One block is three-valued response on the hashed sign; blocks of one
+    symbol need no coin. Privacy: T / s <= e^eps for every row. Utility: each mean has variance (((p
+    - q) Pr[block] + 2 q) / (p
+    - q)^2 - m^2) / n (`bounds.masked_parity.blocks_variance`). Cost: log2 (2 G + 1) bits, one word.
+      `size` is a power of two below 2 k.
     """
 
     name: ClassVar[str] = "signed-blocks"
-    source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked parity"
+    source: ClassVar[str] = (
+        "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked "
+        "parity"
+    )
     size: int = 1
 
     def prepare(self) -> None:
@@ -70,8 +82,15 @@ class SignedBlocks(SignedOracle):
 
     def check(self) -> None:
         signed_symbols(self.k)
-        if type(self.size) is not int or not 1 <= self.size < 2 * self.k or self.size.bit_count() != 1:
-            raise InputError(f"size is {self.size!r}; give the symbols of a block, a power of two below {2 * self.k}")
+        if (
+            type(self.size) is not int
+            or not 1 <= self.size < 2 * self.k
+            or self.size.bit_count() != 1
+        ):
+            raise InputError(
+                f"size is {self.size!r}; give the symbols of a block, a power of two below "
+                f"{2 * self.k}"
+            )
 
     @cached_property
     def _response(self) -> GRR:
@@ -93,7 +112,9 @@ class SignedBlocks(SignedOracle):
     def encode(self, values: Ints, cells: Ints) -> Ints:
         """The true report: 2 g for + and 2 g + 1 for - in block g, 2 G for null."""
         symbol = np.abs(values.astype(np.int64)) - 1
-        minus = parity(cells.astype(np.uint32) & (symbol & self.size - 1).astype(np.uint32)) ^ (values < 0)
+        minus = parity(cells.astype(np.uint32) & (symbol & self.size - 1).astype(np.uint32)) ^ (
+            values < 0
+        )
         return np.where(values == 0, 2 * self.blocks, 2 * (symbol // self.size) + minus)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -113,12 +134,17 @@ class SignedBlocks(SignedOracle):
         return self._response.truth / self.total, self._response.other / self.total
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, shape (k,), with standard errors measured from the same reports. Null has a report of its own, whatever `null_share` is."""
+        """The k signed means, shape (k,), with standard errors measured from the same reports. Null
+        has a report of its own, whatever `null_share` is."""
         n = tally.answered
         signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
-        mean = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n).T.reshape(-1)[: self.k]
+        mean = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n).T.reshape(-1)[
+            : self.k
+        ]
         square = np.repeat(signs.sum(axis=(0, 2)) * self.gain**2 / n, self.size)[: self.k]
-        return Steadied.of(mean, (square - mean**2) / n, n, steadied(mean, square, (-self.gain, self.gain), n))
+        return Steadied.of(
+            mean, (square - mean**2) / n, n, steadied(mean, square, (-self.gain, self.gain), n)
+        )
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
         p, q = self._odds
@@ -126,7 +152,9 @@ class SignedBlocks(SignedOracle):
         block = self._by_block(present).sum(axis=1)
         signs = np.stack([block + hashed, block - hashed], axis=2) / 2
         null = np.broadcast_to(1 - present.sum(axis=0), (self.size, 1, *present.shape[1:]))
-        truth = np.concatenate([signs.reshape(self.size, 2 * self.blocks, *present.shape[1:]), null], axis=1)
+        truth = np.concatenate(
+            [signs.reshape(self.size, 2 * self.blocks, *present.shape[1:]), null], axis=1
+        )
         return q + (p - q) * truth
 
     def _by_block(self, means: Floats) -> Floats:

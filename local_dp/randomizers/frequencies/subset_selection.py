@@ -1,4 +1,5 @@
-"""Subset selection: a report is a set of w symbols, more often one that contains the client's symbol; a public coin helps to draw it."""
+"""Subset selection: a report is a set of w symbols, more often one that contains the client's
+symbol; a public coin helps to draw it."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import loses_little
-from local_dp.randomizers.frequencies.base import CodedOracle, Design, EvenDesign, OfSymbols, TwoWeights
+from local_dp.randomizers.frequencies.base import (
+    CodedOracle,
+    Design,
+    EvenDesign,
+    OfSymbols,
+    TwoWeights,
+)
 from local_dp.tallies import Estimate, Tally
 
 MAX_SYMBOLS = 1024  # a tally has a count for each multiplier and set, about k^2
@@ -26,16 +33,19 @@ def _binary(order: int) -> bool:
 
 
 def away(first: Ints, second: Ints, order: int) -> Ints:
-    """first - second in the group of this order, elementwise: its own inverse in the second argument."""
+    """first - second in the group of this order, elementwise: its own inverse in the second
+    argument."""
     return first ^ second if _binary(order) else (first - second) % order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translates(TwoWeights, OfSymbols):
-    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: its own are those that contain the code.
+    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: its own
+    are those that contain the code.
 
-    The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps (`TwoWeights`). Cost: log2 k bits. It estimates nothing by
-    itself; `SubsetSelection` estimates under its coin.
+    The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps
+    (`TwoWeights`). Cost: log2 k bits. It estimates nothing by itself; `SubsetSelection` estimates
+    under its coin.
     """
 
     name: ClassVar[str] = "translates"
@@ -63,12 +73,15 @@ class Translates(TwoWeights, OfSymbols):
         return away(values, reports, self.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        raise InputError("translates of one block do not tell the codes' shares; ask with subset-selection")
+        raise InputError(
+            "translates of one block do not tell the codes' shares; ask with subset-selection"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PermutedSets(CodedOracle, Design):
-    """Reports a set of codes by `inner`; the coin gives the code of each symbol. Utility: `Design`, where two symbols share equally many sets."""
+    """Reports a set of codes by `inner`; the coin gives the code of each symbol. Utility: `Design`,
+    where two symbols share equally many sets."""
 
     @cached_property
     @abstractmethod
@@ -94,7 +107,9 @@ class PermutedSets(CodedOracle, Design):
 
     def support(self, counts: Counts) -> Counts:
         codes = counts.astype(np.float64) @ self.holds  # whole numbers below 2^53: exact
-        counts_of = np.take_along_axis(codes, np.broadcast_to(self.codes, (*codes.shape[:-1], self.k)), axis=-1)
+        counts_of = np.take_along_axis(
+            codes, np.broadcast_to(self.codes, (*codes.shape[:-1], self.k)), axis=-1
+        )
         return np.asarray(counts_of.sum(axis=-2).astype(np.int64))
 
     def gathered(self, weights: Floats) -> Floats:
@@ -105,18 +120,24 @@ class PermutedSets(CodedOracle, Design):
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetSelection(PermutedSets, EvenDesign):
-    """Reports a set of w of k symbols: each set that contains the client's symbol e^eps times as likely as each other one.
+    """Reports a set of w of k symbols: each set that contains the client's symbol e^eps times as
+    likely as each other one.
 
-    The coin permutes the symbols: it multiplies in a finite field, or for w = 2 picks a cycle. The report names a translate of {0, .., w - 1}. Over the coins
-    every two symbols lie in equally many sets, as for uniformly random sets. The order K is k for sets of one or two, else the least prime or power of two
-    from k on; for w = 1 there is no coin, and it is k-ary response. Privacy: T / s <= e^eps for every coin. Utility: each frequency has variance
-    l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1) (`bounds.frequencies.subset_variance`). At the uniform law their
-    sum is the least of all unbiased estimates where w <= 2 or k is a prime or a power of two (limits 2). Elsewhere it is at most 7.9 % more at k = 6, 6.1 %
-    at k = 9, 4 % at other k. Cost: log2 K bits, one word; decoding O(n + K^3). 2 <= k <= 1024.
+    The coin permutes the symbols: it multiplies in a finite field, or for w = 2 picks a cycle. The
+    report names a translate of {0, .., w - 1}. Over the coins every two symbols lie in equally many
+    sets, as for uniformly random sets. The order K is k for sets of one or two, else the least
+    prime or power of two from k on; for w = 1 there is no coin, and it is k-ary response. Privacy:
+    T / s <= e^eps for every coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l
+    = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1) (`bounds.frequencies.subset_variance`). At
+    the uniform law their sum is the least of all unbiased estimates where w <= 2 or k is a prime or
+    a power of two (limits 2). Elsewhere it is at most 7.9 % more at k = 6, 6.1 % at k = 9, 4 % at
+    other k. Cost: log2 K bits, one word; decoding O(n + K^3). 2 <= k <= 1024.
     """
 
     name: ClassVar[str] = "subset-selection"
-    source: ClassVar[str] = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
+    source: ClassVar[str] = (
+        "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
+    )
 
     @cached_property
     def inner(self) -> Translates:
@@ -152,11 +173,14 @@ class SubsetSelection(PermutedSets, EvenDesign):
     @cached_property
     def holds(self) -> Floats:
         every = np.arange(self.inner.k)
-        return (away(every[None, :], every[:, None], self.inner.k) < self.inner.w).astype(np.float64)
+        return (away(every[None, :], every[:, None], self.inner.k) < self.inner.w).astype(
+            np.float64
+        )
 
 
 def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
-    """n E||f^ - f||^2 of k symbols at the uniform law, exactly, with sets of w of `order` symbols."""
+    """n E||f^ - f||^2 of k symbols at the uniform law, exactly, with sets of w of `order`
+    symbols."""
     p = w * growth / (w * growth + order - w)
     q = (w - p) / (order - 1)
     seen = q + (p - q) / k
@@ -165,10 +189,15 @@ def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def best_blocks(nano: int, k: int) -> tuple[int, int]:
-    """The order K and the set size w of least total variance at the uniform law: K = k and w <= 2, or a field and w next to K / (e^eps + 1)."""
+    """The order K and the set size w of least total variance at the uniform law: K = k and w <= 2,
+    or a field and w next to K / (e^eps + 1)."""
     growth, order = Fraction(float(exp_epsilon(nano))), field_order(k)
     middle = int(order / (growth + 1))
-    sizes = [(k, 1), *([(k, 2)] if order > k else []), *((order, w) for w in (middle, middle + 1) if 2 <= w < order)]
+    sizes = [
+        (k, 1),
+        *([(k, 2)] if order > k else []),
+        *((order, w) for w in (middle, middle + 1) if 2 <= w < order),
+    ]
     return min(sizes, key=lambda size: total_variance(growth, size[0], size[1], k))
 
 
@@ -184,7 +213,8 @@ def field_order(k: int) -> int:
 
 @lru_cache(maxsize=8)
 def products(order: int) -> Counts:
-    """Row a is g^a times each element, g a generator of the field's nonzero elements, shape (order - 1, order)."""
+    """Row a is g^a times each element, g a generator of the field's nonzero elements, shape (order
+    - 1, order)."""
     powers = _powers(order)
     exponents = np.argsort(powers)  # of the elements 1, 2, ..
     rows = np.zeros((order - 1, order), dtype=np.int64)
@@ -194,7 +224,8 @@ def products(order: int) -> Counts:
 
 @lru_cache(maxsize=8)
 def cycles(k: int) -> Counts:
-    """The places of the k symbols on k - 1 cycles through all of them, shape (k - 1, k): every two symbols are next to each other on exactly two cycles.
+    """The places of the k symbols on k - 1 cycles through all of them, shape (k - 1, k): every two
+    symbols are next to each other on exactly two cycles.
 
     The cycle r visits k - 1, then r, r + 1, r - 1, r + 2, r - 2, .. modulo k - 1.
     """
@@ -206,7 +237,8 @@ def cycles(k: int) -> Counts:
 
 
 def _powers(order: int) -> Counts:
-    """The powers of a generator, 1 first: of x modulo a primitive polynomial where the order is a power of two."""
+    """The powers of a generator, 1 first: of x modulo a primitive polynomial where the order is a
+    power of two."""
     for tried in range(order + 1, 2 * order, 2) if _binary(order) else range(2, order):
         powers, last = [1], 1
         while True:

@@ -1,4 +1,5 @@
-"""Unary encoding: a bit or a noisy count for each of k symbols, 1 at the client's and 0 elsewhere, each randomized by itself."""
+"""Unary encoding: a bit or a noisy count for each of k symbols, 1 at the client's and 0 elsewhere,
+each randomized by itself."""
 
 import math
 from abc import abstractmethod
@@ -26,7 +27,8 @@ _ROOT_BITS = 128  # of a square root, far beyond a word's
 
 @dataclass(frozen=True)
 class OwnPlace(BitVector, FrequencyOracle):
-    """Reports 1 at the client's own place, if it has one, with probability p = P / 2^m, and at each other place with probability q = Q / 2^m.
+    """Reports 1 at the client's own place, if it has one, with probability p = P / 2^m, and at each
+    other place with probability q = Q / 2^m.
 
     Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))).
     """
@@ -41,7 +43,8 @@ class OwnPlace(BitVector, FrequencyOracle):
 
     @abstractmethod
     def _weights(self, bits: int) -> tuple[int, int]:
-        """Q and P: the weights of a reported 1, out of 2^bits, at another symbol's place and at the client's, rounded towards privacy."""
+        """Q and P: the weights of a reported 1, out of 2^bits, at another symbol's place and at the
+        client's, rounded towards privacy."""
 
     @property
     def chances(self) -> tuple[float, float]:
@@ -55,32 +58,43 @@ class OwnPlace(BitVector, FrequencyOracle):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Its `ends` are of reports of one place, or of none."""
         p, q = self.chances
-        each = (np.pad(weights, ((0, 0), (0, 1))) - q * weights.sum(axis=1, keepdims=True)) / (p - q)
-        return joint_of_places(tally.answered, weights, *self._moments(tally), (each.min(axis=1), each.max(axis=1)))
+        each = (np.pad(weights, ((0, 0), (0, 1))) - q * weights.sum(axis=1, keepdims=True)) / (
+            p - q
+        )
+        return joint_of_places(
+            tally.answered, weights, *self._moments(tally), (each.min(axis=1), each.max(axis=1))
+        )
 
 
 @dataclass(frozen=True)
 class UnaryEncoding(OwnPlace, OfSymbols):
-    """One place for each of k symbols, 2 <= k <= 4096: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q). Cost: k bits and words."""
+    """One place for each of k symbols, 2 <= k <= 4096: each frequency has variance l (1 - l) / (n
+    (p - q)^2), l = q + f (p - q). Cost: k bits and words."""
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
-        return loses_little(own * (total - other), other * (total - own), nano_epsilon(self.epsilon))
+        return loses_little(
+            own * (total - other), other * (total - own), nano_epsilon(self.epsilon)
+        )
 
     @cached_property
     def code(self) -> Ints:
         return np.eye(self.k, dtype=np.uint8)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """As `BitVector.respond`, with one threshold for all places and another for the client's: five times as fast as a table."""
+        """As `BitVector.respond`, with one threshold for all places and another for the client's:
+        five times as fast as a table."""
         other, own = (words.dtype.type(weight) for weight in self.ones)
         bits = words < other
         own_places = np.arange(len(values)), values.astype(np.int64)
         bits[own_places] = words[own_places] < own
         return np.packbits(bits, axis=1, bitorder="little")
 
-    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
-        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+    def simulated(
+        self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
+    ) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not
+        decide."""
         n, k = len(values), self.places
         other, own = (weight << (64 - self.word_bits) for weight in self.ones)
         drawn = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
@@ -92,34 +106,44 @@ class UnaryEncoding(OwnPlace, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (p, q) = tally.answered, self.chances
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n)
+        return Estimate.between(
+            (-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SUE(UnaryEncoding):
-    """Symmetric unary encoding: every bit is flipped with probability q = 1 / (e^(eps / 2) + 1), rounded towards privacy.
+    """Symmetric unary encoding: every bit is flipped with probability q = 1 / (e^(eps / 2) + 1),
+    rounded towards privacy.
 
-    Privacy: ((1 - q) / q)^2 <= e^eps. Utility: each frequency has variance (e^(eps / 2) / (e^(eps / 2) - 1)^2 + f (1 - f)) / n, largest at f = 1/2
-    (`bounds.frequencies.sue_variance`). Cost: k bits.
+    Privacy: ((1 - q) / q)^2 <= e^eps. Utility: each frequency has variance (e^(eps / 2) / (e^(eps /
+    2) - 1)^2 + f (1 - f)) / n, largest at f = 1/2 (`bounds.frequencies.sue_variance`). Cost: k
+    bits.
     """
 
     name: ClassVar[str] = "sue"
-    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
+    source: ClassVar[str] = (
+        "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
+    )
 
     def _weights(self, bits: int) -> tuple[int, int]:
         square = exp_epsilon(nano_epsilon(self.epsilon))
         scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
-        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)  # at most e^(eps / 2), and within 2^-128 of it
+        root = Fraction(
+            math.isqrt(scaled), square.denominator << _ROOT_BITS
+        )  # at most e^(eps / 2), and within 2^-128 of it
         flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
 
 @dataclass(frozen=True, kw_only=True)
 class OUE(UnaryEncoding):
-    """Optimised unary encoding: the own bit is a fair coin, and each other one is 1 with probability q = 1 / (e^eps + 1), rounded towards privacy.
+    """Optimised unary encoding: the own bit is a fair coin, and each other one is 1 with
+    probability q = 1 / (e^eps + 1), rounded towards privacy.
 
-    Privacy: (1 - q) / q <= e^eps. Utility: each frequency has variance (4 e^eps / (e^eps - 1)^2 + f (2 - f)) / n, the least of all unary encodings for a
-    rare symbol, and C^2 / n at f = 1 (`bounds.frequencies.oue_variance`). Cost: k bits.
+    Privacy: (1 - q) / q <= e^eps. Utility: each frequency has variance (4 e^eps / (e^eps - 1)^2 + f
+    (2 - f)) / n, the least of all unary encodings for a rare symbol, and C^2 / n at f = 1
+    (`bounds.frequencies.oue_variance`). Cost: k bits.
     """
 
     name: ClassVar[str] = "oue"
@@ -134,12 +158,15 @@ STEPS = 128  # of the thresholds between 0 and 1 that are tried
 
 @dataclass(frozen=True, kw_only=True)
 class THE(UnaryEncoding):
-    """Reports for each symbol whether its count, 1 at the client's and 0 elsewhere, plus Laplace noise of scale 2 / eps exceeds a threshold t.
+    """Reports for each symbol whether its count, 1 at the client's and 0 elsewhere, plus Laplace
+    noise of scale 2 / eps exceeds a threshold t.
 
-    A report is 1 with probability p = 1 - e^(-(1 - t) eps / 2) / 2 at the client's symbol and q = e^(-t eps / 2) / 2 elsewhere; the noise is never drawn. t
-    is the multiple of 1/128 of least variance for a rare symbol. Privacy: the noisy counts lose eps, and the bits less: ln(p (1 - q) / (q (1 - p))),
-    enumerated, is below eps / 2 + ln 4. So optimised unary encoding, which spends all, is never worse, and this is here for comparison. Utility: variance l
-    (1 - l) / (n (p - q)^2), l = q + f (p - q) (`bounds.frequencies.thresholded_variance`). Cost: k bits.
+    A report is 1 with probability p = 1 - e^(-(1 - t) eps / 2) / 2 at the client's symbol and q =
+    e^(-t eps / 2) / 2 elsewhere; the noise is never drawn. t is the multiple of 1/128 of least
+    variance for a rare symbol. Privacy: the noisy counts lose eps, and the bits less: ln(p (1 - q)
+    / (q (1 - p))), enumerated, is below eps / 2 + ln 4. So optimised unary encoding, which spends
+    all, is never worse, and this is here for comparison. Utility: variance l (1 - l) / (n (p -
+    q)^2), l = q + f (p - q) (`bounds.frequencies.thresholded_variance`). Cost: k bits.
     """
 
     name: ClassVar[str] = "the"
@@ -165,7 +192,8 @@ def _tails(nano: int, step: int) -> tuple[Fraction, Fraction]:
 
 @lru_cache(maxsize=1024)
 def best_threshold(nano: int) -> int:
-    """The step of least q (1 - q) / (p - q)^2: half of them at small epsilon, more and more at large."""
+    """The step of least q (1 - q) / (p - q)^2: half of them at small epsilon, more and more at
+    large."""
 
     def spread(step: int) -> Fraction:
         other, missed = _tails(nano, step)
@@ -180,7 +208,8 @@ _TAIL = 32.0  # nats: beyond so many a report is rarer than 2^-46
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyBit(TableChannel):
-    """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, clamped to -B..B + 1, which are the reports 0..2 B + 1."""
+    """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, clamped
+    to -B..B + 1, which are the reports 0..2 B + 1."""
 
     name: ClassVar[str] = "noisy-bit"
     source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
@@ -188,16 +217,24 @@ class NoisyBit(TableChannel):
 
     def law(self) -> Law:
         a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
-        return [[a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a) for y in range(ends[0], ends[1] + 1)] for bit in (0, 1)]
+        return [
+            [
+                a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a)
+                for y in range(ends[0], ends[1] + 1)
+            ]
+            for bit in (0, 1)
+        ]
 
     @property
     def reach(self) -> int:
-        """B. Sums beyond it are reported as its ends, which loses nothing, because the geometric law has no memory."""
+        """B. Sums beyond it are reported as its ends, which loses nothing, because the geometric
+        law has no memory."""
         return max(1, min(WIDEST - 1, int(_TAIL / 2 * NANO / self.nano)))
 
     @cached_property
     def decoded(self) -> Floats:
-        """The value of each report: the noisy count, the ends a / (1 - a) further out, scaled to means of exactly 0 and 1."""
+        """The value of each report: the noisy count, the ends a / (1 - a) further out, scaled to
+        means of exactly 0 and 1."""
         beyond = 1 / math.expm1(self.nano / NANO)
         count = np.arange(-self.reach, self.reach + 2, dtype=np.float64)
         count[[0, -1]] += -beyond, beyond
@@ -207,20 +244,29 @@ class NoisyBit(TableChannel):
     def estimate(self, tally: Tally) -> Estimate:
         n, counts = tally.answered, tally.counts[0]
         mean = counts @ self.decoded / n
-        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)), n)
+        return Estimate(
+            np.asarray(mean),
+            np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)),
+            n,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SHE(PlaceVector, FrequencyOracle, OfSymbols):
-    """Reports for each symbol its count, 1 at the client's and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
+    """Reports for each symbol its count, 1 at the client's and 0 elsewhere, plus discrete Laplace
+    noise of scale 2 / eps; the tally adds up.
 
-    Privacy: the two counts that change lose eps / 2 each, enumerated over the window that noise is clamped to. Utility: each frequency has variance (2 a / (1
-    - a)^2 + f (1 - f)) / n, a = e^(-eps / 2), about 8 / eps^2 (`bounds.frequencies.summed_variance`), a little less for eps below .2: always more than
+    Privacy: the two counts that change lose eps / 2 each, enumerated over the window that noise is
+    clamped to. Utility: each frequency has variance (2 a / (1
+    - a)^2 + f (1 - f)) / n, a = e^(-eps / 2), about 8 / eps^2
+      (`bounds.frequencies.summed_variance`), a little less for eps below .2: always more than
     optimised unary encoding, so it is here for comparison. Cost: k bytes.
     """
 
     name: ClassVar[str] = "she"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
+    source: ClassVar[str] = (
+        "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
+    )
 
     def check(self) -> None:
         if self.nano < 2000:
@@ -242,7 +288,9 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         mean, square = self._moments(tally)
-        return Steadied.of(mean, (square - mean**2) / tally.n, tally.n, steadied(mean, square, (0.0, 1.0), tally.n))
+        return Steadied.of(
+            mean, (square - mean**2) / tally.n, tally.n, steadied(mean, square, (0.0, 1.0), tally.n)
+        )
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return joint_of_places(tally.answered, weights, *self._moments(tally))

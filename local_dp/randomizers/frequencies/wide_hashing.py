@@ -1,4 +1,5 @@
-"""Local hashing of very many symbols: a public coin picks a few random parities of the symbol's bits; randomized response reports them."""
+"""Local hashing of very many symbols: a public coin picks a few random parities of the symbol's
+bits; randomized response reports them."""
 
 import math
 from dataclasses import dataclass
@@ -18,30 +19,42 @@ COIN_BITS = 64
 
 
 def best_parities(epsilon: float, length: int) -> int:
-    """The b of least variance for a rare symbol of `length` bits, (E + g - 1)^2 / (g - 1) at g = 2^b, whose b rows fit into one public coin."""
+    """The b of least variance for a rare symbol of `length` bits, (E + g - 1)^2 / (g - 1) at g =
+    2^b, whose b rows fit into one public coin."""
     growth = math.exp(epsilon)
-    return min(range(1, min(length, COIN_BITS // length) + 1), key=lambda b: (growth + (1 << b) - 1) ** 2 / ((1 << b) - 1))
+    return min(
+        range(1, min(length, COIN_BITS // length) + 1),
+        key=lambda b: (growth + (1 << b) - 1) ** 2 / ((1 << b) - 1),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class WideHashing(PerCoin):
-    """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows of the public coin, by 2^b-ary randomized response.
+    """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows of the public
+    coin, by 2^b-ary randomized response.
 
-    Two symbols have equal parities with probability 2^-b over the coins, exactly. A tally is one table: entry w adds (-1)^<c, report> for every nonzero
-    choice c of rows with sum w. One Walsh-Hadamard transform of it counts each symbol's true reports. Privacy: 2^b-ary response whatever the coin. Utility:
-    each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = E / (E + 2^b - 1), q = 2^-b, about 4 E / (E - 1)^2 / n for 2^b near E + 1
-    (`bounds.frequencies.parities_variance`). b is the best number of rows that fit into the coin of 64 bits. Cost: b bits, one word; decoding O(2^b n +
-    length 2^length). 1 <= length <= 22.
+    Two symbols have equal parities with probability 2^-b over the coins, exactly. A tally is one
+    table: entry w adds (-1)^<c, report> for every nonzero choice c of rows with sum w. One
+    Walsh-Hadamard transform of it counts each symbol's true reports. Privacy: 2^b-ary response
+    whatever the coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p
+    - q), p = E / (E + 2^b - 1), q = 2^-b, about 4 E / (E - 1)^2 / n for 2^b near E + 1
+    (`bounds.frequencies.parities_variance`). b is the best number of rows that fit into the coin of
+    64 bits. Cost: b bits, one word; decoding O(2^b n + length 2^length). 1 <= length <= 22.
     """
 
     name: ClassVar[str] = "wide-hashing"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its transform)"
+    source: ClassVar[str] = (
+        "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its "
+        "transform)"
+    )
     length: int = 1
 
     @cached_property
     def inner(self) -> GRR:
         bit_strings(self.length)
-        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << best_parities(self.epsilon, self.length))
+        return GRR(
+            self.epsilon, word_bits=self.word_bits, k=1 << best_parities(self.epsilon, self.length)
+        )
 
     @property
     def parities(self) -> int:
@@ -71,7 +84,11 @@ class WideHashing(PerCoin):
         for choice in range(1, self.inner.k):
             picked = [row for place, row in enumerate(rows) if choice >> place & 1]
             where = np.bitwise_xor.reduce(picked)
-            np.add.at(table, where.astype(np.int64), 1 - 2 * parity(reports & reports.dtype.type(choice)).astype(np.int64))
+            np.add.at(
+                table,
+                where.astype(np.int64),
+                1 - 2 * parity(reports & reports.dtype.type(choice)).astype(np.int64),
+            )
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:

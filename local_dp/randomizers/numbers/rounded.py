@@ -1,4 +1,5 @@
-"""The one-bit mean of a number; and means within groups: a number is rounded at random to an end, and a frequency oracle reports group and end."""
+"""The one-bit mean of a number; and means within groups: a number is rounded at random to an end,
+and a frequency oracle reports group and end."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +26,10 @@ from local_dp.tallies import Estimate, Joint, Tally
 class OneBitMean(FiniteChannel):
     """Reports 1 with a probability linear in the value x in [0, 1]: Pr[1] = 1/2 + (2x - 1) / (2C).
 
-    Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of `steps`, so every mean on the lattice is estimated
-    without any bias. Privacy: thresholds lie between those of binary randomized response.
-    Utility: variance (C^2 - (2x - 1)^2) / 4n, first-order minimax (limits 1, Theorem 1). Cost: 1 bit.
+    Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of
+    `steps`, so every mean on the lattice is estimated without any bias. Privacy: thresholds lie
+    between those of binary randomized response. Utility: variance (C^2 - (2x - 1)^2) / 4n,
+    first-order minimax (limits 1, Theorem 1). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "one-bit-mean"
@@ -68,15 +70,18 @@ class OneBitMean(FiniteChannel):
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
         gain = self.total / (self.slope * self.steps)
-        return Estimate.between(((1 - gain) / 2, (1 + gain) / 2), 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5), n)
+        return Estimate.between(
+            ((1 - gain) / 2, (1 + gain) / 2), 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5), n
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounded(Mixed, FiniteOracle):
     """Estimates the 2 groups + 1 shares of (group, lower end), (group, upper end), ..., none.
 
-    A value v/steps in group g counts as the upper end with probability v/steps, else as the lower one. So the share of (g, upper) is E[1(group g) v/steps].
-    The mean within g is its quotient by the share of g.
+    A value v/steps in group g counts as the upper end with probability v/steps, else as the lower
+    one. So the share of (g, upper) is E[1(group g) v/steps]. The mean within g is its quotient by
+    the share of g.
     """
 
     groups: int = 1
@@ -106,7 +111,8 @@ class Rounded(Mixed, FiniteOracle):
         return first, np.minimum(first + self.steps, self.domain.high), level
 
     def _split(self, values: Ints) -> tuple[Ints, Ints]:
-        """The lower end's symbol and the level of each value; `none` is symbol 2 groups at level 0."""
+        """The lower end's symbol and the level of each value; `none` is symbol 2 groups at level
+        0."""
         group, level = np.divmod(values.astype(np.int64), self.steps + 1)
         return 2 * group, level
 
@@ -115,8 +121,9 @@ class Rounded(Mixed, FiniteOracle):
 class RoundedGRR(Rounded, DirectOracle):
     """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
 
-    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps) / s <= e^epsilon. Utility: the variance of randomized
-    response; better than `RoundedHadamard` for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
+    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps)
+    / s <= e^epsilon. Utility: the variance of randomized response; better than `RoundedHadamard`
+    for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
     """
 
     name: ClassVar[str] = "rounded-grr"
@@ -148,23 +155,31 @@ class RoundedGRR(Rounded, DirectOracle):
 
     @property
     def over(self) -> int:
-        """The rest of rounding, less than the number of symbols: the last symbol in the sampler's order has it."""
+        """The rest of rounding, less than the number of symbols: the last symbol in the sampler's
+        order has it."""
         return (self.total - self.kept) % self.shares
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """Cuts the words into a run for each symbol, from the value's lower end on: it, the upper end, all others in a circle."""
+        """Cuts the words into a run for each symbol, from the value's lower end on: it, the upper
+        end, all others in a circle."""
         lower, level = self._split(values)
         wide = words.astype(np.uint64, copy=False)
         first = np.uint64(self.each + self.kept) - level.astype(np.uint64) * np.uint64(self.slope)
         ends = np.uint64(2 * self.each + self.kept)
-        other = 2 + np.minimum((wide - ends) // np.uint64(self.each), np.uint64(self.shares - 3)).astype(np.int64)
+        other = 2 + np.minimum(
+            (wide - ends) // np.uint64(self.each), np.uint64(self.shares - 3)
+        ).astype(np.int64)
         place = np.where(wide < first, 0, np.where(wide < ends, 1, other))
         return ((lower + place) % self.shares).astype(self.report_dtype)
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         lower, level = self._split(corners)
         place, end = (reports - lower) % self.shares, (level > 0).astype(np.int64)
-        more: Words = np.select([place == end, place == self.shares - 1], [np.uint64(self.kept), np.uint64(self.over)], np.uint64(0))
+        more: Words = np.select(
+            [place == end, place == self.shares - 1],
+            [np.uint64(self.kept), np.uint64(self.over)],
+            np.uint64(0),
+        )
         return np.uint64(self.each) + more
 
     @property
@@ -174,10 +189,12 @@ class RoundedGRR(Rounded, DirectOracle):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedHadamard(Rounded, SignOracle):
-    """Reports one randomized sign of the group and a randomly rounded number, in a public row of a Hadamard matrix.
+    """Reports one randomized sign of the group and a randomly rounded number, in a public row of a
+    Hadamard matrix.
 
-    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in the number. Privacy: all weights lie between those of
-    binary randomized response. Utility: every share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
+    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in
+    the number. Privacy: all weights lie between those of binary randomized response. Utility: every
+    share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "rounded-hadamard"
@@ -190,7 +207,8 @@ class RoundedHadamard(Rounded, SignOracle):
 
     @cached_property
     def slope(self) -> int:
-        """What one step of the lattice changes in the weight of a 1; even, so that the rest splits in halves."""
+        """What one step of the lattice changes in the weight of a 1; even, so that the rest splits
+        in halves."""
         return (self.total - 2 * flip_weight(self.nano, self.word_bits)) // (2 * self.steps) * 2
 
     @property
@@ -206,9 +224,16 @@ class RoundedHadamard(Rounded, SignOracle):
         """The weight of a 1."""
         lower, level = self._split(values)
         row = cells.astype(np.uint16, copy=False)
-        first, second = parity(row & lower.astype(np.uint16)).astype(np.int64), parity(row & (lower + 1).astype(np.uint16)).astype(np.int64)
-        steps = np.where(level == 0, first * self.steps, first * (self.steps - level) + second * level)
-        return np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(np.uint64) * np.uint64(self.slope)
+        first, second = (
+            parity(row & lower.astype(np.uint16)).astype(np.int64),
+            parity(row & (lower + 1).astype(np.uint16)).astype(np.int64),
+        )
+        steps = np.where(
+            level == 0, first * self.steps, first * (self.steps - level) + second * level
+        )
+        return np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(
+            np.uint64
+        ) * np.uint64(self.slope)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (words < self._ones(values, cells)).view(np.uint8)
@@ -218,7 +243,9 @@ class RoundedHadamard(Rounded, SignOracle):
         return np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
 
 
-_ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {kind.name: kind for kind in (OLH, SubsetSelection)}
+_ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {
+    kind.name: kind for kind in (OLH, SubsetSelection)
+}
 _INNER = 32  # bits of a word that the oracle has, at most
 
 
@@ -226,12 +253,15 @@ _INNER = 32  # bits of a word that the oracle has, at most
 class RoundedOracle(Rounded):
     """`oracle`'s report of the group and a randomly rounded number, as one of 2 groups + 1 symbols.
 
-    The leading bits of a word round the number, the next ones are the oracle's word. Privacy: each row is a mixture of the oracle's rows of two symbols.
-    Utility: shares have the variance of the oracle for 2 groups + 1 symbols. Cost: the oracle's report. `steps` is a power of two.
+    The leading bits of a word round the number, the next ones are the oracle's word. Privacy: each
+    row is a mixture of the oracle's rows of two symbols. Utility: shares have the variance of the
+    oracle for 2 groups + 1 symbols. Cost: the oracle's report. `steps` is a power of two.
     """
 
     name: ClassVar[str] = "rounded-oracle"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
+    source: ClassVar[str] = (
+        "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
+    )
     steps: int = 1 << 12
     oracle: str = "subset-selection"
 
@@ -273,12 +303,16 @@ class RoundedOracle(Rounded):
         lower, level = self._split(values)
         wide = words.astype(np.uint64, copy=False)
         upper = (wide >> np.uint64(self.word_bits - self._level_bits)).astype(np.int64) < level
-        own = wide >> np.uint64(self.word_bits - self._level_bits - self._inner_bits) & np.uint64((1 << self._inner_bits) - 1)
+        own = wide >> np.uint64(self.word_bits - self._level_bits - self._inner_bits) & np.uint64(
+            (1 << self._inner_bits) - 1
+        )
         return self.inner.respond(lower + upper, own.astype(np.uint32), cells)
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         lower, level = self._split(corners)
-        return self.inner.weight(reports, lower + (level > 0), cells).astype(np.uint64) << np.uint64(self.word_bits - self._inner_bits)
+        return self.inner.weight(reports, lower + (level > 0), cells).astype(
+            np.uint64
+        ) << np.uint64(self.word_bits - self._inner_bits)
 
     def estimate(self, tally: Tally) -> Estimate:
         return self.inner.estimate(tally)
@@ -291,9 +325,18 @@ class RoundedOracle(Rounded):
 
 
 def rounded_randomizer(epsilon: float, groups: int, steps: int) -> Rounded:
-    """The one of least total variance for 2 groups + 1 symbols, by closed form; the simplest within 1 %. Raises InputError."""
-    candidates = [choice for choice in choices(epsilon, 2 * groups + 1, joint=True) if choice.kind is GRR or choice.kind.name in _ORACLES]
-    best = next(choice for choice in candidates if choice.total <= NEAR * min(each.total for each in candidates))
+    """The one of least total variance for 2 groups + 1 symbols, by closed form; the simplest within
+    1 %. Raises InputError."""
+    candidates = [
+        choice
+        for choice in choices(epsilon, 2 * groups + 1, joint=True)
+        if choice.kind is GRR or choice.kind.name in _ORACLES
+    ]
+    best = next(
+        choice
+        for choice in candidates
+        if choice.total <= NEAR * min(each.total for each in candidates)
+    )
     if best.kind is GRR:
         return RoundedGRR(epsilon, steps=steps, groups=groups)
     return RoundedOracle(epsilon, steps=steps, groups=groups, oracle=best.kind.name)

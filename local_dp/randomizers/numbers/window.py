@@ -1,4 +1,5 @@
-"""Numbers reported within a window of the true one: the piecewise mechanism, the square wave, and the hybrid with one bit."""
+"""Numbers reported within a window of the true one: the piecewise mechanism, the square wave, and
+the hybrid with one bit."""
 
 import math
 from abc import abstractmethod
@@ -18,10 +19,12 @@ from local_dp.randomizers.table import MAX_STEPS, Law, NumberTable, as_decimal
 
 @dataclass(frozen=True, kw_only=True)
 class Window(NumberTable):
-    """Reports one of S + W cells: for value v of 0..S each of the W cells v..v+W-1 is e^eps times as likely as each of the S others.
+    """Reports one of S + W cells: for value v of 0..S each of the W cells v..v+W-1 is e^eps times
+    as likely as each of the S others.
 
-    All values have W likely cells, so Pr[likely cell] = E / (S + W E), E = e^eps, without a normaliser that leaks. The mean of a report is linear in v, so a
-    linear decoding is unbiased; its variance is `window_variance`. Cost: log2(S + W) bits.
+    All values have W likely cells, so Pr[likely cell] = E / (S + W E), E = e^eps, without a
+    normaliser that leaks. The mean of a report is linear in v, so a linear decoding is unbiased;
+    its variance is `window_variance`. Cost: log2(S + W) bits.
     """
 
     @property
@@ -40,24 +43,34 @@ class Window(NumberTable):
 def window_law(growth: Decimal, steps: int, window: int) -> list[list[Decimal]]:
     """Pr[cell | value], shape (steps + 1, steps + window)."""
     other = 1 / (steps + window * growth)
-    return [[other * growth if value <= cell < value + window else other for cell in range(steps + window)] for value in range(steps + 1)]
+    return [
+        [
+            other * growth if value <= cell < value + window else other
+            for cell in range(steps + window)
+        ]
+        for value in range(steps + 1)
+    ]
 
 
 def window_share(growth: float, steps: int, window: int) -> float:
-    """The probability that a report follows the value at all, and is not uniform on all cells: W (E - 1) / (S + W E)."""
+    """The probability that a report follows the value at all, and is not uniform on all cells: W (E
+    - 1) / (S + W E)."""
     return window * (growth - 1) / (steps + window * growth)
 
 
 def window_decoded(growth: float, steps: int, window: int) -> Floats:
-    """The value of each cell, in units of [0, 1]: cells are so far apart that their mean is the number."""
+    """The value of each cell, in units of [0, 1]: cells are so far apart that their mean is the
+    number."""
     away = np.arange(steps + window, dtype=np.float64) - (steps + window - 1) / 2
     return 0.5 + away / (steps * window_share(growth, steps, window))
 
 
 def window_variance(growth: float, steps: int, window: int, x: float) -> float:
-    """The variance of the value of one report of the number x, in units of [0, 1]; worst at x = 0 or 1.
+    """The variance of the value of one report of the number x, in units of [0, 1]; worst at x = 0
+    or 1.
 
-    A report is uniform on W cells with probability p, else on M = S + W: (p (W^2 - 1) / 12 + (1 - p) (M^2 - 1) / 12 + p (1 - p) S^2 (x - 1/2)^2) / (p S)^2.
+    A report is uniform on W cells with probability p, else on M = S + W: (p (W^2 - 1) / 12 + (1 -
+    p) (M^2 - 1) / 12 + p (1 - p) S^2 (x - 1/2)^2) / (p S)^2.
     """
     cells, follows = steps + window, window_share(growth, steps, window)
     within = follows * (window**2 - 1) / 12 + (1 - follows) * (cells**2 - 1) / 12
@@ -66,12 +79,15 @@ def window_variance(growth: float, steps: int, window: int, x: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Window):
-    """Reports a number near the true one with a probability e^eps times as high as any number elsewhere, on a lattice.
+    """Reports a number near the true one with a probability e^eps times as high as any number
+    elsewhere, on a lattice.
 
-    The window has `likely` cells; 0, the default, takes the number of least worst variance. The paper's steps / r, r = e^(eps/2), is best at small epsilon
-    and has 1.5 times the best variance at epsilon 4. Privacy: two weights, of ratio at most e^eps. Utility: `window_variance`, worst at either end; with the
-    paper's window on a fine lattice, on the [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit
-    from epsilon 1.2 on. Cost: log2(steps + likely) bits.
+    The window has `likely` cells; 0, the default, takes the number of least worst variance. The
+    paper's steps / r, r = e^(eps/2), is best at small epsilon and has 1.5 times the best variance
+    at epsilon 4. Privacy: two weights, of ratio at most e^eps. Utility: `window_variance`, worst at
+    either end; with the paper's window on a fine lattice, on the [-1, 1] scale, t^2 / (r - 1) + (r
+    + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit from epsilon 1.2
+    on. Cost: log2(steps + likely) bits.
     """
 
     name: ClassVar[str] = "piecewise"
@@ -81,7 +97,10 @@ class Piecewise(Window):
 
     def check(self) -> None:
         if type(self.likely) is not int or not 0 <= self.likely <= MAX_STEPS:
-            raise InputError(f"the window has {self.likely!r} cells; give a whole number from 1 to {MAX_STEPS}, or 0 for the best")
+            raise InputError(
+                f"the window has {self.likely!r} cells; give a whole number from 1 to "
+                f"{MAX_STEPS}, or 0 for the best"
+            )
         super().check()
 
     @property
@@ -98,11 +117,14 @@ def best_window(nano: int, steps: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SquareWave(Window):
-    """Reports a number within b of the true one with a probability e^eps times as high as any other from -b to 1 + b, on a lattice.
+    """Reports a number within b of the true one with a probability e^eps times as high as any other
+    from -b to 1 + b, on a lattice.
 
-    b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, maximises a bound on mutual information; the window has round(2 b steps) cells, 1 at least. Privacy:
-    two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; its purpose is the distribution of the numbers, by
-    `postprocessing.steps`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, maximises a bound on mutual information;
+    the window has round(2 b steps) cells, 1 at least. Privacy: two weights, of ratio at most e^eps.
+    Utility: the mean is unbiased, of variance `window_variance`; its purpose is the distribution of
+    the numbers, by `postprocessing.steps`, a step that never runs by itself. Cost: log2(steps +
+    window) bits.
     """
 
     name: ClassVar[str] = "square-wave"
@@ -118,12 +140,15 @@ def wave_width(nano: int) -> Fraction:
     """b, to 1e-30: half the window, in units of [0, 1]. From 1/2 at epsilon 0 to 0."""
     with localcontext(prec=80):
         growth, epsilon = as_decimal(exp_epsilon(nano)), Decimal(nano) / 10**9
-        return Fraction((epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))).limit_denominator(10**30)
+        return Fraction(
+            (epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))
+        ).limit_denominator(10**30)
 
 
 @dataclass(frozen=True)
 class Mix:
-    """The window's width, the share of clients that use it, and the worst variance of their estimates. At share 0 all clients report one bit."""
+    """The window's width, the share of clients that use it, and the worst variance of their
+    estimates. At share 0 all clients report one bit."""
 
     window: int
     share: float
@@ -132,11 +157,14 @@ class Mix:
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(NumberTable):
-    """Reports by `piecewise` with probability b, and one bit as `one-bit-mean` otherwise; the report shows which.
+    """Reports by `piecewise` with probability b, and one bit as `one-bit-mean` otherwise; the
+    report shows which.
 
-    b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one bit alone is better, and b is 0. Privacy: a mixture, by a
-    coin that ignores the value, of two channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) + C^2 / r, r = e^(eps/2)
-    (`bounds.means.hybrid_variance`): less than both, at every epsilon above .61. Cost: log2(steps + window + 2) bits.
+    b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one
+    bit alone is better, and b is 0. Privacy: a mixture, by a coin that ignores the value, of two
+    channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) + C^2 / r, r
+    = e^(eps/2) (`bounds.means.hybrid_variance`): less than both, at every epsilon above .61. Cost:
+    log2(steps + window + 2) bits.
     """
 
     name: ClassVar[str] = "hybrid"
@@ -148,7 +176,10 @@ class Hybrid(NumberTable):
 
     def law(self) -> Law:
         mix, growth = self.mix, self.growth
-        follows, slope = Decimal(mix.share), as_decimal((growth - 1) / (growth + 1)) / (2 * self.steps)
+        follows, slope = (
+            Decimal(mix.share),
+            as_decimal((growth - 1) / (growth + 1)) / (2 * self.steps),
+        )
         rows = []
         for value, row in enumerate(window_law(as_decimal(growth), self.steps, mix.window)):
             one = (1 - follows) * (Decimal("0.5") + (2 * value - self.steps) * slope)
@@ -165,9 +196,13 @@ class Hybrid(NumberTable):
 
 @lru_cache(maxsize=1024)
 def best_mix(nano: int, steps: int) -> Mix:
-    """The width and the share of least worst variance. Both variances are linear in (2x - 1)^2, one rising and one falling, so the best share levels them."""
+    """The width and the share of least worst variance. Both variances are linear in (2x - 1)^2, one
+    rising and one falling, so the best share levels them."""
     growth = float(exp_epsilon(nano))
-    gain, least = (growth + 1) / (growth - 1), (steps % 2 / steps) ** 2  # the least (2x - 1)^2 on the lattice
+    gain, least = (
+        (growth + 1) / (growth - 1),
+        (steps % 2 / steps) ** 2,
+    )  # the least (2x - 1)^2 on the lattice
     choices = [Mix(1, 0.0, (gain**2 - least) / 4)]
     for window in range(1, steps + 1):
         middle, end = (window_variance(growth, steps, window, x) for x in (0.5, 1.0))

@@ -1,4 +1,5 @@
-"""Bits for intervals of time or for buckets: when a value changes, and which bucket it lies in, asked again and again."""
+"""Bits for intervals of time or for buckets: when a value changes, and which bucket it lies in,
+asked again and again."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,16 +22,23 @@ from local_dp.tallies import Estimate, Joint, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTracking(OwnPlace):
-    """Reports a bit for each interval of time: 1 with probability p where the client's one change falls into it, else with q; the change may never come.
+    """Reports a bit for each interval of time: 1 with probability p where the client's one change
+    falls into it, else with q; the change may never come.
 
-    Bit j depends on the value up to the end of interval j alone, so a report may be sent a bit at a time. All bits together are one report of one loss.
-    Privacy: two lives differ at two places, by p / q and (1 - q) / (1 - p), with p = 1/2, q = 1 / (e^eps + 1); a single interval is a plain bit, 1 - p = q.
-    Utility: the share of changes in m intervals, S of all, has variance (m q (1 - q) + S (p (1 - p) - q (1 - q))) / (n (p - q)^2) + S (1 - S) / n
-    (`bounds.tracking.events_variance`). Cost: a bit an interval. Values: the interval, or `intervals` for never.
+    Bit j depends on the value up to the end of interval j alone, so a report may be sent a bit at a
+    time. All bits together are one report of one loss. Privacy: two lives differ at two places, by
+    p / q and (1 - q) / (1 - p), with p = 1/2, q = 1 / (e^eps + 1); a single interval is a plain
+    bit, 1 - p = q. Utility: the share of changes in m intervals, S of all, has variance (m q (1 -
+    q) + S (p (1 - p) - q (1 - q))) / (n (p - q)^2) + S (1 - S) / n
+    (`bounds.tracking.events_variance`). Cost: a bit an interval. Values: the interval, or
+    `intervals` for never.
     """
 
     name: ClassVar[str] = "change-tracking"
-    source: ClassVar[str] = "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and change); unary in place of signs"
+    source: ClassVar[str] = (
+        "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and "
+        "change); unary in place of signs"
+    )
     work: ClassVar[Work] = "repeated surveys"
     intervals: int = 2
 
@@ -54,10 +62,17 @@ class ChangeTracking(OwnPlace):
         return symbols(self.intervals + 1)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
-        joint = super().joint(tally, weights[:, :-1] - weights[:, -1:])  # the share of never is 1 less the intervals'
+        """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two
+        places multiply to 0 on average, as in unary encoding."""
+        joint = super().joint(
+            tally, weights[:, :-1] - weights[:, -1:]
+        )  # the share of never is 1 less the intervals'
         low, high = joint.ends or (0.0, 0.0)
-        return replace(joint, value=joint.value + weights[:, -1], ends=(low + weights[:, -1], high + weights[:, -1]))
+        return replace(
+            joint,
+            value=joint.value + weights[:, -1],
+            ends=(low + weights[:, -1], high + weights[:, -1]),
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of each interval and of never, unbiased, shape (intervals + 1,)."""
@@ -69,17 +84,23 @@ class ChangeTracking(OwnPlace):
 
 @dataclass(frozen=True, kw_only=True)
 class BitFlip(PerCoin, OfSymbols):
-    """Reports for each of d of k buckets, picked by a public coin, whether the value lies there, by unary encoding; the same bits for ever under a label.
+    """Reports for each of d of k buckets, picked by a public coin, whether the value lies there, by
+    unary encoding; the same bits for ever under a label.
 
-    The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s without a common factor with k: each is picked with chance d / k.
-    Privacy: whatever the coin, `epsilon` for all reports under a label, paid once, whatever the record becomes: a client keeps the bits of its first record,
-    since bits that changed would show a change. Utility: a bucket's share has variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked
-    about it, n d / k on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a plain bit for d = 1. Cost: d bits.
-    2 <= k <= 4096.
+    The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s without a
+    common factor with k: each is picked with chance d / k. Privacy: whatever the coin, `epsilon`
+    for all reports under a label, paid once, whatever the record becomes: a client keeps the bits
+    of its first record, since bits that changed would show a change. Utility: a bucket's share has
+    variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked about it, n d / k
+    on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a
+    plain bit for d = 1. Cost: d bits. 2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "d-bit-flip"
-    source: ClassVar[str] = "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, Blocki, Li, Jha 2017"
+    source: ClassVar[str] = (
+        "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, "
+        "Blocki, Li, Jha 2017"
+    )
     work: ClassVar[Work] = "repeated surveys"
     d: int = 1
 
@@ -115,13 +136,19 @@ class BitFlip(PerCoin, OfSymbols):
         bits = np.unpackbits(reports, axis=1, count=self.d, bitorder="little")
         first, step = self._picked(cells)
         buckets = (first[:, None] + np.arange(self.d) * self._strides[0][step][:, None]) % self.k
-        return Tally(np.bincount((2 * buckets + bits).ravel(), minlength=2 * self.k).reshape(self.k, 2), len(reports))
+        return Tally(
+            np.bincount((2 * buckets + bits).ravel(), minlength=2 * self.k).reshape(self.k, 2),
+            len(reports),
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no client was asked about."""
+        """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no
+        client was asked about."""
         n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.inner.chances
         seen = tally.counts[:, 1] / np.maximum(clients, 1)
         share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
-        chance = q + np.clip(share, 0.0, 1.0) * (p - q)  # a share beyond is noise and must not make the error look small
+        chance = q + np.clip(share, 0.0, 1.0) * (
+            p - q
+        )  # a share beyond is noise and must not make the error look small
         error = np.sqrt(chance * (1 - chance) / np.maximum(clients, 1)) / (p - q)
         return Estimate(share, np.where(clients > 0, error, np.inf), n)

@@ -1,4 +1,5 @@
-"""Reports in two steps, a permanent answer and a fresh report of it in each round; and reports of clients that speak in one of many rounds."""
+"""Reports in two steps, a permanent answer and a fresh report of it in each round; and reports of
+clients that speak in one of many rounds."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,12 @@ from local_dp.noise import Draw, Noise
 from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import OneThreshold, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR, offsets
-from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
+from local_dp.randomizers.frequencies.local_hashing import (
+    MAX_CELLS,
+    LinearHash,
+    LocalHashing,
+    length_of,
+)
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer, Work
 from local_dp.tallies import Estimate, Tally
@@ -26,7 +32,8 @@ Odds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSteps(Randomizer):
-    """A lasting outcome, by the leading half of each word, and a fresh report of it, by the other half; one report alone loses `first` times epsilon."""
+    """A lasting outcome, by the leading half of each word, and a fresh report of it, by the other
+    half; one report alone loses `first` times epsilon."""
 
     work: ClassVar[Work] = "repeated surveys"
     first: float = 0.5
@@ -40,20 +47,28 @@ class TwoSteps(Randomizer):
         return 1 << (self.word_bits // 2)
 
     def first_growth(self) -> Fraction:
-        """e to the share `first` of epsilon. Raises InputError for a share or words that two steps cannot have."""
+        """e to the share `first` of epsilon. Raises InputError for a share or words that two steps
+        cannot have."""
         if type(self.first) is not float:
             raise InputError(f"first is {self.first!r}; give a number between 0 and 1")
         check_share("first", self.first)
         if self.word_bits % 2:
-            raise InputError(f"word_bits is {self.word_bits}; each step has half of a word, so give an even number")
+            raise InputError(
+                f"word_bits is {self.word_bits}; each step has half of a word, so give an even "
+                "number"
+            )
         return exp_epsilon(max(1, int(Fraction(repr(self.first)) * self.nano)))
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label of a simulation, the leading half of each word is the label's. The rest is drawn for this ask of this round."""
+        """Under a label of a simulation, the leading half of each word is the label's. The rest is
+        drawn for this ask of this round."""
         if not which.memo:
             return super().draw(noise, which, start, stop)
         half, each = self.word_bits // 2, self.words
-        drawn = (noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}") for draw in (which, Draw(which.round, which.ask)))
+        drawn = (
+            noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}")
+            for draw in (which, Draw(which.round, which.ask))
+        )
         lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
         words: Words = (lasting << lasting.dtype.type(half)) | fresh
         return words if each == 1 else words.reshape(stop - start, each)
@@ -64,16 +79,22 @@ class TwoSteps(Randomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class MemoisedGRR(TwoSteps, GRR):
-    """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
+    """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by
+    another such response for each report (L-GRR).
 
-    Under a label (`LocalQuery.memo`) a client keeps the symbol of the first step, and reports that one for ever: the first record counts. Privacy: `epsilon`
-    for life, paid once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. Utility:
-    l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and for the average of m rounds `memoised_variance`, never below the first
-    step's. Cost: log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
+    Under a label (`LocalQuery.memo`) a client keeps the symbol of the first step, and reports that
+    one for ever: the first record counts. Privacy: `epsilon` for life, paid once, whatever the
+    record becomes; one report alone `first` times epsilon, enumerated, and m of them
+    `loss_after(m)`. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one
+    round, and for the average of m rounds `memoised_variance`, never below the first step's. Cost:
+    log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-grr"
-    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-GRR)"
+    source: ClassVar[str] = (
+        "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
+        "(L-GRR)"
+    )
 
     def prepare(self) -> None:
         if self.part <= self.k * self.others[1]:
@@ -105,8 +126,11 @@ class MemoisedGRR(TwoSteps, GRR):
 
     @property
     def odds(self) -> tuple[Odds, Odds]:
-        """The probabilities (p, q) of the true symbol and of each other one, in the first step and in the second."""
-        first, second = ((1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others)
+        """The probabilities (p, q) of the true symbol and of each other one, in the first step and
+        in the second."""
+        first, second = (
+            (1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others
+        )
         return first, second
 
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -119,23 +143,30 @@ class MemoisedGRR(TwoSteps, GRR):
         return self.moved(values, offsets(words, other, self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
+        """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k -
+        1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
         (p1, q1), (p2, q2) = self.odds
         rest = (q2 / p2) ** reports
-        return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
+        return float(
+            np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest))
+        )
 
 
 def _both(k: int, part: int, permanent: int, second: int) -> tuple[int, int]:
     """The weights of the true symbol and of each other one after both steps, out of part^2."""
     kept, again = part - (k - 1) * permanent, part - (k - 1) * second
-    return kept * again + (k - 1) * permanent * second, kept * second + permanent * again + (k - 2) * permanent * second
+    return kept * again + (k - 1) * permanent * second, kept * second + permanent * again + (
+        k - 2
+    ) * permanent * second
 
 
 def memoised_variance(odds: tuple[Odds, Odds], share: float, rounds: int = 1) -> float:
-    """n times the variance of a frequency estimated as the average over rounds of the same clients, for a symbol of this share.
+    """n times the variance of a frequency estimated as the average over rounds of the same clients,
+    for a symbol of this share.
 
-    (l (1 - l) / m + (1 - 1 / m) (a p2^2 + (1 - a) q2^2 - l^2)) / ((p1 - q1) (p2 - q2))^2, a = q1 + f (p1 - q1), l = q2 + a (p2 - q2): two reports of one
-    client are independent given the outcome of its first step. For m = 1 this is the closed form of L-GRR.
+    (l (1 - l) / m + (1 - 1 / m) (a p2^2 + (1 - a) q2^2 - l^2)) / ((p1 - q1) (p2 - q2))^2, a = q1 +
+    f (p1 - q1), l = q2 + a (p2 - q2): two reports of one client are independent given the outcome
+    of its first step. For m = 1 this is the closed form of L-GRR.
     """
     (p1, q1), (p2, q2) = odds
     lasting = q1 + share * (p1 - q1)
@@ -149,16 +180,22 @@ PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 
 @dataclass(frozen=True, kw_only=True)
 class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
-    """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips each lasting bit with probability f for each report.
+    """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips
+    each lasting bit with probability f for each report.
 
-    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) a client keeps the lasting bits: the first record counts.
-    Privacy: `epsilon` for life, paid once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`.
-    Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps (`bounds.longitudinal.rappor_variance`), and of m
-    rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
+    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`)
+    a client keeps the lasting bits: the first record counts. Privacy: `epsilon` for life, paid
+    once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of
+    them `loss_after(m)`. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p,
+    q of a 1 after both steps (`bounds.longitudinal.rappor_variance`), and of m rounds
+    `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-rappor"
-    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-SUE, L-OSUE)"
+    source: ClassVar[str] = (
+        "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
+        "(L-SUE, L-OSUE)"
+    )
     permanent: str = "oue"
 
     def check(self) -> None:
@@ -188,19 +225,23 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
 
     @property
     def odds(self) -> tuple[Odds, Odds]:
-        """The probabilities (p, q) of a 1: after the first step at the client's place and at another; in a report for a lasting bit 1 and 0."""
+        """The probabilities (p, q) of a 1: after the first step at the client's place and at
+        another; in a report for a lasting bit 1 and 0."""
         (other, own), flip = self.permanent_step.ones, self.flip / self.part
         return (own / self.part, other / self.part), (1 - flip, flip)
 
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
-        return self.permanent_step.respond(values, words >> words.dtype.type(self.word_bits // 2), cells)
+        return self.permanent_step.respond(
+            values, words >> words.dtype.type(self.word_bits // 2), cells
+        )
 
     def again(self, kept: Words, words: Words, cells: Words) -> Words:
         flips = (words & words.dtype.type(self.part - 1)) < words.dtype.type(self.flip)
         return kept ^ np.packbits(flips, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats; the worst are all 1 at one value's place and all 0 at the other's."""
+        """The loss of so many reports under one label, in nats; the worst are all 1 at one value's
+        place and all 0 at the other's."""
         (p, q), (kept, flip) = self.odds
         rest = (flip / kept) ** reports
         ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)
@@ -218,7 +259,8 @@ MAX_CODES = 4  # which share the lasting half of a word
 
 @dataclass(frozen=True, kw_only=True)
 class OneCode(MemoisedGRR):
-    """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so the outcomes of two codes are independent."""
+    """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so
+    the outcomes of two codes are independent."""
 
     name: ClassVar[str] = "loloha-code"
 
@@ -242,17 +284,22 @@ class OneCode(MemoisedGRR):
 
 @dataclass(frozen=True, kw_only=True)
 class LOLOHA(LocalHashing):
-    """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary response report the code.
+    """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary
+    response report the code.
 
-    A client keeps the lasting code of its first record, of epsilon / g; the second step is fresh. Privacy: under one label epsilon / g for life, whatever the
-    record becomes, of which `epsilon` is charged; `first` times that for one report. Published LOLOHA has a lasting answer for each code, so that later values
-    count: `epsilon` against lives that change at the same times, but between others T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon
-    for large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and
-    g <= k.
+    A client keeps the lasting code of its first record, of epsilon / g; the second step is fresh.
+    Privacy: under one label epsilon / g for life, whatever the record becomes, of which `epsilon`
+    is charged; `first` times that for one report. Published LOLOHA has a lasting answer for each
+    code, so that later values count: `epsilon` against lives that change at the same times, but
+    between others T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon for
+    large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p
+    - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g <= k.
     """
 
     name: ClassVar[str] = "loloha"
-    source: ClassVar[str] = "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
+    source: ClassVar[str] = (
+        "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
+    )
     work: ClassVar[Work] = "repeated surveys"
     g: int = 2
     first: float = 0.5
@@ -272,7 +319,12 @@ class LOLOHA(LocalHashing):
 
     @cached_property
     def inner(self) -> OneCode:
-        return OneCode(split_epsilon(self.epsilon, self.hash.g), word_bits=self.word_bits, k=self.hash.g, first=self.first)
+        return OneCode(
+            split_epsilon(self.epsilon, self.hash.g),
+            word_bits=self.word_bits,
+            k=self.hash.g,
+            first=self.first,
+        )
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         return self.inner.draw(noise, which, start, stop)
@@ -291,13 +343,18 @@ class LOLOHA(LocalHashing):
 class OneOfRounds(OneThreshold):
     """Reports a bit by randomized response, and tosses a fair coin for the value 2, silence.
 
-    Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks in one at most. Privacy: all its reports together are
-    epsilon-locally private, for any server (limits 12.1): the chance of any reports is 2^(1 - rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which
-    lies between. Utility: the share of ones less that of zeros, of variance at most C^2 / n. Cost: one bit a round.
+    Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks
+    in one at most. Privacy: all its reports together are epsilon-locally private, for any server
+    (limits 12.1): the chance of any reports is 2^(1 - rounds) times E / (E + 1) or 1 / (E + 1), or
+    2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance at
+    most C^2 / n. Cost: one bit a round.
     """
 
     name: ClassVar[str] = "one-of-rounds"
-    source: ClassVar[str] = "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are private); limits 12.1"
+    source: ClassVar[str] = (
+        "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are "
+        "private); limits 12.1"
+    )
     estimates: ClassVar[str] = "the share of ones less the share of zeros"
     work: ClassVar[Work] = "repeated surveys"
     silence: ClassVar[int | None] = 2
@@ -310,7 +367,9 @@ class OneOfRounds(OneThreshold):
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         kept, half = np.uint64(self.total - self.flip), np.uint64(self.total // 2)
-        weights: Words = np.where(values == self.silence, half, np.where(reports == values, kept, np.uint64(self.flip)))
+        weights: Words = np.where(
+            values == self.silence, half, np.where(reports == values, kept, np.uint64(self.flip))
+        )
         return weights + np.zeros(np.shape(cells), dtype=np.uint64)
 
     def estimate(self, tally: Tally) -> Estimate:

@@ -1,4 +1,5 @@
-"""Sets of items, alone or each with a number: filled up with dummies, and one member reported; or one small report for each key."""
+"""Sets of items, alone or each with a number: filled up with dummies, and one member reported; or
+one small report for each key."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -24,10 +25,13 @@ MAX_VALUES = 4096  # sets
 
 @dataclass(frozen=True, kw_only=True)
 class Padded(TableChannel):
-    """A set of fewer than `limit` = L of k items gets dummies up to L members; one member is drawn, of larger sets too, and randomized.
+    """A set of fewer than `limit` = L of k items gets dummies up to L members; one member is drawn,
+    of larger sets too, and randomized.
 
-    Every report has weight s whatever the set; each of L members has g more, each of m > L members g L / m. No member is drawn with a chance above 1 / L, so
-    g is L times larger: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the number of reports. The table has at most 4096 rows.
+    Every report has weight s whatever the set; each of L members has g more, each of m > L members
+    g L / m. No member is drawn with a chance above 1 / L, so g is L times larger: (s + g) / s =
+    e^epsilon (amplification by sampling). Cost: log2 of the number of reports. The table has at
+    most 4096 rows.
     """
 
     signs: ClassVar[int] = 1  # the reports of an item: two where it comes with a sign
@@ -58,11 +62,19 @@ class Padded(TableChannel):
         held = self.held
         sizes = held.sum(axis=1, keepdims=True)
         all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
-        each, over = (np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True))
-        gains = np.where(held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0))
-        dummies = np.where(np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0))
+        each, over = (
+            np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True)
+        )
+        gains = np.where(
+            held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0)
+        )
+        dummies = np.where(
+            np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
+        )
         table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
-        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)  # what rounding left over: the same for all
+        table[:, -1] += np.uint64(
+            self.total - reports * base - self.limit * gain
+        )  # what rounding left over: the same for all
         return table
 
     @cached_property
@@ -77,7 +89,8 @@ class Padded(TableChannel):
 
     @property
     def odds(self) -> tuple[float, float]:
-        """s and g over 2^word_bits: the chance of each report whatever the set, and the extra chance of a member of a set of at most L."""
+        """s and g over 2^word_bits: the chance of each report whatever the set, and the extra
+        chance of a member of a set of at most L."""
         base, gain = self._split
         return base / self.total, gain / self.total
 
@@ -88,11 +101,14 @@ class Padded(TableChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class PaddingSampling(Padded):
-    """Reports one item of a set of some of k, filled up to `limit` members with dummies, by randomized response over k + limit symbols.
+    """Reports one item of a set of some of k, filled up to `limit` members with dummies, by
+    randomized response over k + limit symbols.
 
-    A value is the set as a number, bit j for item j. It estimates the share of clients with each item; of a set of m > limit items each counts limit / m.
-    Privacy: (s + g) / s <= e^eps, with 1 = (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each share has variance l
-    (1 - l) / (n g^2), l = s + f g (`padded_variance`). Cost: log2(k + L) bits. 1 <= limit <= k <= 12.
+    A value is the set as a number, bit j for item j. It estimates the share of clients with each
+    item; of a set of m > limit items each counts limit / m. Privacy: (s + g) / s <= e^eps, with 1 =
+    (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each
+    share has variance l (1 - l) / (n g^2), l = s + f g (`padded_variance`). Cost: log2(k + L) bits.
+    1 <= limit <= k <= 12.
     """
 
     name: ClassVar[str] = "padding-sampling"
@@ -115,11 +131,14 @@ class PaddingSampling(Padded):
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, unbiased where no set has more than `limit` items, shape (k,)."""
         n, (base, gain) = tally.answered, self.odds
-        return Estimate.between((-base / gain, (1 - base) / gain), (self.seen(tally.counts) / n - base) / gain, n)
+        return Estimate.between(
+            (-base / gain, (1 - base) / gain), (self.seen(tally.counts) / n - base) / gain, n
+        )
 
 
 def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
-    """n times the variance of an item's share for sets of at most `limit` = L items: l (1 - l) / g^2, l = s + f g, s = 1 / (k + L e^eps), g = (e^eps - 1) s."""
+    """n times the variance of an item's share for sets of at most `limit` = L items: l (1 - l) /
+    g^2, l = s + f g, s = 1 / (k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = base + share * gain
@@ -128,17 +147,23 @@ def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PCKV(Padded):
-    """Reports one of a client's keys, filled up to `limit` with dummies, and the sign to which its number is rounded, by one response (PCKV-GRR).
+    """Reports one of a client's keys, filled up to `limit` with dummies, and the sign to which its
+    number is rounded, by one response (PCKV-GRR).
 
-    A record is a number of k digits in base steps + 2, the lowest for key 0: 0 where the key is missing, and 1 + v for the number 2 v / steps - 1 in [-1, 1].
-    It estimates for each key the share f of clients that have it, and the sum m of its numbers by n; `means` are the quotients. Of more than `limit` keys each
-    counts limit / their number. Privacy: (s + g) / s <= e^eps with 1 = (2 k + L) s + L g, the paper's best split. Utility: f has variance l (1 - l) / (n g^2),
-    l = 2 s + f g, and m has (l / g^2 - m^2) / n (`pckv_variances`). Cost: log2(2 k + L) bits. 1 <= limit <= k, (steps + 2)^k <= 4096.
+    A record is a number of k digits in base steps + 2, the lowest for key 0: 0 where the key is
+    missing, and 1 + v for the number 2 v / steps - 1 in [-1, 1]. It estimates for each key the
+    share f of clients that have it, and the sum m of its numbers by n; `means` are the quotients.
+    Of more than `limit` keys each counts limit / their number. Privacy: (s + g) / s <= e^eps with 1
+    = (2 k + L) s + L g, the paper's best split. Utility: f has variance l (1 - l) / (n g^2), l = 2
+    s + f g, and m has (l / g^2 - m^2) / n (`pckv_variances`). Cost: log2(2 k + L) bits. 1 <= limit
+    <= k, (steps + 2)^k <= 4096.
     """
 
     name: ClassVar[str] = "pckv"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
-    estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    estimates: ClassVar[str] = (
+        "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    )
     signs = 2
     steps: int = 2
 
@@ -165,30 +190,41 @@ class PCKV(Padded):
         return np.concatenate([plus, gains - plus], axis=1)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k shares and the k sums, unbiased where no client has more than `limit` keys, shape (2 k,)."""
+        """The k shares and the k sums, unbiased where no client has more than `limit` keys, shape
+        (2 k,)."""
         n, (base, gain) = tally.answered, self.odds
         plus, minus = self.seen(tally.counts).reshape(2, self.k) / n
         share, total = (plus + minus - 2 * base) / gain, (plus - minus) / gain
-        spread = np.concatenate([(plus + minus) * (1 - plus - minus), plus + minus - (plus - minus) ** 2])
+        spread = np.concatenate(
+            [(plus + minus) * (1 - plus - minus), plus + minus - (plus - minus) ** 2]
+        )
         return Estimate(np.concatenate([share, total]), np.sqrt(spread / n) / gain, n)
 
     def means(self, tally: Tally) -> Ratio:
-        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,), with Fieller's interval."""
+        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,),
+        with Fieller's interval."""
         base, gain = self.odds
         stands, keys = np.zeros((2 * self.k, 1, self.alphabet)), np.arange(self.k)
         stands[: self.k] = -2 * base / gain
         for sign, first in ((1, 0), (-1, self.k)):
             stands[keys, 0, first + keys] += 1 / gain
             stands[self.k + keys, 0, first + keys] = sign / gain
-        return joint_of_reports(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
+        return joint_of_reports(tally, stands).ratio(
+            slice(self.k, None), slice(0, self.k), -1.0, 1.0
+        )
 
 
 def key_values(k: int, steps: int, most: int) -> Domain:
-    """Records of k keys, each missing or with a number of `steps` steps, as one number of k digits in base steps + 2. Raises InputError beyond `most`."""
+    """Records of k keys, each missing or with a number of `steps` steps, as one number of k digits
+    in base steps + 2. Raises InputError beyond `most`."""
     check_whole("k", k, 1, most.bit_length())
     check_whole("steps", steps, 1, most - 2)
     if (steps + 2) ** k > most:
-        raise InputError(f"{k} keys with numbers of {steps} steps make more than {most} records; give fewer of either")
+        raise InputError(
+            f"{k} keys with numbers of {steps} steps make more than {most} records; give "
+            "fewer of "
+            "either"
+        )
     return Domain("key values", 0, (steps + 2) ** k - 1)
 
 
@@ -197,8 +233,11 @@ def digits_of(records: Ints, k: int, steps: int) -> Ints:
     return records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
 
 
-def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:
-    """n times the variances of a key's share f and sum m by n: l (1 - l) / g^2 and l / g^2 - m^2, l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s."""
+def pckv_variances(
+    epsilon: float, k: int, limit: int, share: float, total: float
+) -> tuple[float, float]:
+    """n times the variances of a key's share f and sum m by n: l (1 - l) / g^2 and l / g^2 - m^2, l
+    = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (2 * k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = 2 * base + share * gain
@@ -210,9 +249,11 @@ MAX_RECORDS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class SignedPlace(TableChannel):
-    """Reports none, plus or minus for one of the three. A sign is reported as a sign with chance a = 1/2, the right one with p = E / (E + 1) of it.
+    """Reports none, plus or minus for one of the three. A sign is reported as a sign with chance a
+    = 1/2, the right one with p = E / (E + 1) of it.
 
-    None becomes either sign with chance 1 / (E + 3). Two values that differ at two places lose epsilon; so do plus and minus at one place.
+    None becomes either sign with chance 1 / (E + 3). Two values that differ at two places lose
+    epsilon; so do plus and minus at one place.
     """
 
     name: ClassVar[str] = "signed-place"
@@ -222,16 +263,23 @@ class SignedPlace(TableChannel):
     def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
         other = ceil_fraction(total / (growth + 3))
-        wrong = max(ceil_fraction(total / (2 * (growth + 1))), -(-other * total // (2 * (total - 2 * other))))
+        wrong = max(
+            ceil_fraction(total / (2 * (growth + 1))),
+            -(-other * total // (2 * (total - 2 * other))),
+        )
         right = total // 2 - wrong
         if right <= wrong or right <= other:
             raise too_narrow(self)
         half = total // 2
-        return np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64)
+        return np.array(
+            [[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]],
+            dtype=np.uint64,
+        )
 
     @property
     def odds(self) -> tuple[float, float, float]:
-        """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the mean reported sign of plus."""
+        """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the
+        mean reported sign of plus."""
         none, plus, _ = (self.weights / self.total).tolist()
         return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
 
@@ -239,12 +287,17 @@ class SignedPlace(TableChannel):
         n, gain = tally.answered, self.odds[2]
         law = tally.counts[0] / n
         mean = (law[1] - law[2]) / gain
-        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, (law[1] + law[2]) / gain**2 - mean**2) / n)), n)
+        return Estimate(
+            np.asarray(mean),
+            np.sqrt(np.asarray(max(0.0, (law[1] + law[2]) / gain**2 - mean**2) / n)),
+            n,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignedPlaces(PlaceVector):
-    """Nothing (0), or one of k keys with a sign, plus (1..k) or minus (k + 1..2 k): `SignedPlace` at the place of each key."""
+    """Nothing (0), or one of k keys with a sign, plus (1..k) or minus (k + 1..2 k): `SignedPlace`
+    at the place of each key."""
 
     name: ClassVar[str] = "signed-places"
     source: ClassVar[str] = SignedPlace.source
@@ -270,22 +323,32 @@ class SignedPlaces(PlaceVector):
     def estimate(self, tally: Tally) -> Estimate:
         """The mean sign of each key, 0 for none, shape (k,)."""
         each = [self.inner.estimate(Tally(counts[None, :])) for counts in tally.counts]
-        return Estimate(np.array([one.value for one in each]), np.array([one.standard_error for one in each]), tally.answered)
+        return Estimate(
+            np.array([one.value for one in each]),
+            np.array([one.standard_error for one in each]),
+            tally.answered,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PCKVUE(PerCoin):
-    """Reports one of a client's keys, filled up to `limit` = L with dummies, and a rounded sign of its number, in k small reports; the coin draws both.
+    """Reports one of a client's keys, filled up to `limit` = L with dummies, and a rounded sign of
+    its number, in k small reports; the coin draws both.
 
-    Records and estimates are those of `pckv`. A sign is reported at its place with chance a = 1/2, at another with b = 2 / (e^eps + 3), the right one with p
-    = e^eps / (e^eps + 1) of it. Privacy: enumerated as a product over places, whatever the coin: the paper's tight composition of key and number. Utility: f
-    has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2 l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): for a rare key less
-    than `pckv` from about k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
+    Records and estimates are those of `pckv`. A sign is reported at its place with chance a = 1/2,
+    at another with b = 2 / (e^eps + 3), the right one with p = e^eps / (e^eps + 1) of it. Privacy:
+    enumerated as a product over places, whatever the coin: the paper's tight composition of key and
+    number. Utility: f has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2
+    l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): for a rare key less than `pckv` from about
+    k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <=
+    2^22.
     """
 
     name: ClassVar[str] = "pckv-ue"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
-    estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    estimates: ClassVar[str] = (
+        "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    )
     k: int = 2
     limit: int = 2
     steps: int = 2
@@ -307,10 +370,15 @@ class PCKVUE(PerCoin):
         digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
         words = words_of(coins.ravel(), 2) >> np.uint64(32)
         present: Bools = digits > 0
-        drawn = (words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+        drawn = (
+            words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
+            >> np.uint64(32)
+        ).astype(np.int64)
         taken = present & (np.cumsum(present, axis=1) == (drawn + 1)[:, None])
         key = taken.argmax(axis=1)
-        minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[np.arange(len(key)), key] - 1
+        minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[
+            np.arange(len(key)), key
+        ] - 1
         codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
 
@@ -319,29 +387,47 @@ class PCKVUE(PerCoin):
         return self.inner.tally(reports, cells)
 
     def _moments(self, counts: Counts, n: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Of each key the share f and the sum m, n times their variances, and n times their covariance."""
+        """Of each key the share f and the sum m, n times their variances, and n times their
+        covariance."""
         base, sign, follows = self.inner.inner.odds
-        share, total = self.limit / (sign - base), self.limit / follows  # the weights of a reported sign
+        share, total = (
+            self.limit / (sign - base),
+            self.limit / follows,
+        )  # the weights of a reported sign
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
         seen, signed = plus + minus, plus - minus
         f, m = share * (seen - base), total * signed
-        return f, m, share**2 * seen * (1 - seen), total**2 * (seen - signed**2), share * total * signed * (1 - seen)
+        return (
+            f,
+            m,
+            share**2 * seen * (1 - seen),
+            total**2 * (seen - signed**2),
+            share * total * signed * (1 - seen),
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
         f, m, ff, mm, _ = self._moments(tally.counts, tally.answered)
-        return Estimate(np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n)
+        return Estimate(
+            np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n
+        )
 
     def means(self, tally: Tally) -> Ratio:
         f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
         return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
 
 
-def pckv_ue_variances(epsilon: float, limit: int, share: float, total: float) -> tuple[float, float]:
-    """n times the variances of the share f of a key and of the sum m of its numbers by n: L^2 l (1 - l) / (a - b)^2 and L^2 l / (a (2 p - 1))^2 - m^2.
+def pckv_ue_variances(
+    epsilon: float, limit: int, share: float, total: float
+) -> tuple[float, float]:
+    """n times the variances of the share f of a key and of the sum m of its numbers by n: L^2 l (1
+    - l) / (a - b)^2 and L^2 l / (a (2 p - 1))^2 - m^2.
 
-    a = 1/2, b = 2 / (E + 3), a (2 p - 1) = (E - 1) / (2 (E + 1)), l = b + (a - b) f / L, E = e^eps, whatever the number of keys.
+    a = 1/2, b = 2 / (E + 3), a (2 p - 1) = (E - 1) / (2 (E + 1)), l = b + (a - b) f / L, E = e^eps,
+    whatever the number of keys.
     """
     growth = float(np.exp(epsilon))
     base = 2 / (growth + 3)
     seen = base + (0.5 - base) * share / limit
-    return limit**2 * seen * (1 - seen) / (0.5 - base) ** 2, limit**2 * seen * (2 * (growth + 1) / (growth - 1)) ** 2 - total**2
+    return limit**2 * seen * (1 - seen) / (0.5 - base) ** 2, limit**2 * seen * (
+        2 * (growth + 1) / (growth - 1)
+    ) ** 2 - total**2

@@ -13,8 +13,9 @@ from local_dp.tallies import Estimate, Tally
 class BinaryRR(OneBit):
     """Reports the true bit with probability e^eps / (e^eps + 1), rounded towards privacy.
 
-    Privacy: Pr[w | u] / Pr[w | u'] = (2^m - F) / F <= e^eps. Utility: the estimate of Pr[bit = 1] has variance (C^2 - (2p - 1)^2) / 4n with C = (e^eps + 1) /
-    (e^eps - 1), which is first-order minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
+    Privacy: Pr[w | u] / Pr[w | u'] = (2^m - F) / F <= e^eps. Utility: the estimate of Pr[bit = 1]
+    has variance (C^2 - (2p - 1)^2) / 4n with C = (e^eps + 1) / (e^eps - 1), which is first-order
+    minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "binary-rr"
@@ -27,4 +28,6 @@ class BinaryRR(OneBit):
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
         reported = 1 - 2 * float(tally.counts[0, 1]) / n
-        return Estimate.between(((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n)
+        return Estimate.between(
+            ((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n
+        )

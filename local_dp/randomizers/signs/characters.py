@@ -1,4 +1,5 @@
-"""Parities of a labelled example: one bit about a public mask from a list, or one parity named out of all, more often one that the example rules out."""
+"""Parities of a labelled example: one bit about a public mask from a list, or one parity named out
+of all, more often one that the example rules out."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,8 @@ MAX_BITS = 12  # the channel over all 2^12 masks is the largest that a client ca
 
 
 def examples(d: int) -> Domain:
-    """A labelled example (x, y) of parity over d bits, as the number 2 x + 1(y = -1). 1 <= d <= 12."""
+    """A labelled example (x, y) of parity over d bits, as the number 2 x + 1(y = -1). 1 <= d <=
+    12."""
     check_dimension(d, MAX_BITS)
     return Domain("labelled examples", 0, (2 << d) - 1)
 
@@ -32,7 +34,8 @@ def mask_set(masks: Counts, d: int) -> str:
 
 
 def masks_of(masks: str, d: int) -> Counts:
-    """The members of a `mask_set`, ascending; of the empty text every mask of d bits. Raises InputError."""
+    """The members of a `mask_set`, ascending; of the empty text every mask of d bits. Raises
+    InputError."""
     if masks == "":
         return np.arange(1 << d, dtype=np.int64)
     try:
@@ -41,7 +44,10 @@ def masks_of(masks: str, d: int) -> Counts:
         raise InputError(f"the list of masks is {masks!r:.40}; give hexadecimal digits") from None
     members = np.flatnonzero(np.unpackbits(packed, bitorder="little"))
     if len(packed) != max(1, (1 << d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << d:
-        raise InputError(f"the list of masks has {len(members)} members in {len(packed)} bytes; give one to all of the 2^{d} masks")
+        raise InputError(
+            f"the list of masks has {len(members)} members in {len(packed)} bytes; give one to "
+            f"all of the 2^{d} masks"
+        )
     return members.astype(np.int64)
 
 
@@ -59,14 +65,19 @@ class OfExamples(Randomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class Characters(OneBit, OfExamples):
-    """Reports y (-1)^<s, x>, randomized, for the labelled example (x, y) of d bits and a public mask s from the list `masks`.
+    """Reports y (-1)^<s, x>, randomized, for the labelled example (x, y) of d bits and a public
+    mask s from the list `masks`.
 
-    `masks` is `mask_set` of a power of two of them; empty, it is every mask. Estimates the mean of y (-1)^<s, x> for each mask on the list, ascending. Privacy:
-    binary randomized response for every mask. Utility: variance (C^2 - m^2) / n_s, n_s about n / (list length). Cost: 1 bit; no transform.
+    `masks` is `mask_set` of a power of two of them; empty, it is every mask. Estimates the mean of
+    y (-1)^<s, x> for each mask on the list, ascending. Privacy: binary randomized response for
+    every mask. Utility: variance (C^2 - m^2) / n_s, n_s about n / (list length). Cost: 1 bit; no
+    transform.
     """
 
     name: ClassVar[str] = "characters"
-    source: ClassVar[str] = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
+    source: ClassVar[str] = (
+        "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
+    )
     masks: str = ""
 
     def check(self) -> None:
@@ -77,7 +88,10 @@ class Characters(OneBit, OfExamples):
         """The masks on the list, ascending."""
         members = masks_of(self.masks, self.d)
         if len(members).bit_count() != 1:
-            raise InputError(f"the list of masks has {len(members)} members; give a power of two of the 2^{self.d} masks")
+            raise InputError(
+                f"the list of masks has {len(members)} members; give a power of two of the "
+                f"2^{self.d} masks"
+            )
         return members
 
     @property
@@ -85,11 +99,14 @@ class Characters(OneBit, OfExamples):
         return len(self.listed)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(np.uint32)  # the last bit of the value is the label's
+        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(
+            np.uint32
+        )  # the last bit of the value is the label's
         return parity(values.astype(np.uint32) & signed)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0 with infinite error for a mask that no client drew."""
+        """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0
+        with infinite error for a mask that no client drew."""
         n, sizes = tally.answered, tally.counts.sum(axis=1)
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
         drawn = np.maximum(sizes, 1)
@@ -100,12 +117,15 @@ class Characters(OneBit, OfExamples):
 
 @dataclass(frozen=True, kw_only=True)
 class Deny(OneThreshold, OfExamples):
-    """Names a uniform parity w with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any of the 2^d where x = 0.
+    """Names a uniform parity w with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform
+    one with +1; any of the 2^d where x = 0.
 
-    A uniform name of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection. It estimates
-    the mean of y (-1)^<w, x> 1(x != 0) for each w. Privacy: T / F <= E, F = ceil(2^(b - d) / (E + 1)), T = 2^(b - d) - F, words of b bits. Utility: variance
-    about C^2 2^d / n each. One round finds a parity from 1.2 d C^2 2^d clients, for epsilon up to ln 3 the fewest of all randomizers as d grows (limits
-    12.2). Cost: d bits, one word. 1 <= d <= 12.
+    A uniform name of the wrong kind becomes one of the right kind by flipping one bit of w, the
+    lowest that is set in x: no table, no rejection. It estimates the mean of y (-1)^<w, x> 1(x !=
+    0) for each w. Privacy: T / F <= E, F = ceil(2^(b - d) / (E + 1)), T = 2^(b - d) - F, words of b
+    bits. Utility: variance about C^2 2^d / n each. One round finds a parity from 1.2 d C^2 2^d
+    clients, for epsilon up to ln 3 the fewest of all randomizers as d grows (limits 12.2). Cost: d
+    bits, one word. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "deny"
@@ -113,7 +133,8 @@ class Deny(OneThreshold, OfExamples):
 
     @property
     def spare(self) -> int:
-        """d: the last bits of a word are the uniform name. Raises InputError unless 1 <= d <= 12."""
+        """d: the last bits of a word are the uniform name. Raises InputError unless 1 <= d <=
+        12."""
         examples(self.d)
         return self.d
 
@@ -126,18 +147,28 @@ class Deny(OneThreshold, OfExamples):
         labelled = values.astype(short)
         named = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
-        wrong = ruled_out(labelled, named) == agree  # ruled out where it should agree, or the reverse
+        wrong = (
+            ruled_out(labelled, named) == agree
+        )  # ruled out where it should agree, or the reverse
         x = labelled >> short(1)
         named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
         return named.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        labelled, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
-        kinds = np.where(ruled_out(labelled, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
+        labelled, named = (
+            np.asarray(values).astype(np.uint16),
+            np.asarray(reports).astype(np.uint16),
+        )
+        kinds = np.where(
+            ruled_out(labelled, named),
+            np.uint64(2 * (self.whole - self.flip)),
+            np.uint64(2 * self.flip),
+        )
         return np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
 
     def law(self, r: int) -> Floats:
-        """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C), and 2^-d / C less at w = r."""
+        """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C),
+        and 2^-d / C less at w = r."""
         law = np.full(self.alphabet, (1 + 1 / (self.alphabet * self.gain)) / self.alphabet)
         law[r] -= 1 / (self.alphabet * self.gain)
         return law

@@ -1,4 +1,5 @@
-"""One parity named out of any list, more often one that the example rules out: sequential elimination asks it of the survivors."""
+"""One parity named out of any list, more often one that the example rules out: sequential
+elimination asks it of the survivors."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,13 @@ from local_dp.checks import check_built
 from local_dp.cube import parity, sign, walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, in_blocks, loses_little, too_narrow
+from local_dp.randomizers.finite import (
+    FiniteChannel,
+    ceil_fraction,
+    in_blocks,
+    loses_little,
+    too_narrow,
+)
 from local_dp.randomizers.signs.characters import OfExamples, masks_of, ruled_out
 from local_dp.tallies import Estimate, Tally
 
@@ -21,13 +28,17 @@ WIDE = 1 << 10  # times the remainders of all divisions lies between the two wei
 
 @dataclass(frozen=True, kw_only=True)
 class Suspects(FiniteChannel, OfExamples):
-    """Names one parity w of m listed ones, e^eps times as likely one of the half that an example rules out, as y (-1)^<w, x> = -1.
+    """Names one parity w of m listed ones, e^eps times as likely one of the half that an example
+    rules out, as y (-1)^<w, x> = -1.
 
-    An example rules out R of the list, not always half of it, h = floor(m / 2). The half is rounded at random: R <= h have weight T, and the others share the
-    rest equally; or R > h share what m - R of weight F leave. Without this the number R would betray the example. `masks` is the list as a `mask_set`; empty,
-    it is all 2^d, and the law is that of `deny`. It estimates m Pr[w] - 1 for each listed w, 0 for one that is named as often as by chance. Privacy: every
-    weight lies from F to T <= e^eps F. Utility: for large m a report separates a hidden one from others by (-ln(1 - 1/C) - 1/C) / m nats, the most
-    that is possible up to epsilon ln 3 (limits 12.3). Cost: log2 m bits, one word; O(m) a client. 1 <= d <= 12.
+    An example rules out R of the list, not always half of it, h = floor(m / 2). The half is rounded
+    at random: R <= h have weight T, and the others share the rest equally; or R > h share what m -
+    R of weight F leave. Without this the number R would betray the example. `masks` is the list as
+    a `mask_set`; empty, it is all 2^d, and the law is that of `deny`. It estimates m Pr[w] - 1 for
+    each listed w, 0 for one that is named as often as by chance. Privacy: every weight lies from F
+    to T <= e^eps F. Utility: for large m a report separates a hidden one from others by (-ln(1 -
+    1/C) - 1/C) / m nats, the most that is possible up to epsilon ln 3 (limits 12.3). Cost: log2 m
+    bits, one word; O(m) a client. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "suspects"
@@ -55,7 +66,8 @@ class Suspects(FiniteChannel, OfExamples):
         return self.alphabet // 2
 
     def _steps(self, bits: int) -> tuple[int, int]:
-        """T and F: F is the least whole number for which T = (2^bits - (m - h) F) / h, rounded down, is at most e^eps F."""
+        """T and F: F is the least whole number for which T = (2^bits - (m - h) F) / h, rounded
+        down, is at most e^eps F."""
         m, h = self.alphabet, self.half
         low = ceil_fraction(2**bits / (h * exp_epsilon(nano_epsilon(self.epsilon)) + m - h))
         return (2**bits - (m - h) * low) // h, low
@@ -63,11 +75,15 @@ class Suspects(FiniteChannel, OfExamples):
     def _fits(self, bits: int) -> bool:
         self.check()
         high, low = self._steps(bits)
-        return high - low >= WIDE * self.alphabet**2 and loses_little(high, low, nano_epsilon(self.epsilon))
+        return high - low >= WIDE * self.alphabet**2 and loses_little(
+            high, low, nano_epsilon(self.epsilon)
+        )
 
     def prepare(self) -> None:
         high, low = self._steps(self.word_bits)
-        if high - low <= (self.alphabet + 1) ** 2:  # what divisions leave over goes to one name, which must stay below T
+        if (
+            high - low <= (self.alphabet + 1) ** 2
+        ):  # what divisions leave over goes to one name, which must stay below T
             raise too_narrow(self)
 
     @cached_property
@@ -86,17 +102,30 @@ class Suspects(FiniteChannel, OfExamples):
 
     @cached_property
     def _parts(self) -> tuple[Counts, Counts, Words, Words, Counts]:
-        """For each example: the kind of fixed weight (1: ruled out), their number, that weight, the share of each other, and the last of these."""
+        """For each example: the kind of fixed weight (1: ruled out), their number, that weight, the
+        share of each other, and the last of these."""
         values, m = self.domain.values(), self.alphabet
         parts = []
         for start in range(0, len(values), max(1, BLOCK // m)):
             table = self.ruled(values[start : start + max(1, BLOCK // m)])
             count = table.sum(axis=1, dtype=np.int64)
             kind = (count <= self.half).astype(np.int64)
-            parts.append((kind, np.where(kind == 1, count, m - count), m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1)))
+            parts.append(
+                (
+                    kind,
+                    np.where(kind == 1, count, m - count),
+                    m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1),
+                )
+            )
         kind, fixed, last = (np.concatenate(each) for each in zip(*parts, strict=True))
         weight = np.where(kind == 1, np.uint64(self.high), np.uint64(self.low))
-        rest = np.array([(self.total - int(f) * int(w)) // (m - int(f)) for f, w in zip(fixed, weight, strict=True)], dtype=np.uint64)
+        rest = np.array(
+            [
+                (self.total - int(f) * int(w)) // (m - int(f))
+                for f, w in zip(fixed, weight, strict=True)
+            ],
+            dtype=np.uint64,
+        )
         return kind, fixed, weight, rest, last
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -107,9 +136,13 @@ class Suspects(FiniteChannel, OfExamples):
         inside, wide = words.astype(np.uint64) // weight, fixed.astype(np.uint64) * weight
         beyond = (np.maximum(words, wide) - wide) // share
         chosen = inside < fixed.astype(np.uint64)
-        place = np.where(chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))).astype(np.int64)
+        place = np.where(
+            chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))
+        ).astype(np.int64)
         of_kind = (self.ruled(values) == kind[:, None]) == chosen[:, None]
-        reports: Words = (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
+        reports: Words = (
+            (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
+        )
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
@@ -117,12 +150,20 @@ class Suspects(FiniteChannel, OfExamples):
         kind, fixed, weight, share, last = (part[values] for part in self._parts)
         held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
         others = (self.alphabet - fixed).astype(np.uint64)
-        left = np.uint64(self.total - 1) - fixed.astype(np.uint64) * weight - others * share + np.uint64(1)  # 2^64 is no uint64
+        left = (
+            np.uint64(self.total - 1)
+            - fixed.astype(np.uint64) * weight
+            - others * share
+            + np.uint64(1)
+        )  # 2^64 is no uint64
         return np.where(held, weight, np.where(reports == last, share + left, share))
 
     def law(self, r: int) -> Floats:
         """Pr[report] over uniform examples of the parity r, shape (m,)."""
-        (agreeing, ruled), label = self._named, sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(np.float64)
+        (agreeing, ruled), label = (
+            self._named,
+            sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(np.float64),
+        )
         plus = label > 0
         each, other = (np.where(plus, part[0], part[1]) for part in (agreeing, ruled))
         return self._over_examples((each + other) / 2, (each - other) / 2 * label)
@@ -137,14 +178,23 @@ class Suspects(FiniteChannel, OfExamples):
     def blind(self) -> Floats:
         """Pr[w is named] over uniform examples with random labels, shape (m,)."""
         agreeing, ruled = self._named
-        return self._over_examples((agreeing + ruled).sum(axis=0) / 4, (agreeing[0] - ruled[0] - agreeing[1] + ruled[1]) / 4)
+        return self._over_examples(
+            (agreeing + ruled).sum(axis=0) / 4,
+            (agreeing[0] - ruled[0] - agreeing[1] + ruled[1]) / 4,
+        )
 
     @cached_property
     def _named(self) -> tuple[Floats, Floats]:
-        """Pr[w | (x, y)] of a w that agrees with the example and of one that it rules out: each of shape (labels +1 and -1, 2^d)."""
+        """Pr[w | (x, y)] of a w that agrees with the example and of one that it rules out: each of
+        shape (labels +1 and -1, 2^d)."""
         member = np.zeros(1 << self.d)
         member[self.listed] = 1
-        m, sums, high, low = self.alphabet, walsh_hadamard(member), self.high / self.total, self.low / self.total
+        m, sums, high, low = (
+            self.alphabet,
+            walsh_hadamard(member),
+            self.high / self.total,
+            self.low / self.total,
+        )
         count = np.stack([m - sums, m + sums]) / 2
         few = count <= self.half
         agreeing = np.where(few, (1 - count * high) / np.maximum(m - count, 1), low)
@@ -157,4 +207,8 @@ class Suspects(FiniteChannel, OfExamples):
     def estimate(self, tally: Tally) -> Estimate:
         """m Pr[w] - 1 for each listed w, unbiased, shape (m,)."""
         share = tally.counts[0] / tally.answered
-        return Estimate(self.alphabet * share - 1, self.alphabet * np.sqrt(share * (1 - share) / tally.answered), tally.answered)
+        return Estimate(
+            self.alphabet * share - 1,
+            self.alphabet * np.sqrt(share * (1 - share) / tally.answered),
+            tally.answered,
+        )

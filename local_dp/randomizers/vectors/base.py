@@ -1,4 +1,5 @@
-"""Randomizers of a vector behind a public coin: the lattice, sums over reports, and the words, signs and normals made from a coin."""
+"""Randomizers of a vector behind a public coin: the lattice, sums over reports, and the words,
+signs and normals made from a coin."""
 
 import math
 from abc import abstractmethod
@@ -16,11 +17,14 @@ from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers
 _QUANTILES = 1 << 16
-_STEP, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_STEP, _FIRST, _SECOND = (
+    np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
 
 
 def words_of(coins: Words, count: int) -> Words:
-    """`count` words made of each 64-bit coin, shape (n, count): SplitMix64 from the coin on (Steele, Lea, Flood 2014)."""
+    """`count` words made of each 64-bit coin, shape (n, count): SplitMix64 from the coin on
+    (Steele, Lea, Flood 2014)."""
     mixed = coins.astype(np.uint64)[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _STEP
     for shift, factor in ((30, _FIRST), (27, _SECOND)):
         mixed ^= mixed >> np.uint64(shift)
@@ -36,13 +40,16 @@ def pieces_of(words: Words, count: int) -> Words:
 
 def signs_of(words: Words, count: int) -> Ints:
     """The first `count` bits of each row as signs, +1 for 0, int8, shape (n, count)."""
-    bits = np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), axis=1, count=count, bitorder="little")
+    bits = np.unpackbits(
+        words.astype("<u8", copy=False).view(np.uint8), axis=1, count=count, bitorder="little"
+    )
     return 1 - 2 * bits.view(np.int8)
 
 
 @cache
 def normal_means() -> Floats:
-    """The standard normal law in 2^16 equally likely parts: the mean of each, the difference of the density at its ends. Of variance 1 within 3e-6."""
+    """The standard normal law in 2^16 equally likely parts: the mean of each, the difference of the
+    density at its ends. Of variance 1 within 3e-6."""
     from scipy.special import ndtri
 
     ends = ndtri(0.5 + np.arange(_QUANTILES // 2) / _QUANTILES)
@@ -53,17 +60,20 @@ def normal_means() -> Floats:
 
 @cache
 def quantiles() -> Ints:
-    """`normal_means` in whole numbers of 1 / UNIT, int16. None lies within 1e-5 of where rounding changes, so every machine has the same table."""
+    """`normal_means` in whole numbers of 1 / UNIT, int16. None lies within 1e-5 of where rounding
+    changes, so every machine has the same table."""
     return np.rint(normal_means() * UNIT).astype(np.int16)
 
 
 def normals_of(words: Words, count: int) -> Ints:
-    """The first `count` pieces of each row as normal coordinates in units of 1 / UNIT, int16, shape (n, count)."""
+    """The first `count` pieces of each row as normal coordinates in units of 1 / UNIT, int16, shape
+    (n, count)."""
     return quantiles().take(pieces_of(words, count))
 
 
 def of_moments(tally: Tally, scale: float) -> Estimate:
-    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
+    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of
+    their squares, shape (2, d)."""
     n = tally.answered
     mean, square = tally.counts[0] / n, tally.counts[1] / n
     return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
@@ -74,9 +84,11 @@ BLOCK = 1 << 10  # clients at a time: what their coins are made into stays in ca
 
 @dataclass(frozen=True, kw_only=True)
 class VectorCoin(PerCoin):
-    """A vector on a lattice of 2 `steps` steps a coordinate: its code under the client's public coin goes through a small channel.
+    """A vector on a lattice of 2 `steps` steps a coordinate: its code under the client's public
+    coin goes through a small channel.
 
-    A subclass gives the body `ball`, the channel `inner`, the codes `code_of` and the whole numbers `added_of` that the tally adds up.
+    A subclass gives the body `ball`, the channel `inner`, the codes `code_of` and the whole numbers
+    `added_of` that the tally adds up.
     """
 
     ball: ClassVar[Literal["cube", "ball"]]

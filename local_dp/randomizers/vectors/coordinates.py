@@ -1,4 +1,5 @@
-"""Vectors behind a public coin: one coordinate, the signs of a few, or the nearest of a few random directions."""
+"""Vectors behind a public coin: one coordinate, the signs of a few, or the nearest of a few random
+directions."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -13,13 +14,21 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.rounded import OneBitMean
-from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, of_moments, pieces_of, words_of
+from local_dp.randomizers.vectors.base import (
+    UNIT,
+    VectorCoin,
+    normals_of,
+    of_moments,
+    pieces_of,
+    words_of,
+)
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinateSigns(VectorCoin):
-    """Reports the signs of a few coordinates of a vector in [-1, 1]^d: successive ones from a random one on, around the end."""
+    """Reports the signs of a few coordinates of a vector in [-1, 1]^d: successive ones from a
+    random one on, around the end."""
 
     ball = "cube"
 
@@ -35,16 +44,27 @@ class CoordinateSigns(VectorCoin):
 
     def _picked(self, coins: Words) -> Ints:
         """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
-        first = ((coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)).astype(np.int64)
-        return first[:, None] if self.chosen == 1 else (first[:, None] + np.arange(self.chosen)) % self.d
+        first = (
+            (coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)
+        ).astype(np.int64)
+        return (
+            first[:, None]
+            if self.chosen == 1
+            else (first[:, None] + np.arange(self.chosen)) % self.d
+        )
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
-        bits = reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
-        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(self.d, 2)
+        bits = (
+            reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
+        )
+        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(
+            self.d, 2
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
+        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error
+        where nobody was asked for it."""
         n, sizes = tally.answered, tally.counts.sum(axis=1)
         clients = np.maximum(sizes, 1)
         mean = self.gain * (tally.counts[:, 1] - tally.counts[:, 0]) / clients
@@ -57,8 +77,8 @@ class CoordinateSigns(VectorCoin):
 class RandomCoordinate(CoordinateSigns):
     """Reports the coordinate that the coin picks of a vector in [-1, 1]^d, by the one-bit mean.
 
-    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d. Cost:
-    1 bit.
+    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2)
+    / n_j, n_j its clients, about n / d. Cost: 1 bit.
     """
 
     name: ClassVar[str] = "random-coordinate"
@@ -82,16 +102,22 @@ MAX_SIGNS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class SampledSigns(CoordinateSigns):
-    """Rounds b coordinates of a vector in [-1, 1]^d to random signs, by the coin, and reports all of them by 2^b-ary response.
+    """Rounds b coordinates of a vector in [-1, 1]^d to random signs, by the coin, and reports all
+    of them by 2^b-ary response.
 
-    They are b successive ones from a random one on, around the end: each is among them with chance b / d. Privacy: k-ary response, k = 2^b, whatever the
-    coin. Utility: unbiased; a coordinate has variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j its clients, about n b / d. With b = 1 that
-    is `random-coordinate`; from epsilon 1.4 on the best b has less, 2.6 times less at 4, where b = 4 (`bounds.means.signs_variance`). `signs` is b, at most d
-    and 12; 0 picks the best. Cost: b bits; b / 4 words made of the coin.
+    They are b successive ones from a random one on, around the end: each is among them with chance
+    b / d. Privacy: k-ary response, k = 2^b, whatever the coin. Utility: unbiased; a coordinate has
+    variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j its clients, about n b / d.
+    With b = 1 that is `random-coordinate`; from epsilon 1.4 on the best b has less, 2.6 times less
+    at 4, where b = 4 (`bounds.means.signs_variance`). `signs` is b, at most d and 12; 0 picks the
+    best. Cost: b bits; b / 4 words made of the coin.
     """
 
     name: ClassVar[str] = "sampled-signs"
-    source: ClassVar[str] = "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage 2016"
+    source: ClassVar[str] = (
+        "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage "
+        "2016"
+    )
     signs: int = 0
 
     @property
@@ -105,9 +131,13 @@ class SampledSigns(CoordinateSigns):
         return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.chosen)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
+        uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(
+            16 - (2 * self.steps).bit_length() + 1
+        )
         coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
-        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        codes: Ints = (uniform < coordinates + self.steps) @ (
+            1 << np.arange(self.chosen)
+        )  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         return codes
 
     @property
@@ -116,12 +146,20 @@ class SampledSigns(CoordinateSigns):
         return self.inner.total / (self.inner.total - (1 << self.chosen) * self.inner.other)
 
     def average(self, tally: Tally) -> Floats:
-        """The average value of all reports, each d / b times its signs: unbiased even if few clients report a coordinate; shape (d,)."""
-        return self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
+        """The average value of all reports, each d / b times its signs: unbiased even if few
+        clients report a coordinate; shape (d,)."""
+        return (
+            self.gain
+            * self.d
+            / self.chosen
+            * (tally.counts[:, 1] - tally.counts[:, 0])
+            / tally.answered
+        )
 
 
 def signs_moment(growth: float, count: int) -> float:
-    """1 / (b m^2): by d, n times the variance of a coordinate that is 0; e^epsilon = `growth`, b = `count`."""
+    """1 / (b m^2): by d, n times the variance of a coordinate that is 0; e^epsilon = `growth`, b =
+    `count`."""
     gain: float = (growth + (1 << count) - 1) / (growth - 1)
     return gain**2 / count
 
@@ -139,24 +177,36 @@ _COIN = 20  # bits that decide the sign of a vector shorter than 1
 
 @dataclass(frozen=True, kw_only=True)
 class NearestDirection(VectorCoin):
-    """Reports which of M public directions is nearest to the vector, by k-ary response, k = M. They are corners of a randomly turned simplex.
+    """Reports which of M public directions is nearest to the vector, by k-ary response, k = M. They
+    are corners of a randomly turned simplex.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, by the coin. Directions are centred normal vectors with sum 0. The mean
-    of the nearest one is a multiple of the vector's direction: unbiased up to 1e-5, since the coin's normals come from a table. Privacy: k-ary randomized
-    response of the code, whatever the coin: exact, where PrivUnit's cap is a claim about real numbers. Utility: E||estimate - x||^2 of one report is
-    `nearest_variance`, about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals. M = 2, the best up to epsilon .8, has (pi / 2)
-    C^2 d; the best cap of PrivUnit has 10 % less at epsilon 1, 16 % at 4 (`bounds.means.best_privunit`). `directions` is M, 2 to 32; 0 picks the best. Cost:
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, by the coin.
+    Directions are centred normal vectors with sum 0. The mean of the nearest one is a multiple of
+    the vector's direction: unbiased up to 1e-5, since the coin's normals come from a table.
+    Privacy: k-ary randomized response of the code, whatever the coin: exact, where PrivUnit's cap
+    is a claim about real numbers. Utility: E||estimate - x||^2 of one report is `nearest_variance`,
+    about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals. M = 2, the
+    best up to epsilon .8, has (pi / 2) C^2 d; the best cap of PrivUnit has 10 % less at epsilon 1,
+    16 % at 4 (`bounds.means.best_privunit`). `directions` is M, 2 to 32; 0 picks the best. Cost:
     log2 M bits; M d / 4 words made of the coin.
     """
 
     name: ClassVar[str] = "nearest-direction"
-    source: ClassVar[str] = "Isik, Chen, Ozgur, Weissman, No 2023 (randomly rotated simplex); Bhowmick et al. 2018 (PrivUnit)"
+    source: ClassVar[str] = (
+        "Isik, Chen, Ozgur, Weissman, No 2023 (randomly rotated simplex); Bhowmick et al. 2018 "
+        "(PrivUnit)"
+    )
     ball = "ball"
     directions: int = 0
 
     def check(self) -> None:
-        if type(self.directions) is not int or not (self.directions == 0 or 2 <= self.directions <= MAX_DIRECTIONS):
-            raise InputError(f"there are {self.directions!r} directions; give a whole number from 2 to {MAX_DIRECTIONS}, or 0 for the best")
+        if type(self.directions) is not int or not (
+            self.directions == 0 or 2 <= self.directions <= MAX_DIRECTIONS
+        ):
+            raise InputError(
+                f"there are {self.directions!r} directions; give a whole number from 2 to "
+                f"{MAX_DIRECTIONS}, or 0 for the best"
+            )
         super().check()
 
     @property
@@ -169,7 +219,8 @@ class NearestDirection(VectorCoin):
         return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.chosen))
 
     def _directions(self, coins: Words) -> tuple[Ints, Words]:
-        """The directions before they are centred, shape (n, M, d), and the word that decides signs."""
+        """The directions before they are centred, shape (n, M, d), and the word that decides
+        signs."""
         count = self.chosen * self.d
         words = words_of(coins, -(-count // 4) + 1)
         return normals_of(words, count).reshape(-1, self.chosen, self.d), words[:, -1]
@@ -178,15 +229,22 @@ class NearestDirection(VectorCoin):
         drawn, word = self._directions(coins)
         rows = values.astype(np.float64)
         norms = np.sqrt((rows**2).sum(axis=1))
-        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))  # odd numbers about 0
+        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (
+            1 - (1 << _COIN)
+        )  # odd numbers about 0
         turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
-        nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[:, :, 0]  # whole numbers below 2^53: exact in any order
+        nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[
+            :, :, 0
+        ]  # whole numbers below 2^53: exact in any order
         return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
-        """The sum of the reported directions, centred and times M, and of its squares' leading parts, shape (2, d)."""
+        """The sum of the reported directions, centred and times M, and of its squares' leading
+        parts, shape (2, d)."""
         drawn, _ = self._directions(coins)
-        directions = drawn[np.arange(len(drawn)), reports].astype(np.int64) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
+        directions = drawn[np.arange(len(drawn)), reports].astype(
+            np.int64
+        ) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
         return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
 
     @property
@@ -205,17 +263,21 @@ def largest_normal(count: int) -> tuple[float, float]:
     """Mean and mean square of the largest of so many independent standard normals."""
     from scipy.special import ndtr
 
-    x = np.linspace(-10.0, 10.0, 4001)  # equal steps: the error of a sum over a smooth density is far below 1e-12
+    x = np.linspace(
+        -10.0, 10.0, 4001
+    )  # equal steps: the error of a sum over a smooth density is far below 1e-12
     density = ndtr(x) ** (count - 1) * np.exp(-(x**2) / 2)
     density /= density.sum()
     return float(density @ x), float(density @ x**2)
 
 
 def nearest_variance(growth: float, count: int, d: int) -> float:
-    """E||estimate - x||^2 of one report of a unit vector, with `count` directions; larger by 1 - ||x||^2 for a shorter vector, but not for 0.
+    """E||estimate - x||^2 of one report of a unit vector, with `count` directions; larger by 1 -
+    ||x||^2 for a shorter vector, but not for 0.
 
-    With probability p = (E - 1) / (E + M - 1) the direction follows the vector. Along it, it then has the mean e and the mean square s - 1/M of the largest
-    of M centred normals; 1 - 1/M across it, and everywhere if it does not follow: (d (1 - 1/M) + p (s - 1)) / (p e)^2 - 1.
+    With probability p = (E - 1) / (E + M - 1) the direction follows the vector. Along it, it then
+    has the mean e and the mean square s - 1/M of the largest of M centred normals; 1 - 1/M across
+    it, and everywhere if it does not follow: (d (1 - 1/M) + p (s - 1)) / (p e)^2 - 1.
     """
     mean, square = largest_normal(count)
     follows = (growth - 1) / (growth + count - 1)
@@ -226,4 +288,10 @@ def nearest_variance(growth: float, count: int, d: int) -> float:
 def best_directions(nano: int) -> int:
     """The M of least variance for many coordinates."""
     growth = float(exp_epsilon(nano))
-    return min(range(2, MAX_DIRECTIONS + 1), key=lambda count: (1 - 1 / count) * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2)
+    return min(
+        range(2, MAX_DIRECTIONS + 1),
+        key=lambda count: (
+            (1 - 1 / count)
+            * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
+        ),
+    )

@@ -1,4 +1,5 @@
-"""PrivUnit: a point of the sphere, from a cap about the vector or from the rest; and ProjUnit, the same of a random projection. Proved from a density."""
+"""PrivUnit: a point of the sphere, from a cap about the vector or from the rest; and ProjUnit, the
+same of a random projection. Proved from a density."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +18,13 @@ from local_dp.loss import NANO
 from local_dp.optimise import lowest
 from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Evidence, Randomizer
-from local_dp.randomizers.vectors.base import normal_means, of_moments, pieces_of, signs_of, words_of
+from local_dp.randomizers.vectors.base import (
+    normal_means,
+    of_moments,
+    pieces_of,
+    signs_of,
+    words_of,
+)
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 14  # a coordinate of 1 in a report
@@ -29,7 +36,8 @@ _HEIGHT = 44  # bits that decide how near to the vector, within the cap or the r
 
 @dataclass(frozen=True)
 class Cap:
-    """The cap {v: <v, x> >= height} of the unit sphere in d dimensions: its share q of the sphere, and the integral of <v, x> over it."""
+    """The cap {v: <v, x> >= height} of the unit sphere in d dimensions: its share q of the sphere,
+    and the integral of <v, x> over it."""
 
     height: float
     share: float
@@ -45,7 +53,8 @@ class Cap:
         return cls(height, share, math.exp(scale) / (math.sqrt(math.pi) * (d - 1)))
 
     def chosen(self, epsilon: float) -> float:
-        """The probability of the cap at which its points are e^eps times as likely as the others: E q / (E q + 1 - q)."""
+        """The probability of the cap at which its points are e^eps times as likely as the others: E
+        q / (E q + 1 - q)."""
         return self.share * math.exp(epsilon) / (self.share * math.expm1(epsilon) + 1)
 
     def mean(self, epsilon: float) -> float:
@@ -56,8 +65,13 @@ class Cap:
         """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
         from scipy.special import betaincc
 
-        within, probability = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d), self.chosen(epsilon)
-        return probability * within / self.share + (1 - probability) * (1 / d - within) / (1 - self.share)
+        within, probability = (
+            float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d),
+            self.chosen(epsilon),
+        )
+        return probability * within / self.share + (1 - probability) * (1 / d - within) / (
+            1 - self.share
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -67,7 +81,8 @@ def best_cap(epsilon: float, d: int) -> Cap:
 
 
 def _across(drawn: Floats, towards: Floats) -> Floats:
-    """Drawn directions made orthogonal to unit vectors, of length 1; where nothing is left, the axis furthest from the vector is taken."""
+    """Drawn directions made orthogonal to unit vectors, of length 1; where nothing is left, the
+    axis furthest from the vector is taken."""
     across: Floats = drawn - (drawn * towards).sum(axis=1)[:, None] * towards
     lost = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
     least = abs(towards[lost]).argmin(axis=1)
@@ -77,7 +92,8 @@ def _across(drawn: Floats, towards: Floats) -> Floats:
 
 
 def turned(rows: Floats, words: Words, steps: int) -> Floats:
-    """The directions of lattice vectors, unit vectors of mean row / steps: for norm r < 1 the opposite one with probability (1 - r) / 2, by its word."""
+    """The directions of lattice vectors, unit vectors of mean row / steps: for norm r < 1 the
+    opposite one with probability (1 - r) / 2, by its word."""
     norms = np.sqrt((rows**2).sum(axis=1))
     towards: Floats = rows / np.maximum(norms, 1)[:, None]
     towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
@@ -88,7 +104,8 @@ def turned(rows: Floats, words: Words, steps: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class OfSphere(Randomizer):
-    """A vector of the Euclidean ball, in d >= 2 dimensions, on a lattice of `steps` to either side; proved from a density."""
+    """A vector of the Euclidean ball, in d >= 2 dimensions, on a lattice of `steps` to either side;
+    proved from a density."""
 
     evidence: ClassVar[Evidence] = "density"
     d: int = 3
@@ -104,16 +121,22 @@ class OfSphere(Randomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(OfSphere):
-    """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
+    """Reports a uniform point of the cap about the vector with probability p, of the rest of the
+    sphere otherwise; coordinates rounded to 2^-14.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy: eps
-    for points drawn in real numbers, by the density. The choice is an exact integer threshold, but points come from floating-point arithmetic, and the vector
-    determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it; `nearest-direction` costs 12 % more at
-    epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The
+    choice of the best cap spends all of epsilon. Privacy: eps for points drawn in real numbers, by
+    the density. The choice is an exact integer threshold, but points come from floating-point
+    arithmetic, and the vector determines which can occur. So the evidence is a density, which
+    clients refuse unless their policy accepts it; `nearest-direction` costs 12 % more at epsilon 1
+    and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2
+    (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
     """
 
     name: ClassVar[str] = "privunit"
-    source: ClassVar[str] = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
+    source: ClassVar[str] = (
+        "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
+    )
 
     def check(self) -> None:
         if self.word_bits != 64:
@@ -156,18 +179,25 @@ class PrivUnit(OfSphere):
     def points(self, towards: Floats, words: Words) -> Floats:
         """Points of the sphere, from the caps about these unit vectors or from the rest."""
         height = self._heights(words)
-        points = _across(normal_means().take(pieces_of(np.ascontiguousarray(words[:, 2:]), self.d)), towards)
+        points = _across(
+            normal_means().take(pieces_of(np.ascontiguousarray(words[:, 2:]), self.d)), towards
+        )
         points *= np.sqrt(1 - height**2)[:, None]
         points += height[:, None] * towards
         return points
 
     def _heights(self, words: Words) -> Floats:
-        """<v, x> of each report: in the cap by an integer threshold, then by the inverse of Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
+        """<v, x> of each report: in the cap by an integer threshold, then by the inverse of
+        Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
         from scipy.special import stdtrit
 
-        within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (1 << _HEIGHT)
+        within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (
+            1 << _HEIGHT
+        )
         share = self.cap.share
-        above = np.where(words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within)  # Pr[<v, x> above it]
+        above = np.where(
+            words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within
+        )  # Pr[<v, x> above it]
         student: Floats = stdtrit(self.d - 1, above)
         return -student / np.sqrt(student**2 + (self.d - 1))
 
@@ -189,20 +219,26 @@ class PrivUnit(OfSphere):
         return of_moments(tally, 1 / (self.mean * UNIT))
 
 
-LEAST = 32  # coordinates of a projection: with fewer, its length has another mean than a uniform one's
+LEAST = (
+    32  # coordinates of a projection: with fewer, its length has another mean than a uniform one's
+)
 _ENTRIES = 1 << 15  # of the vectors transformed at a time: they stay in cache
 _SHIFT = 4  # bits that squares leave out, so that they add up in 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjUnit(OfSphere, Coined):
-    """Projects the vector, filled up to D = 2^l coordinates, onto k random ones, and reports the direction of the projection by PrivUnit in k dimensions.
+    """Projects the vector, filled up to D = 2^l coordinates, onto k random ones, and reports the
+    direction of the projection by PrivUnit in k dimensions.
 
-    The projection is W = S D3 H D2 H D1: signs D1, D2, D3 by the coin, H the Walsh-Hadamard transform, S the sums over k residue classes, scaled to
-    orthonormal rows. The server adds up W^T times the reports. A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2. Privacy:
-    PrivUnit's whatever the coin, by the density. Utility: unbiased for k = D, as for d <= 32; else as far as W shortens vectors like a uniform projection:
-    within 1e-3 where measured. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of PrivUnit's in all dimensions. `k` is D, or a power of two from 32
-    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time.
+    The projection is W = S D3 H D2 H D1: signs D1, D2, D3 by the coin, H the Walsh-Hadamard
+    transform, S the sums over k residue classes, scaled to orthonormal rows. The server adds up W^T
+    times the reports. A vector of norm r < 1 takes the opposite direction with probability (1 - r)
+    / 2. Privacy: PrivUnit's whatever the coin, by the density. Utility: unbiased for k = D, as for
+    d <= 32; else as far as W shortens vectors like a uniform projection: within 1e-3 where
+    measured. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of PrivUnit's in all
+    dimensions. `k` is D, or a power of two from 32 on; 0 picks the least within 2 % of the error of
+    D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time.
     """
 
     name: ClassVar[str] = "projunit"
@@ -212,7 +248,10 @@ class ProjUnit(OfSphere, Coined):
     def check(self) -> None:
         check_whole("k", self.k, 0, self.filled)
         if self.k & (self.k - 1) or 0 < self.k < min(LEAST, self.filled):
-            raise InputError(f"k is {self.k}; give a power of two from {min(LEAST, self.filled)} to {self.filled}, or 0 for the best")
+            raise InputError(
+                f"k is {self.k}; give a power of two from {min(LEAST, self.filled)} to "
+                f"{self.filled}, or 0 for the best"
+            )
         super().check()
 
     @property
@@ -237,7 +276,12 @@ class ProjUnit(OfSphere, Coined):
         """D1, D2 and D3, shape (3, D, n)."""
         each = -(-self.filled // 64)
         words = words_of(coins, 3 * each)
-        return np.stack([signs_of(words[:, first : first + each], self.filled).T for first in range(0, 3 * each, each)])
+        return np.stack(
+            [
+                signs_of(words[:, first : first + each], self.filled).T
+                for first in range(0, 3 * each, each)
+            ]
+        )
 
     def projected(self, rows: Floats, coins: Words) -> Floats:
         """The projections of vectors, shape (n, d) to (n, k)."""
@@ -260,19 +304,26 @@ class ProjUnit(OfSphere, Coined):
         reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
         for some in self._blocks(len(values)):
             towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
-            reports[some] = np.rint(self.inner.points(self._directions(towards, cells[some]), words[some]) * UNIT)
+            reports[some] = np.rint(
+                self.inner.points(self._directions(towards, cells[some]), words[some]) * UNIT
+            )
         return np.asarray(reports)
 
     def possible(self, reports: Words) -> Bools:
         return self.inner.possible(reports)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        """The sums of the coordinates of the reports turned back, and of the squares of their leading parts, shape (2, d): whole numbers, exact."""
+        """The sums of the coordinates of the reports turned back, and of the squares of their
+        leading parts, shape (2, d): whole numbers, exact."""
         sums = np.zeros((2, self.d), dtype=np.int64)
         for some in self._blocks(len(reports)):
             first, second, third = self._signs(cells[some])
-            spread = np.tile(reports[some].T.astype(np.float64), (self.filled // self.chosen, 1)) * third
-            turned_back = walsh_hadamard(walsh_hadamard(spread) * second)[: self.d] * first[: self.d]
+            spread = (
+                np.tile(reports[some].T.astype(np.float64), (self.filled // self.chosen, 1)) * third
+            )
+            turned_back = (
+                walsh_hadamard(walsh_hadamard(spread) * second)[: self.d] * first[: self.d]
+            )
             whole = np.rint(turned_back / self.root).astype(np.int64)
             sums += whole.sum(axis=1), ((whole >> _SHIFT) ** 2).sum(axis=1)
         return Tally(sums, len(reports))
@@ -290,20 +341,30 @@ class ProjUnit(OfSphere, Coined):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, shape (d,)."""
-        return of_moments(Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale)
+        return of_moments(
+            Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale
+        )
 
 
 def mean_length(filled: int, k: int) -> float:
-    """c, the mean length of a uniform projection of a unit vector of D dimensions on k: E sqrt(Beta(k / 2, (D - k) / 2))."""
+    """c, the mean length of a uniform projection of a unit vector of D dimensions on k: E
+    sqrt(Beta(k / 2, (D - k) / 2))."""
     if k == filled:
         return 1.0
-    return math.exp(math.lgamma((k + 1) / 2) + math.lgamma(filled / 2) - math.lgamma(k / 2) - math.lgamma((filled + 1) / 2))
+    return math.exp(
+        math.lgamma((k + 1) / 2)
+        + math.lgamma(filled / 2)
+        - math.lgamma(k / 2)
+        - math.lgamma((filled + 1) / 2)
+    )
 
 
 def projunit_moment(epsilon: float, d: int, k: int) -> float:
-    """E||estimate||^2 of one report, over d of D coordinates, of a unit vector, and of others: (s + (d - 1) / (D - 1) (1 - s)) / (c m)^2.
+    """E||estimate||^2 of one report, over d of D coordinates, of a unit vector, and of others: (s +
+    (d - 1) / (D - 1) (1 - s)) / (c m)^2.
 
-    s = E[h^2] k / D, the mean square along the vector, for h = <v, x> of PrivUnit in k dimensions and a projection of squared length k / D on average.
+    s = E[h^2] k / D, the mean square along the vector, for h = <v, x> of PrivUnit in k dimensions
+    and a projection of squared length k / D on average.
     """
     filled = 1 << (d - 1).bit_length()
     along, square = _along(epsilon, filled, k)
@@ -311,7 +372,8 @@ def projunit_moment(epsilon: float, d: int, k: int) -> float:
 
 
 def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
-    """The largest mean square of a coordinate of what one report stands for: s / (c m)^2, along a vector that points there."""
+    """The largest mean square of a coordinate of what one report stands for: s / (c m)^2, along a
+    vector that points there."""
     along, square = _along(epsilon, 1 << (d - 1).bit_length(), k)
     return along * square
 
@@ -319,12 +381,15 @@ def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
 def _along(epsilon: float, filled: int, k: int) -> tuple[float, float]:
     """s, and 1 / (c m)^2."""
     cap = best_cap(epsilon, k)
-    return cap.square(epsilon, k) * k / filled, 1 / (mean_length(filled, k) * cap.mean(epsilon)) ** 2
+    return cap.square(epsilon, k) * k / filled, 1 / (
+        mean_length(filled, k) * cap.mean(epsilon)
+    ) ** 2
 
 
 @lru_cache(maxsize=1024)
 def least_projection(nano: int, d: int) -> int:
-    """The least power of two, `LEAST` or more where d allows, within 2 % of the error of no projection."""
+    """The least power of two, `LEAST` or more where d allows, within 2 % of the error of no
+    projection."""
     epsilon, filled = nano / NANO, 1 << (d - 1).bit_length()
     whole, k = projunit_moment(epsilon, d, filled), min(LEAST, filled)
     while projunit_moment(epsilon, d, k) > 1.02 * whole:

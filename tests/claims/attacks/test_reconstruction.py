@@ -15,7 +15,9 @@ from local_dp.theorems.from_sq import from_own_bits
 from tests.support.runs.quick import Quick, Twin, lost
 
 QUICK = Quick(EXPERIMENT)
-NOISE = Quick(EXPERIMENT, [point for point in QUICK.points if isinstance(point, Noise) and point.n == 64])
+NOISE = Quick(
+    EXPERIMENT, [point for point in QUICK.points if isinstance(point, Noise) and point.n == 64]
+)
 
 
 def decoders(decoder: Any) -> dict[str, Any]:
@@ -28,20 +30,44 @@ def rounded_up(matrix: Floats, sums: Floats) -> Floats:
     return solved
 
 
-LEAKING = {"from_own_bits": lambda attack, public, secret, epsilon: from_own_bits(attack, public, secret, epsilon / 4)}
+LEAKING = {
+    "from_own_bits": lambda attack, public, secret, epsilon: from_own_bits(
+        attack, public, secret, epsilon / 4
+    )
+}
 WIDTH = {"wrong_bits": lambda n, k, sd: wrong_bits(n, k, 2 * sd)}
 TWINS = [
-    Twin("a closed form of the whole width", reconstruction, WIDTH, (), ("Noise within", "Least squares errs")),
-    Twin("a curator that spends all on each", reconstruction, {"optimal_part": lambda budget, parts: Pure(budget.nano)}, (Models,), ("A curator hides",)),
-    Twin("clients that report with less noise", reconstruction, LEAKING, (Models,), ("Clients reveal",)),
+    Twin(
+        "a closed form of the whole width",
+        reconstruction,
+        WIDTH,
+        (),
+        ("Noise within", "Least squares errs"),
+    ),
+    Twin(
+        "a curator that spends all on each",
+        reconstruction,
+        {"optimal_part": lambda budget, parts: Pure(budget.nano)},
+        (Models,),
+        ("A curator hides",),
+    ),
+    Twin(
+        "clients that report with less noise",
+        reconstruction,
+        LEAKING,
+        (Models,),
+        ("Clients reveal",),
+    ),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("twin", [
-    Twin("a decoder that overestimates every sum", reconstruction, decoders(rounded_up), (Noise,), ("Least squares errs",)),
-    Twin("least squares instead of the program", reconstruction, decoders(least_squares), (Noise,), ("Where errors",)),
+    Twin("a decoder that overestimates every sum", reconstruction, decoders(rounded_up), (Noise,),
+    ("Least squares errs",)),
+    Twin("least squares instead of the program", reconstruction, decoders(least_squares), (Noise,),
+    ("Where errors",)),
 ], ids=str)  # fmt: skip
 def test_wrong_decoders_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(part in lost(NOISE.found()) for part in twin.falls)

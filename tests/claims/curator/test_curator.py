@@ -1,4 +1,5 @@
-"""The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and wrong learners and mechanisms lose them."""
+"""The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and
+wrong learners and mechanisms lose them."""
 
 import math
 from dataclasses import replace
@@ -7,9 +8,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.bounds.curator import exponential_parity_examples, occam_examples_printed, occam_examples_realizable, parity_examples
+from local_dp.bounds.curator import (
+    exponential_parity_examples,
+    occam_examples_printed,
+    occam_examples_realizable,
+    parity_examples,
+)
 from local_dp.curator.parity.learner import ParityLearner
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, OccamLearner, decay_of
+from local_dp.curator.selection.exponential import (
+    ExponentialChoice,
+    ExponentialMechanism,
+    Labelled,
+    OccamLearner,
+    decay_of,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size, Sizes
@@ -32,13 +44,22 @@ def shown(checks: list[Check]) -> dict[str, bool]:
 def failed(checks: list[Check], *parts: str) -> bool:
     """Whether exactly the checks that contain one of `parts` are not shown."""
     lost = [statement for statement, good in shown(checks).items() if not good]
-    return len(lost) == len(parts) and all(any(part in statement for statement in lost) for part in parts)
+    return len(lost) == len(parts) and all(
+        any(part in statement for statement in lost) for part in parts
+    )
 
 
 def central() -> list[Central]:
     """The quick points up to d = 8 with fewer trials."""
-    points = [point if isinstance(point, central_half.Privacy) else replace(point, trials=150) for point in central_half.central_points("quick")]
-    return [point for point in points if (point.n == 2 if isinstance(point, central_half.Privacy) else point.d <= 8)]
+    points = [
+        point if isinstance(point, central_half.Privacy) else replace(point, trials=150)
+        for point in central_half.central_points("quick")
+    ]
+    return [
+        point
+        for point in points
+        if (point.n == 2 if isinstance(point, central_half.Privacy) else point.d <= 8)
+    ]
 
 
 def checks() -> list[Check]:
@@ -47,9 +68,15 @@ def checks() -> list[Check]:
 
 
 def test_the_curators_half_is_shown(once: Once) -> None:
-    """On a small run every statement about the curator is shown, with a table row for each point and a curve for each learner."""
+    """On a small run every statement about the curator is shown, with a table row for each point
+    and a curve for each learner."""
     points: list[parity.Place] = [*central()]
-    measured = once.measured("parity-central", parity.EXPERIMENT, points, lambda point: parity.EXPERIMENT.measure(point, 3))
+    measured = once.measured(
+        "parity-central",
+        parity.EXPERIMENT,
+        points,
+        lambda point: parity.EXPERIMENT.measure(point, 3),
+    )
     curves, (sized, audited), checks = central_finding(measured)
     assert all(shown(checks).values())
     assert len(sized.rows) + len(audited.rows) == len(measured)
@@ -60,34 +87,60 @@ def test_the_figure_is_of_one_epsilon() -> None:
     """The curve of the closed form leaves out the sizes at epsilon 0.5."""
     mechanisms = [central_half.Mechanism(32, epsilon, 20) for epsilon in (1.0, 0.5)]
     measured = [(point, point.measure(3)) for point in mechanisms]
-    (closed,) = (curve for curve in central_half._curves([*measured], []) if "closed form" in curve.label)
-    assert list(zip(closed.x, closed.y, strict=True)) == [(32, exponential_parity_examples(32, 1.0, 0.9))]
+    (closed,) = (
+        curve for curve in central_half._curves([*measured], []) if "closed form" in curve.label
+    )
+    assert list(zip(closed.x, closed.y, strict=True)) == [
+        (32, exponential_parity_examples(32, 1.0, 0.9))
+    ]
 
 
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on privacy."""
+    """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on
+    privacy."""
     wrong = ParityLearner(Fraction(1, 2), Fraction(1, 4))
     monkeypatch.setitem(central_half.AUDITED, "A with exact constants", lambda epsilon: wrong)
     assert failed(checks(), "loses exactly epsilon", "nor is charged more than epsilon")
 
 
 def test_a_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: two thirds of the computed n lose the verdicts on success rates and on the published sizes."""
+    """Twin: two thirds of the computed n lose the verdicts on success rates and on the published
+    sizes."""
     right = parity_examples
-    monkeypatch.setattr(central_half, "parity_examples", lambda learner, d, success: 2 * right(learner, d, success) // 3)
+    monkeypatch.setattr(
+        central_half,
+        "parity_examples",
+        lambda learner, d, success: 2 * right(learner, d, success) // 3,
+    )
     assert failed(checks(), "with 90 % at its n", "published sizes")
 
 
-def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: at three quarters of epsilon the exponential mechanism returns the parity less often than its law says."""
-    monkeypatch.setattr(central_half, "OccamLearner", lambda hypotheses, epsilon: OccamLearner(hypotheses, 0.75 * epsilon))
-    measured = [(point, point.measure(3)) for point in central() if isinstance(point, central_half.Mechanism)]
-    assert not central_half._check_rates([(point, each) for point, each in measured if isinstance(each, central_half.Searched)])[0].shown
+def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twin: at three quarters of epsilon the exponential mechanism returns the parity less often
+    than its law says."""
+    monkeypatch.setattr(
+        central_half,
+        "OccamLearner",
+        lambda hypotheses, epsilon: OccamLearner(hypotheses, 0.75 * epsilon),
+    )
+    measured = [
+        (point, point.measure(3))
+        for point in central()
+        if isinstance(point, central_half.Mechanism)
+    ]
+    assert not central_half._check_rates(
+        [(point, each) for point, each in measured if isinstance(each, central_half.Searched)]
+    )[0].shown
 
 
 def small_occam() -> Rows[Place, Result]:
     """The quick points with fewer trials, no more than 1,600 examples for thresholds, measured."""
-    points = [point if isinstance(point, Privacy) else replace(point, trials=50) for point in occam.EXPERIMENT.points("quick")]
+    points = [
+        point if isinstance(point, Privacy) else replace(point, trials=50)
+        for point in occam.EXPERIMENT.points("quick")
+    ]
     small = [point for point in points if not (isinstance(point, Error) and point.n > 1600)]
     return [occam.EXPERIMENT.read(plain(point), plain(point.measure(3))) for point in small]
 
@@ -100,10 +153,13 @@ def test_occam_is_shown() -> None:
 
 
 def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: an agnostic size in 1/alpha, as if some feature were perfect, loses the verdicts that rest on it."""
+    """Twin: an agnostic size in 1/alpha, as if some feature were perfect, loses the verdicts that
+    rest on it."""
     monkeypatch.setattr(occam, "occam_examples", occam_examples_realizable)
     points = [Size(case, 1.0, alpha, 50) for case in occam.FLIP for alpha in (0.08, 0.16)]
-    assert failed(occam._check_sizes([(point, point.measure(3)) for point in points]), "at least the least n")
+    assert failed(
+        occam._check_sizes([(point, point.measure(3)) for point in points]), "at least the least n"
+    )
 
 
 SIZE = Size("realizable", 1.0, 0.16, 300)
@@ -126,34 +182,68 @@ def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draw
     return right_choice(replace(mechanism, epsilon=0.75 * mechanism.epsilon), examples, draws)
 
 
-@pytest.mark.parametrize("choose", short([best, blind, cautious], lambda choose: choose is cautious))
-def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Always the best, any at all, or at three quarters of epsilon: at the least size these succeed more or less often than 90 %."""
-    assert all(shown(occam._check_sizes(of_kind(once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5)), Size))).values())
+@pytest.mark.parametrize(
+    "choose", short([best, blind, cautious], lambda choose: choose is cautious)
+)
+def test_a_choice_that_is_not_the_mechanisms_is_not_shown(
+    choose: object, once: Once, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Always the best, any at all, or at three quarters of epsilon: at the least size these succeed
+    more or less often than 90 %."""
+    assert all(
+        shown(
+            occam._check_sizes(
+                of_kind(
+                    once.measured(
+                        "occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5)
+                    ),
+                    Size,
+                )
+            )
+        ).values()
+    )
     monkeypatch.setattr(ExponentialMechanism, "release", choose)
     assert not all(shown(occam._check_sizes(sizes())).values())
 
 
 def test_the_exact_chance_of_the_best_is_that_of_all_samples() -> None:
-    """With two hypotheses and three examples, quadrature finds the sum over all pairs of error counts, realizable and agnostic."""
+    """With two hypotheses and three examples, quadrature finds the sum over all pairs of error
+    counts, realizable and agnostic."""
     for case, alpha in (("realizable", 0.3), ("agnostic", 0.2)):
         rates = occam._error_rates(case, alpha)
-        weights = [[math.comb(3, k) * rate**k * (1 - rate) ** (3 - k) for k in range(4)] for rate in rates]
-        chance = sum(weights[0][i] * weights[1][j] / (1 + math.exp((i - j) / 2)) for i in range(4) for j in range(4))
-        assert occam.best_chosen(case, 1.0, alpha, 3, hypotheses=2) == pytest.approx(chance, abs=1e-9)
+        weights = [
+            [math.comb(3, k) * rate**k * (1 - rate) ** (3 - k) for k in range(4)] for rate in rates
+        ]
+        chance = sum(
+            weights[0][i] * weights[1][j] / (1 + math.exp((i - j) / 2))
+            for i in range(4)
+            for j in range(4)
+        )
+        assert occam.best_chosen(case, 1.0, alpha, 3, hypotheses=2) == pytest.approx(
+            chance, abs=1e-9
+        )
 
 
 def test_a_dropped_sensitivity_factor_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights e^(eps score) instead of e^(eps score / 2): the enumerated loss is above epsilon."""
     points = [Privacy(name, 1.0) for name in ("parities", "thresholds")]
-    assert all(shown(occam._check_privacy([(point, point.measure(5)) for point in points])).values())
-    monkeypatch.setattr(ExponentialChoice, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2))
-    assert not all(shown(occam._check_privacy([(point, point.measure(5)) for point in points])).values())
+    assert all(
+        shown(occam._check_privacy([(point, point.measure(5)) for point in points])).values()
+    )
+    monkeypatch.setattr(
+        ExponentialChoice, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2)
+    )
+    assert not all(
+        shown(occam._check_privacy([(point, point.measure(5)) for point in points])).values()
+    )
 
 
 def test_a_printed_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the printed size is below the proven one, and the best is seldom chosen with it."""
-    monkeypatch.setattr(occam, "occam_examples_printed", lambda *arguments: occam_examples_printed(*arguments) // 10)
+    """A tenth of the printed size is below the proven one, and the best is seldom chosen with
+    it."""
+    monkeypatch.setattr(
+        occam, "occam_examples_printed", lambda *arguments: occam_examples_printed(*arguments) // 10
+    )
     least = sizes()
     assert least[0][1].printed.successes < 0.5 * SIZE.trials
     assert not occam._check_printed(least).shown

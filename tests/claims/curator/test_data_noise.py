@@ -6,7 +6,15 @@ import pytest
 
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
-from local_dp.experiments.claims.curator.data_noise import EXPERIMENT, Counts, Delta, LocalNoise, Medians, Price, Small
+from local_dp.experiments.claims.curator.data_noise import (
+    EXPERIMENT,
+    Counts,
+    Delta,
+    LocalNoise,
+    Medians,
+    Price,
+    Small,
+)
 from tests.support.runs.quick import Quick, Twin
 
 QUICK, EXACT, ADD, LADDER = Quick(EXPERIMENT), CauchyNoise.exact, CauchyNoise.add, Triangles.within
@@ -18,23 +26,55 @@ def bold(epsilon: float) -> CauchyNoise:
 
 
 LOSS, DELTA = "loss is at most epsilon", ("keep to delta",)
-GAINS = ("times smaller than by published ones", "errs about as much", "the median error of a ladder")
+GAINS = (
+    "times smaller than by published ones",
+    "errs about as much",
+    "the median error of a ladder",
+)
 LOUD = {"add": lambda noise, value, s, draws: ADD(noise, value, 5 * s // 4, draws)}
 TWINS = [
-    Twin("local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), (LOSS,)),
-    Twin("a larger shift", CauchyNoise, {"exact": bold}, (Price, Small), ("constants cost epsilon", LOSS)),
+    Twin(
+        "local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), (LOSS,)
+    ),
+    Twin(
+        "a larger shift",
+        CauchyNoise,
+        {"exact": bold},
+        (Price, Small),
+        ("constants cost epsilon", LOSS),
+    ),
     Twin("a proposal that nearly always answers", Proposed, {"margin": 0}, (Delta,), DELTA),
-    Twin("a noisy sensitivity that is too low half of the time", NoisyLocalTriangles, {"margin": 0}, (Delta,), DELTA),
-    Twin("rungs that do not widen", Triangles, {"within": lambda local, distance: LADDER(local, 0)}, (Delta,), ("the ladder",)),
+    Twin(
+        "a noisy sensitivity that is too low half of the time",
+        NoisyLocalTriangles,
+        {"margin": 0},
+        (Delta,),
+        DELTA,
+    ),
+    Twin(
+        "rungs that do not widen",
+        Triangles,
+        {"within": lambda local, distance: LADDER(local, 0)},
+        (Delta,),
+        ("the ladder",),
+    ),
     Twin("a quarter more noise", CauchyNoise, LOUD, (Medians,), ("within their scale",)),
-    Twin("published constants for exact", CauchyNoise, {"exact": CauchyNoise.published}, (Medians, Counts), GAINS),
+    Twin(
+        "published constants for exact",
+        CauchyNoise,
+        {"exact": CauchyNoise.published},
+        (Medians, Counts),
+        GAINS,
+    ),
 ]
 
 
 @pytest.mark.long
 def test_shown() -> None:
     for kind in (Small, Medians):
-        QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, kind)))
+        QUICK.shows(
+            next(place for place, point in enumerate(QUICK.points) if isinstance(point, kind))
+        )
 
 
 @pytest.mark.slow(only=("published constants for exact", "a quarter more noise"))

@@ -1,4 +1,5 @@
-"""`fair` as 17 columns, and the documented error of each way to release all its 3-way marginals at epsilon 1 and delta 1e-6."""
+"""`fair` as 17 columns, and the documented error of each way to release all its 3-way marginals at
+epsilon 1 and delta 1e-6."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +9,14 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, SpanningTree, independent, of_total, on_simplex
+from local_dp.curator.marginals.baselines import (
+    OneMarginal,
+    PlainGaussian,
+    SpanningTree,
+    independent,
+    of_total,
+    on_simplex,
+)
 from local_dp.curator.marginals.fourier import FourierGaussian, choose
 from local_dp.draws import Draws
 from local_dp.loss import approximate
@@ -22,15 +30,31 @@ COLUMNS = FourierGaussian(Marginals.ways(17, 1), EPSILON, DELTA)
 FOURIER = FourierGaussian(WORKLOAD, EPSILON, DELTA)
 Way = Callable[[BinaryTable, Draws], Floats]
 WAYS: dict[str, tuple[Way, float, float]] = {
-    "product": (lambda table, draws: independent(COLUMNS.release(table, draws)).cells(WORKLOAD), 0.261, 0.0328),
+    "product": (
+        lambda table, draws: independent(COLUMNS.release(table, draws)).cells(WORKLOAD),
+        0.261,
+        0.0328,
+    ),
     "Gaussian": (PlainGaussian(WORKLOAD, EPSILON, DELTA).release, 0.095, 0.0195),
-    "histogram": (lambda table, draws: WORKLOAD.of_histogram(of_total(HISTOGRAM.release(table, draws).counts, table.size)), 0.193, 0.0421),
+    "histogram": (
+        lambda table, draws: WORKLOAD.of_histogram(
+            of_total(HISTOGRAM.release(table, draws).counts, table.size)
+        ),
+        0.193,
+        0.0421,
+    ),
     "on the simplex": (
-        lambda table, draws: WORKLOAD.of_histogram(on_simplex(HISTOGRAM.release(table, draws).counts.astype(np.float64), table.size)),
+        lambda table, draws: WORKLOAD.of_histogram(
+            on_simplex(HISTOGRAM.release(table, draws).counts.astype(np.float64), table.size)
+        ),
         0.362,
         0.0658,
     ),
-    "MST": (lambda table, draws: SpanningTree(17, EPSILON, DELTA).release(table, draws).cells(WORKLOAD), 0.072, 0.0114),
+    "MST": (
+        lambda table, draws: SpanningTree(17, EPSILON, DELTA).release(table, draws).cells(WORKLOAD),
+        0.072,
+        0.0114,
+    ),
     "Fourier": (lambda table, draws: FOURIER.release(table, draws).cells, 0.0248, 0.0052),
 }
 
@@ -44,8 +68,12 @@ def errors(way: Way, seeds: range) -> tuple[Floats, Floats]:
 
 
 def agrees(values: Floats, documented: float) -> bool:
-    """Whether the mean is the documented one, within 6 standard errors and 2 % for rounding and the documented figure's own runs."""
-    return abs(float(values.mean()) - documented) < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * documented
+    """Whether the mean is the documented one, within 6 standard errors and 2 % for rounding and the
+    documented figure's own runs."""
+    return (
+        abs(float(values.mean()) - documented)
+        < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * documented
+    )
 
 
 def test_the_columns() -> None:

@@ -1,4 +1,5 @@
-"""`oracles` is shown as it stands; wrong noise, a solver that does not lie, a test left out and wrong baselines in its place are not."""
+"""`oracles` is shown as it stands; wrong noise, a solver that does not lie, a test left out and
+wrong baselines in its place are not."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -10,10 +11,24 @@ from local_dp.curator.oracle_efficient import perturbed
 from local_dp.curator.oracle_efficient.online import LossSequence
 from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease
-from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Thresholds, Verified, Weighted
+from local_dp.curator.oracle_efficient.separated import (
+    Claimed,
+    Conjunctions,
+    Thresholds,
+    Verified,
+    Weighted,
+)
 from local_dp.experiments.claims.curator.oracles import claim as oracles
 from local_dp.experiments.claims.curator.oracles import online, privacy
-from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT, GAME, HISTOGRAM, RSPM, Errors, Learning, Tables
+from local_dp.experiments.claims.curator.oracles.claim import (
+    EXPERIMENT,
+    GAME,
+    HISTOGRAM,
+    RSPM,
+    Errors,
+    Learning,
+    Tables,
+)
 from local_dp.experiments.claims.curator.oracles.online import Regret, Spread
 from local_dp.experiments.claims.curator.oracles.privacy import Alone, Loss, Price, Robust
 from local_dp.experiments.lab.claim import Figure
@@ -21,21 +36,51 @@ from tests.support.inputs.fair_columns import fair_table
 from tests.support.runs.quick import Quick, Twin, lost
 
 QUICK = Quick(EXPERIMENT)
-NOBODY = {"Beside": lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1)))}
+NOBODY = {
+    "Beside": lambda scale, data: Beside(
+        scale, Weighted(data.points, np.full_like(data.weights, -1))
+    )
+}
 GUMBEL_REGRET = LossSequence.gumbel_regret
 EAGER = {"gumbel_regret": lambda losses, epsilon: GUMBEL_REGRET(losses, 24.0)}
 STILL = {"separator_noise": lambda queries, epsilon, count, draws: np.zeros((count, queries.size))}
 UNTESTED = {
-    "local_dp.curator.oracle_efficient.robust.Terms.pass_chance": lambda terms, survivors: Fraction(survivors > 0),
+    "local_dp.curator.oracle_efficient.robust.Terms.pass_chance": lambda terms, survivors: Fraction(
+        survivors > 0
+    ),
     "local_dp.curator.oracle_efficient.robust.RobustRelease._delta": lambda release: 0.1,
 }
 LIES = ("a solver that lies reveals a label",)
 TWINS = [
-    Twin("half the noise", Conjunctions, {"shift": property(lambda queries: queries.d)}, (Loss,), ("loses epsilon, exactly",)),
-    Twin("a true claim", privacy.Liar, {"minimise": lambda liar, data: Claimed(liar.exact.minimise(data).choice)}, (Alone,), LIES),
-    Twin("a solver that never fails", Verified, {"minimise": lambda oracle, data: oracle.exact.minimise(data)}, (Alone,), LIES),
+    Twin(
+        "half the noise",
+        Conjunctions,
+        {"shift": property(lambda queries: queries.d)},
+        (Loss,),
+        ("loses epsilon, exactly",),
+    ),
+    Twin(
+        "a true claim",
+        privacy.Liar,
+        {"minimise": lambda liar, data: Claimed(liar.exact.minimise(data).choice)},
+        (Alone,),
+        LIES,
+    ),
+    Twin(
+        "a solver that never fails",
+        Verified,
+        {"minimise": lambda oracle, data: oracle.exact.minimise(data)},
+        (Alone,),
+        LIES,
+    ),
     Twin("any survivor released", None, UNTESTED, (Robust,), ("with PRSMA the same solver",)),
-    Twin("survivors for nothing", None, {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0}, (Price,), ("one surviving piece more",)),
+    Twin(
+        "survivors for nothing",
+        None,
+        {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0},
+        (Price,),
+        ("one surviving piece more",),
+    ),
     Twin(
         "leaders without noise",
         online,
@@ -50,26 +95,46 @@ TWINS = [
         (Regret,),
         ("regret of Gumbel",),
     ),
-    Twin("thresholds with the noise of any class", Thresholds, {"shift": property(lambda queries: 2 * queries.points)}, (Spread,), ("widen their",)),
-    Twin("a queries' player that hardly sees the data", perturbed, NOBODY, (Tables,), ("the game's table",)),
+    Twin(
+        "thresholds with the noise of any class",
+        Thresholds,
+        {"shift": property(lambda queries: 2 * queries.points)},
+        (Spread,),
+        ("widen their",),
+    ),
+    Twin(
+        "a queries' player that hardly sees the data",
+        perturbed,
+        NOBODY,
+        (Tables,),
+        ("the game's table",),
+    ),
 ]
 
 
 @pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; a point measured twice is identical; four figures of at most six curves, with the losing methods; the run's own figures in words."""
-    QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables)))
+    """At the quick scale; a point measured twice is identical; four figures of at most six curves,
+    with the losing methods; the run's own figures in words."""
+    QUICK.shows(
+        next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables))
+    )
     finding = QUICK.found()
     figures = [figure for figure in finding.figures if isinstance(figure, Figure)]
     assert [len(figure.curves) for figure in figures] == [4, 5, 4, 6]
     assert {curve.label for curve in figures[1].curves} >= {GAME, HISTOGRAM}
     assert any(privacy.ROBUST in curve.label for curve in figures[2].curves)
-    rspm = next(QUICK.right(place).errors[RSPM] for place, point in enumerate(QUICK.points) if isinstance(point, Learning) and point.examples == 1000)
+    rspm = next(
+        QUICK.right(place).errors[RSPM]
+        for place, point in enumerate(QUICK.points)
+        if isinstance(point, Learning) and point.examples == 1000
+    )
     assert f"RSPM errs {np.mean(rspm):.1%} more" in finding.headline
 
 
 def test_an_error_is_that_of_the_population() -> None:
-    """Over all points of the cube: how often a conjunction and the true one differ, weighted, times the labels that are right beyond those that are not."""
+    """Over all points of the cube: how often a conjunction and the true one differ, weighted, times
+    the labels that are right beyond those that are not."""
     points = np.arange(1 << oracles.D)
     ones = np.array([int(point).bit_count() for point in points])
     weights = oracles.ONE**ones * (1 - oracles.ONE) ** (oracles.D - ones)
@@ -93,17 +158,36 @@ def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, l
 @pytest.mark.parametrize(
     ("kind", "change", "falls"),
     [
-        (Learning, swap(RSPM, oracles.EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
+        (
+            Learning,
+            swap(RSPM, oracles.EXPONENTIAL),
+            ("RSPM finds the best conjunction", "the exponential mechanism finds it"),
+        ),
         (Learning, swap(RSPM, oracles.COUNTED), ("a noisy count of each bit",)),
-        (Tables, lambda errors: errors | {HISTOGRAM: [2 * error for error in errors[HISTOGRAM]]}, ("a noisy histogram errs",)),
+        (
+            Tables,
+            lambda errors: errors | {HISTOGRAM: [2 * error for error in errors[HISTOGRAM]]},
+            ("a noisy histogram errs",),
+        ),
     ],
 )
 def test_methods_in_the_place_of_others_are_not_shown(
-    kind: type, change: Callable[[dict[str, list[float]]], dict[str, list[float]]], falls: tuple[str, ...]
+    kind: type,
+    change: Callable[[dict[str, list[float]]], dict[str, list[float]]],
+    falls: tuple[str, ...],
 ) -> None:
-    """RSPM that needs as few examples as another method, others that need as many as RSPM, a histogram with twice the error."""
+    """RSPM that needs as few examples as another method, others that need as many as RSPM, a
+    histogram with twice the error."""
     right = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
-    fallen = lost(EXPERIMENT.conclude([(point, Errors(change(m.errors)) if isinstance(point, kind) else m) for point, m in right], "quick"))
+    fallen = lost(
+        EXPERIMENT.conclude(
+            [
+                (point, Errors(change(m.errors)) if isinstance(point, kind) else m)
+                for point, m in right
+            ],
+            "quick",
+        )
+    )
     assert all(part in fallen for part in falls)
 
 
@@ -113,10 +197,23 @@ def test_methods_in_the_place_of_others_are_not_shown(
     (100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}),
 ])  # fmt: skip
 def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
-    """Means of ten runs on eight columns, as documented: nearer than the product, not than the histogram; with one draw a round farther than either."""
-    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))
+    """Means of ten runs on eight columns, as documented: nearer than the product, not than the
+    histogram; with one draw a round farther than either."""
+    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (
+        1 << np.arange(oracles.COLUMNS)
+    )
     generators = [np.random.default_rng([seed, n]) for seed in range(10)]
-    errors = [oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator) for generator in generators]
-    measured = {name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)}
+    errors = [
+        oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator)
+        for generator in generators
+    ]
+    measured = {
+        name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)
+    }
     assert {name: round(measured[name], 4) for name in means} == means
-    assert measured[HISTOGRAM] < measured[GAME] < measured[oracles.PRODUCT] < measured[oracles.ONE_DRAW]
+    assert (
+        measured[HISTOGRAM]
+        < measured[GAME]
+        < measured[oracles.PRODUCT]
+        < measured[oracles.ONE_DRAW]
+    )

@@ -11,7 +11,9 @@ from local_dp.loss import Approximate
 from tests.support.runs.quick import Quick, Twin
 
 QUICK, RELEASE = Quick(EXPERIMENT), StableChoice.release
-ONE = Quick(EXPERIMENT, [point for point in QUICK.points if (point.epsilon, point.delta) == (1.0, 1e-3)])
+ONE = Quick(
+    EXPERIMENT, [point for point in QUICK.points if (point.epsilon, point.delta) == (1.0, 1e-3)]
+)
 
 
 def in_steps_of_one(loss: Approximate) -> tuple[int, ...]:
@@ -21,11 +23,23 @@ def in_steps_of_one(loss: Approximate) -> tuple[int, ...]:
 
 
 STEPS = {"local_dp.curator.selection.stable.best_acceptance": in_steps_of_one}
-SELDOM = {"release": lambda choice, lead, draws: RELEASE(replace(choice, delta=choice.delta * 0.8), lead, draws)}
+SELDOM = {
+    "release": lambda choice, lead, draws: RELEASE(
+        replace(choice, delta=choice.delta * 0.8), lead, draws
+    )
+}
 TWINS = [
-    Twin("a choice that answers at any lead", StableChoice, {"answered": lambda choice, gap: UNIT}, (Privacy,), ("enumerated in whole numbers",)),
+    Twin(
+        "a choice that answers at any lead",
+        StableChoice,
+        {"answered": lambda choice, gap: UNIT},
+        (Privacy,),
+        ("enumerated in whole numbers",),
+    ),
     Twin("a lead that moves by one", None, STEPS, (Privacy,), ("best test has its delta",)),
-    Twin("runs at four fifths of the delta", StableChoice, SELDOM, (Records,), ("runs name a point",)),
+    Twin(
+        "runs at four fifths of the delta", StableChoice, SELDOM, (Records,), ("runs name a point",)
+    ),
 ]
 
 

@@ -1,4 +1,5 @@
-"""`one-round-parity` is shown as it stands; wrong bounds, servers and randomizers in its place are not."""
+"""`one-round-parity` is shown as it stands; wrong bounds, servers and randomizers in its place are
+not."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +13,17 @@ from local_dp.bounds import channels, parity
 from local_dp.bounds.parity import parity_one_round_bound
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.frontier import one_round_parity as claim
-from local_dp.experiments.claims.frontier.one_round_parity import DENY, EXPERIMENT, AtBound, Channels, Count, Cross, Measurement, Point, Successes
+from local_dp.experiments.claims.frontier.one_round_parity import (
+    DENY,
+    EXPERIMENT,
+    AtBound,
+    Channels,
+    Count,
+    Cross,
+    Measurement,
+    Point,
+    Successes,
+)
 from local_dp.experiments.lab.claim import Finding, Scale, of_kind
 from local_dp.experiments.lab.cross_check import CrossCheck
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
@@ -38,10 +49,20 @@ def invented(point: Point) -> Measurement:
 
 
 def found(*kinds: type, changed: Mapping[tuple[type, str], Measurement] = {}) -> Finding:
-    """The finding of invented measurements; points of `kinds` with naming suspects at d up to 4 are measured, and those `changed` are given."""
+    """The finding of invented measurements; points of `kinds` with naming suspects at d up to 4 are
+    measured, and those `changed` are given."""
     measured: list[tuple[Point, Measurement]] = []
     for place, point in enumerate(EXPERIMENT.points("quick")):
-        name = str(next((getattr(point, field) for field in ("kind", "several", "of") if hasattr(point, field)), ""))
+        name = str(
+            next(
+                (
+                    getattr(point, field)
+                    for field in ("kind", "several", "of")
+                    if hasattr(point, field)
+                ),
+                "",
+            )
+        )
         if isinstance(point, kinds) and point.d <= 4 and name in ("", DENY):
             measured.append((point, EXPERIMENT.measure(point, 100 + place)))
         elif not isinstance(point, Channels):
@@ -56,7 +77,8 @@ def lost_by_the_right_ones() -> str:
 
 @pytest.mark.long
 def test_shown() -> None:
-    """With channels and naming suspects at d = 4 measured, and the rest as known; a point measured twice is identical."""
+    """With channels and naming suspects at d = 4 measured, and the rest as known; a point measured
+    twice is identical."""
     finding = found(Channels, Count, Cross)
     assert finding.verdict == "shown", lost(finding)
     assert EXPERIMENT.measure(Count(DENY, 4, 500), 7) == EXPERIMENT.measure(Count(DENY, 4, 500), 7)
@@ -66,11 +88,16 @@ def test_shown() -> None:
 @pytest.mark.parametrize(("kind", "name", "measurement", "falls"), [
     (Count, claim.MASKS, ClientCount(1, 0.9, 1.1, 1), "as many clients as random masks"),
     (Count, DENY, ClientCount(10**6, 0.99e6, 1.01e6, 1), "are as computed"),
-    (Count, claim.HALVING, ClientCount(5, 4.9, 5.1, 1), "times the bound"), (Count, claim.THREE, NoCount("never"), "Every search"),
-    (AtBound, claim.TWO, Successes(1, 1020, 0.94), "several rounds succeed"), (AtBound, claim.TWO, Successes(1, 1074, 0.895), "several rounds succeed"),
+    (Count, claim.HALVING, ClientCount(5, 4.9, 5.1, 1), "times the bound"),
+    (Count, claim.THREE, NoCount("never"), "Every search"),
+    (AtBound, claim.TWO, Successes(1, 1020, 0.94), "several rounds succeed"),
+    (AtBound, claim.TWO, Successes(1, 1074, 0.895), "several rounds succeed"),
 ])  # fmt: skip
-def test_wrong_counts_are_not_shown(kind: type, name: str, measurement: Measurement, falls: str) -> None:
-    """Masks that need no more, suspects that need too many, a count below its bound, two successes at the bound, a search that failed."""
+def test_wrong_counts_are_not_shown(
+    kind: type, name: str, measurement: Measurement, falls: str
+) -> None:
+    """Masks that need no more, suspects that need too many, a count below its bound, two successes
+    at the bound, a search that failed."""
     assert falls not in lost_by_the_right_ones()
     assert falls in lost(found(changed={(kind, name): measurement}))
 
@@ -82,9 +109,15 @@ def at_plus(epsilon: float) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("target", "name", "wrong"), [(parity, "report_curvature", at_plus), (channels, "LN3", math.inf)])
-def test_smaller_bounds_are_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With kappa at +1/C the best of all channels at d = 3 reveals more than the bound; so at epsilon 3 with G = 1/C^2 at every epsilon."""
+@pytest.mark.parametrize(
+    ("target", "name", "wrong"),
+    [(parity, "report_curvature", at_plus), (channels, "LN3", math.inf)],
+)
+def test_smaller_bounds_are_not_shown(
+    target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With kappa at +1/C the best of all channels at d = 3 reveals more than the bound; so at
+    epsilon 3 with G = 1/C^2 at every epsilon."""
     monkeypatch.setattr(target, name, wrong)
     assert "no report reveals more" in lost(found(Channels))
 
@@ -94,7 +127,9 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     """It never succeeds, and the search says so."""
     right = ParityDeny.algorithm
 
-    def wrong(self: ParityDeny, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
+    def wrong(
+        self: ParityDeny, epsilon: float, clients: int
+    ) -> Nonadaptive[LocalQuery, Tally, int]:
         def most(tallies: tuple[Tally, ...]) -> int:
             return int(np.argmax(tallies[0].counts[0]))
 
@@ -111,18 +146,25 @@ def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("target", "name", "wrong"), [
-    (characters, "ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+    (characters, "ruled_out", agrees),
+    (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip
-def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""
+def test_a_wrong_randomizer_is_not_shown(
+    target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more
+    than is charged."""
     monkeypatch.setattr(target, name, wrong)
     assert "client by client" in lost(found(Cross))
 
 
 @pytest.mark.parametrize("scale", ["quick", "full"])
 def test_every_kind_has_its_points(scale: Scale) -> None:
-    """Each of the five protocols is counted, and those of several rounds are run at the bound from the d where they beat it."""
+    """Each of the five protocols is counted, and those of several rounds are run at the bound from
+    the d where they beat it."""
     points: list[tuple[Point, None]] = [(point, None) for point in EXPERIMENT.points(scale)]
     assert {point.kind for point, _ in of_kind(points, Count)} == {*claim.ONE_ROUND, *claim.SEVERAL}
-    assert {(kind, claim.BEATEN_FROM[kind]) for kind in claim.SEVERAL} <= {(point.several, point.d) for point, _ in of_kind(points, AtBound)}
+    assert {(kind, claim.BEATEN_FROM[kind]) for kind in claim.SEVERAL} <= {
+        (point.several, point.d) for point, _ in of_kind(points, AtBound)
+    }
     assert claim.TWO in {point.of for point, _ in of_kind(points, Cross)}

@@ -1,4 +1,5 @@
-"""`parity-any-rounds` is shown as it stands; randomizers that do not round, other scores and larger bounds are not."""
+"""`parity-any-rounds` is shown as it stands; randomizers that do not round, other scores and larger
+bounds are not."""
 
 import math
 from functools import cached_property
@@ -11,7 +12,13 @@ from local_dp.bounds import channels
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.frontier import parity_any_rounds as claim
-from local_dp.experiments.claims.frontier.parity_any_rounds import EXPERIMENT, AddedUp, Certificate, Eliminated, Private
+from local_dp.experiments.claims.frontier.parity_any_rounds import (
+    EXPERIMENT,
+    AddedUp,
+    Certificate,
+    Eliminated,
+    Private,
+)
 from local_dp.hardness.certificates import VERIFIERS, Verdict
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from local_dp.protocols.parity import elimination
@@ -22,10 +29,18 @@ QUICK = Quick(EXPERIMENT)
 
 
 def not_rounded(suspects: Suspects) -> Any:
-    """The parts where an example that rules out fewer than half leaves these the weight of the half."""
+    """The parts where an example that rules out fewer than half leaves these the weight of the
+    half."""
     kind, fixed, weight, _, last = RIGHT(suspects)
-    weight = np.where(kind == 1, np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64), weight)
-    left = [(suspects.total - int(f) * int(w)) // (suspects.alphabet - int(f)) for f, w in zip(fixed, weight, strict=True)]
+    weight = np.where(
+        kind == 1,
+        np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64),
+        weight,
+    )
+    left = [
+        (suspects.total - int(f) * int(w)) // (suspects.alphabet - int(f))
+        for f, w in zip(fixed, weight, strict=True)
+    ]
     return kind, fixed, weight, np.array(left, dtype=np.uint64), last
 
 
@@ -50,12 +65,28 @@ ANY = {"parity": lambda data: Verdict(True, "")}
 LARGER = {"parity_interactive_bound": lambda *point: 1.5 * parity_interactive_bound(*point)}
 TWINS = [
     Twin("no rounding to half", Suspects, {"_parts": WRONG}, (Private,), ("private for every",)),
-    Twin("a curator in the protocol", claim, {"transcript_laws": of_a_curator}, (AddedUp,), ("written out",)),
+    Twin(
+        "a curator in the protocol",
+        claim,
+        {"transcript_laws": of_a_curator},
+        (AddedUp,),
+        ("written out",),
+    ),
     Twin("c at +1/C", channels, {"divergence_curvature": at_plus}, (), ("the bound's share",)),
     Twin("a bound of half as much again", claim, LARGER, (), ("no fewer clients",)),
-    Twin("a checker that takes any figure", VERIFIERS, ANY, (Certificate,), ("independent checker",)),
+    Twin(
+        "a checker that takes any figure", VERIFIERS, ANY, (Certificate,), ("independent checker",)
+    ),
     Twin("a quarter of the fall", claim, {"FALL": 0.5}, (Eliminated,), ("finds the parity",)),
     Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), ("no fewer clients",)),
-    Twin("scores of the other sign", elimination, {"changes": lambda *round: -changes(*round)}, (Eliminated,), ("finds the parity",)),
+    Twin(
+        "scores of the other sign",
+        elimination,
+        {"changes": lambda *round: -changes(*round)},
+        (Eliminated,),
+        ("finds the parity",),
+    ),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, slow=("twice the fall", "a quarter of the fall"))
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
+    TWINS, slow=("twice the fall", "a quarter of the fall")
+)

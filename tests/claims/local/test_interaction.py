@@ -8,8 +8,28 @@ import pytest
 
 from local_dp.experiments.claims.local.interaction import bits
 from local_dp.experiments.claims.local.interaction import lists as interaction_lists
-from local_dp.experiments.claims.local.interaction.claim import EXPERIMENT, Descended, Descent, Prefixes, SquareErrors, ThresholdUsers, predicted_gain
-from local_dp.experiments.claims.local.interaction.lists import BEST, GUESSES, OTHERS, PLACED, ROUNDS, Grid, Learned, Least, Placed, Rates, Users
+from local_dp.experiments.claims.local.interaction.claim import (
+    EXPERIMENT,
+    Descended,
+    Descent,
+    Prefixes,
+    SquareErrors,
+    ThresholdUsers,
+    predicted_gain,
+)
+from local_dp.experiments.claims.local.interaction.lists import (
+    BEST,
+    GUESSES,
+    OTHERS,
+    PLACED,
+    ROUNDS,
+    Grid,
+    Learned,
+    Least,
+    Placed,
+    Rates,
+    Users,
+)
 from local_dp.experiments.lab.claim import Check, Scale
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
@@ -39,7 +59,10 @@ def promised(point: Any) -> Any:
     if isinstance(point, Least):
         n = GUESSES[point.learner][point.d]
         return ClientCount(n, round(0.9 * n), round(1.1 * n), 500)
-    errors = [[0.3 if isinstance(point, Grid) and point.learner in OTHERS else 0.0] * point.trials for _ in point.grid]
+    errors = [
+        [0.3 if isinstance(point, Grid) and point.learner in OTHERS else 0.0] * point.trials
+        for _ in point.grid
+    ]
     return Rates(errors) if isinstance(point, Grid) else Descended(errors, 1.0)
 
 
@@ -55,7 +78,8 @@ def lost(measured: Measured, scale: Scale = "quick") -> list[Check]:
 
 
 def test_what_the_claim_says_is_shown() -> None:
-    """Measurements as the claim has them give the verdict "shown", with finite tables and figures, at either scale."""
+    """Measurements as the claim has them give the verdict "shown", with finite tables and figures,
+    at either scale."""
     for scale in SCALES:
         finding = EXPERIMENT.conclude(as_promised(scale), scale)
         assert finding.verdict == "shown", lost(as_promised(scale), scale)
@@ -75,43 +99,81 @@ def test_what_the_claim_says_is_shown() -> None:
     (Users, ROUNDS, Refusal("budget"), "client by client"),
     (Users, BEST, CrossCheck(1000, (30, 100), (320, 400)), "client by client"),
 ])  # fmt: skip
-def test_wrong_methods_lose_the_verdict(kind: type, learner: str | None, wrong: Any, statement: str) -> None:
-    """Rounds that need more clients, one-round methods that need fewer, searches that fail, and laws that are not the clients' are not shown."""
-    scale: Scale = "full" if "fewer clients in rounds" in statement else "quick"  # the check that only the full scale has
-    measured = [(point, wrong if isinstance(point, kind) and getattr(point, "learner", None) == learner else each) for point, each in as_promised(scale)]
+def test_wrong_methods_lose_the_verdict(
+    kind: type, learner: str | None, wrong: Any, statement: str
+) -> None:
+    """Rounds that need more clients, one-round methods that need fewer, searches that fail, and
+    laws that are not the clients' are not shown."""
+    scale: Scale = (
+        "full" if "fewer clients in rounds" in statement else "quick"
+    )  # the check that only the full scale has
+    measured = [
+        (
+            point,
+            wrong
+            if isinstance(point, kind) and getattr(point, "learner", None) == learner
+            else each,
+        )
+        for point, each in as_promised(scale)
+    ]
     assert any(statement in check.statement for check in lost(measured, scale))
 
 
 def test_descent_spends_what_it_says() -> None:
-    """A small run of private gradient descent reports that a client spent epsilon = 1, measured by its ledger."""
+    """A small run of private gradient descent reports that a client spent epsilon = 1, measured by
+    its ledger."""
     assert Descent(2, [3000], 1).measure(1).spent == 1.0
 
 
 def test_a_weak_mechanism_loses_the_verdict() -> None:
     """Prefix sums at four fifths of the predicted gain fail both checks about them."""
     measured = [
-        (point, SquareErrors([1.25 * error for error in each.together], each.apart) if isinstance(point, Prefixes) else each) for point, each in as_promised()
+        (
+            point,
+            SquareErrors([1.25 * error for error in each.together], each.apart)
+            if isinstance(point, Prefixes)
+            else each,
+        )
+        for point, each in as_promised()
     ]
     assert len(lost(measured)) == 2
 
 
 def test_a_wrong_round_has_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes the reports for the bits themselves, or clients who answer at twice the E, are not shown."""
-    twins: list[Callable[[OneRound], OneRound]] = [lambda right: OneRound(right.growth, right.laws()), lambda right: OneRound(2 * right.growth, right.server)]
+    """A server that takes the reports for the bits themselves, or clients who answer at twice the
+    E, are not shown."""
+    twins: list[Callable[[OneRound], OneRound]] = [
+        lambda right: OneRound(right.growth, right.laws()),
+        lambda right: OneRound(2 * right.growth, right.server),
+    ]
     for wrong in (lambda right: right, *twins):
-        monkeypatch.setattr(bits, "as_randomized_response", lambda *protocol, wrong=wrong: wrong(as_randomized_response(*protocol)))
+        monkeypatch.setattr(
+            bits,
+            "as_randomized_response",
+            lambda *protocol, wrong=wrong: wrong(as_randomized_response(*protocol)),
+        )
         replayed = bits.OneBit(2, 4, bits.COUNT).measure(1)
-        measured = [(point, replayed if isinstance(point, bits.OneBit) else each) for point, each in as_promised()]
+        measured = [
+            (point, replayed if isinstance(point, bits.OneBit) else each)
+            for point, each in as_promised()
+        ]
         assert ("no interaction helps" in str(lost(measured))) == (wrong in twins)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("twin", "why"),
-    short([("decodes to nothing", "0.000 of"), ("twice the clients", "exceeds"), ("beyond", "asked")], lambda pair: "decodes" in pair[0], several=True),
+    short(
+        [("decodes to nothing", "0.000 of"), ("twice the clients", "exceeds"), ("beyond", "asked")],
+        lambda pair: "decodes" in pair[0],
+        several=True,
+    ),
 )
-def test_wrong_programs_lose_the_cross_check(monkeypatch: pytest.MonkeyPatch, twin: str, why: str) -> None:
-    """A learner that ignores its answers reaches nothing; one that asks a client twice is refused; one that asks nobody's client is seen."""
+def test_wrong_programs_lose_the_cross_check(
+    monkeypatch: pytest.MonkeyPatch, twin: str, why: str
+) -> None:
+    """A learner that ignores its answers reaches nothing; one that asks a client twice is refused;
+    one that asks nobody's client is seen."""
     right = interaction_lists._algorithm
 
     def wrong(learner: str, d: int, n: int) -> Any:
@@ -131,9 +193,15 @@ def test_wrong_programs_lose_the_cross_check(monkeypatch: pytest.MonkeyPatch, tw
 
     monkeypatch.setattr(interaction_lists, "_algorithm", wrong)
     crossing = Users(BEST, 4).measure(1)
-    measured = [(point, crossing if isinstance(point, Users) and point.learner == BEST else each) for point, each in as_promised()]
+    measured = [
+        (point, crossing if isinstance(point, Users) and point.learner == BEST else each)
+        for point, each in as_promised()
+    ]
     if twin == "decodes to nothing":
         search = Least(BEST, 4, 100).measure(1)
-        measured = [(point, search if isinstance(point, Least) and point.learner == BEST else each) for point, each in measured]
+        measured = [
+            (point, search if isinstance(point, Least) and point.learner == BEST else each)
+            for point, each in measured
+        ]
         why = "does not reach"
     assert any(why in check.evidence for check in lost(measured))

@@ -1,4 +1,5 @@
-"""The map: its verdict follows from its runs, and whatever breaks a run, a game or a proof takes the class off the map."""
+"""The map: its verdict follows from its runs, and whatever breaks a run, a game or a proof takes
+the class off the map."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +13,14 @@ from local_dp.arrays import Counts
 from local_dp.experiments.claims.local.map import claim
 from local_dp.experiments.claims.local.map.claim import EXPERIMENT
 from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
-from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, HiddenConcept, OneRound, Parity, Users
+from local_dp.experiments.claims.local.map.runs import (
+    ONE_ROUND,
+    PROTOCOLS,
+    HiddenConcept,
+    OneRound,
+    Parity,
+    Users,
+)
 from local_dp.experiments.lab.claim import Finding, Regions
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.hardness.adversary import ParityExpectations
@@ -33,7 +41,9 @@ RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 @pytest.fixture(scope="module")
 def measured(once: Once) -> Measured:
     """The quick run with seed 1."""
-    return once.measured("map", EXPERIMENT, EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1))
+    return once.measured(
+        "map", EXPERIMENT, EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1)
+    )
 
 
 def _placed(finding: Finding) -> list[list[str]]:
@@ -48,14 +58,22 @@ def _kind(point: Any) -> str:
 
 def _replaced(measured: Measured, kind: str, change: Callable[[Any], Any]) -> Finding:
     """The finding when every measurement of one kind was changed."""
-    return EXPERIMENT.conclude([(point, change(each) if _kind(point) == kind else each) for point, each in measured], "quick")
+    return EXPERIMENT.conclude(
+        [(point, change(each) if _kind(point) == kind else each) for point, each in measured],
+        "quick",
+    )
 
 
 def _changed(measured: Measured, kind: str, **values: Any) -> Finding:
-    """The finding when every measurement of one kind had these values; n, low and high are those of its count."""
+    """The finding when every measurement of one kind had these values; n, low and high are those of
+    its count."""
     own = {key: value for key, value in values.items() if key not in ("n", "low", "high")}
     ends = {key: value for key, value in values.items() if key not in own}
-    return _replaced(measured, kind, lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}))
+    return _replaced(
+        measured,
+        kind,
+        lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}),
+    )
 
 
 @pytest.mark.slow
@@ -67,31 +85,59 @@ def test_quick_run_places_every_class(measured: Measured) -> None:
 
 
 def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
-    """Beside a class stands what was measured and, apart from it, what is proven: every measured number is one of a run, and no proven one is."""
+    """Beside a class stands what was measured and, apart from it, what is proven: every measured
+    number is one of a run, and no proven one is."""
     diagram = EXPERIMENT.conclude(measured, "quick").figures[0]
     assert isinstance(diagram, Regions)
-    evidence = [line for region in diagram.regions for _, said in region.placed for line in said.splitlines()]
-    runs = {f"{each.count.n:,}" for _, each in measured if isinstance(getattr(each, "count", None), ClientCount)}
+    evidence = [
+        line
+        for region in diagram.regions
+        for _, said in region.placed
+        for line in said.splitlines()
+    ]
+    runs = {
+        f"{each.count.n:,}"
+        for _, each in measured
+        if isinstance(getattr(each, "count", None), ClientCount)
+    }
     for line in evidence:
         first = re.search(r"[\d,]*\d(?= at| people)", line)
         assert first is not None, line
-        assert (first[0] in runs) == line.startswith(("measured", "computed exactly, runs agree")), line
-    assert [sum(line.startswith(kind) for line in evidence) for kind in ("measured:", "computed", "proven", "measured ")] == [4, 1, 5, 5]
-    assert evidence[-2] == "proven without a curator, however asked: at least 3,676 at d = 8, 955,003 at d = 16"
+        assert (first[0] in runs) == line.startswith(
+            ("measured", "computed exactly, runs agree")
+        ), line
+    assert [
+        sum(line.startswith(kind) for line in evidence)
+        for kind in ("measured:", "computed", "proven", "measured ")
+    ] == [4, 1, 5, 5]
+    assert (
+        evidence[-2]
+        == "proven without a curator, however asked: at least 3,676 at d = 8, 955,003 at d = 16"
+    )
 
 
 def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> None:
-    """Counted alike at one dimension, every simple rule needs fewer people than masked parity does, and parity without a curator the most but one."""
-    at_eight = {_kind(point): each.count for point, each in measured if point.d == 8 and hasattr(each, "count")}
+    """Counted alike at one dimension, every simple rule needs fewer people than masked parity does,
+    and parity without a curator the most but one."""
+    at_eight = {
+        _kind(point): each.count
+        for point, each in measured
+        if point.d == 8 and hasattr(each, "count")
+    }
     assert all(at_eight[name].high < at_eight["masked-parity"].low for name in ONE_ROUND)
     assert at_eight["masked-parity"].high < at_eight["masked-parity-one-round"].low
     table = EXPERIMENT.conclude(measured, "quick").tables[0]
     assert {row[6] for row in table.rows} == {"measured minimum", "exact minimum, runs agree"}
-    assert all(low <= n <= high < enough for _, _, _, n, low, high, _, enough, _ in table.rows if enough is not None)
+    assert all(
+        low <= n <= high < enough
+        for _, _, _, n, low, high, _, enough, _ in table.rows
+        if enough is not None
+    )
 
 
 def test_the_shuffled_model_stands_between(measured: Measured) -> None:
-    """A line beside each rule and a table; a shuffler that took more people, or gained nothing at all, or a failed search is not shown."""
+    """A line beside each rule and a table; a shuffler that took more people, or gained nothing at
+    all, or a failed search is not shown."""
     table = EXPERIMENT.conclude(measured, "quick").tables[1]
     assert [row[0] for row in table.rows] == RULES
     assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
@@ -101,20 +147,27 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
 
 
 @pytest.mark.parametrize(("name", "values", "left"), [
-    ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-    ("stumps", {"right": (1010, 1260)}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-    ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("stumps", {"count": NoCount("success stays at 0.50")},
+    [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("stumps", {"right": (1010, 1260)},
+    [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"],
+    ["Masked parity"], ["Parity"]]),
     ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
     ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
     ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
     ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
     ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
-    ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]), ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
+    ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
+    ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
     ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
 ])  # fmt: skip
-def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
-    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people. So it does if a protocol is below
-    the bound that rules it out, or clients do not follow their law."""
+def test_failed_run_takes_a_class_off_the_map(
+    measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]
+) -> None:
+    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many
+    people. So it does if a protocol is below the bound that rules it out, or clients do not follow
+    their law."""
     finding = _changed(measured, name, **values)
     assert finding.verdict == "not shown"
     assert _placed(finding) == left
@@ -122,10 +175,15 @@ def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, val
 
 @pytest.mark.parametrize("bound", ["masked_parity_one_round_bound", "parity_interactive_bound"])
 @pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_a_wrong_bound_is_not_shown(measured: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of the protocol that a lower bound rules out refutes a bound twice too high. It does not meet one twice too low."""
+def test_a_wrong_bound_is_not_shown(
+    measured: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of the protocol that a lower bound rules out refutes a bound twice too high. It does
+    not meet one twice too low."""
     right = getattr(claim, bound)
-    monkeypatch.setattr(claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success))
+    monkeypatch.setattr(
+        claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success)
+    )
     assert EXPERIMENT.conclude(measured, "quick").verdict == "not shown"
 
 
@@ -138,23 +196,45 @@ def _mute(whole: Spectrum, a: int) -> Counts:
 
 
 @pytest.mark.parametrize("answers", [_honest, _mute])
-def test_a_wrong_midpoint_oracle_is_not_shown(measured: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An oracle that hides nothing lets one round win, and one that hides more than is legal lets two rounds lose: neither is shown."""
+def test_a_wrong_midpoint_oracle_is_not_shown(
+    measured: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An oracle that hides nothing lets one round win, and one that hides more than is legal lets
+    two rounds lose: neither is shown."""
     monkeypatch.setattr(Spectrum, "answers", answers)
-    assert _replaced(measured, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict == "not shown"
+    assert (
+        _replaced(measured, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict
+        == "not shown"
+    )
 
 
 def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
-    """A certificate that does not hold, or a success that it does not allow, takes masked parity off the map."""
-    for change in ({"certified": "0"}, {"success": "1"}, {"success": "1/2", "certified": "1"}, {"wins": 8}):
+    """A certificate that does not hold, or a success that it does not allow, takes masked parity
+    off the map."""
+    for change in (
+        {"certified": "0"},
+        {"success": "1"},
+        {"success": "1/2", "certified": "1"},
+        {"wins": 8},
+    ):
         play = next(each for point, each in measured if isinstance(point, WorstCase))
         first, *others = play.one_round
-        assert _changed(measured, "worst-case", one_round=[replace(first, **change), *others]).verdict == "not shown"
+        assert (
+            _changed(measured, "worst-case", one_round=[replace(first, **change), *others]).verdict
+            == "not shown"
+        )
 
 
-@pytest.mark.parametrize("answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half])
-def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an honest oracle, bent queries win at the tolerance where they must not. With one that is illegally silent, they lose below it."""
+@pytest.mark.parametrize(
+    "answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half]
+)
+def test_a_wrong_silent_oracle_is_not_shown(
+    measured: Measured,
+    answers: Callable[[ParityExpectations], Counts],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With an honest oracle, bent queries win at the tolerance where they must not. With one that
+    is illegally silent, they lose below it."""
     monkeypatch.setattr(ParityExpectations, "answers", answers)
     finding = _replaced(measured, "parity-game", lambda _: ParityGame(6).measure(1))
     assert finding.verdict == "not shown"
@@ -168,12 +248,18 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
         def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
             return Nonadaptive(super().algorithm().queries, lambda answers: AllOf(()))
 
-    monkeypatch.setitem(ONE_ROUND, "points", replace(ONE_ROUND["points"], learner=lambda d: Deaf(d=d, slack=0.49 * 20 * d)))
+    monkeypatch.setitem(
+        ONE_ROUND,
+        "points",
+        replace(ONE_ROUND["points"], learner=lambda d: Deaf(d=d, slack=0.49 * 20 * d)),
+    )
     assert isinstance(OneRound("points", 4, 100, shuffled=False).measure(1).count, NoCount)
     right = MaskedParityOneRound.algorithm
 
     def deaf(protocol: MaskedParityOneRound, epsilon: float, clients: int) -> Any:
-        return Nonadaptive(right(protocol, epsilon, clients).queries, lambda tallies: Concept(protocol.d, 0, 0))
+        return Nonadaptive(
+            right(protocol, epsilon, clients).queries, lambda tallies: Concept(protocol.d, 0, 0)
+        )
 
     monkeypatch.setattr(MaskedParityOneRound, "algorithm", deaf)
     assert PROTOCOLS["masked-parity-one-round"].protocol == MaskedParityOneRound.name
@@ -181,9 +267,12 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_game_is_played_to_its_end() -> None:
-    """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k) + k bent queries just below 2^(-k/2), one at it."""
+    """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k)
+    + k bent queries just below 2^(-k/2), one at it."""
     play = ParityGame(6).measure(3)
-    assert {asked: Fraction(success) for asked, success in play.single} == {q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)}
+    assert {asked: Fraction(success) for asked, success in play.single} == {
+        q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)
+    }
     below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]
     assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
     assert [row.wins for row in play.cosets if not row.below] == [1, 1, 1]

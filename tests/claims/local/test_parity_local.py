@@ -1,11 +1,19 @@
-"""The local half of the experiment `parity`: verdicts follow the measurements, and wrong protocols lose them at the quick scale."""
+"""The local half of the experiment `parity`: verdicts follow the measurements, and wrong protocols
+lose them at the quick scale."""
 
 from typing import Any
 
 import pytest
 
 from local_dp.experiments.claims.local.parity import claim
-from local_dp.experiments.claims.local.parity.claim import FORMULA, HALVING, ONE_ROUND, Local, local_finding, local_points
+from local_dp.experiments.claims.local.parity.claim import (
+    FORMULA,
+    HALVING,
+    ONE_ROUND,
+    Local,
+    local_finding,
+    local_points,
+)
 from local_dp.experiments.lab.claim import Check, Curve
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing
 from local_dp.experiments.lab.findings import Rows
@@ -27,12 +35,18 @@ def made(halving: str = HALVING, factor: float = 0.95) -> Searches:
     searches: Searches = []
     for point in local_points("quick"):
         if isinstance(point, Local):
-            n = factor * FORMULA[halving if point.protocol == HALVING else ONE_ROUND](point.d, 1.0, 0.1)
+            n = factor * FORMULA[halving if point.protocol == HALVING else ONE_ROUND](
+                point.d, 1.0, 0.1
+            )
             searches.append((point, ClientCount(round(n), 0.98 * n, 1.02 * n, 1)))
     return searches
 
 
-CROSSED: Users = [(point, CrossCheck(500, (362, 400), (1440, 1600))) for point in local_points("quick") if isinstance(point, claim.Users)]
+CROSSED: Users = [
+    (point, CrossCheck(500, (362, 400), (1440, 1600)))
+    for point in local_points("quick")
+    if isinstance(point, claim.Users)
+]
 
 
 def lost(searches: Searches, users: Users = CROSSED, within: list[Curve] = WITHIN) -> list[Check]:
@@ -44,7 +58,8 @@ def said(checks: list[Check]) -> str:
 
 
 def test_checks_follow_the_measurements() -> None:
-    """Counts as predicted are shown; halving that needs what one round does, counts 1.25 times too many or below their limit are not."""
+    """Counts as predicted are shown; halving that needs what one round does, counts 1.25 times too
+    many or below their limit are not."""
     curves, tables, checks = local_finding(made(), CROSSED, WITHIN)
     assert all(check.shown for check in checks), checks
     assert len(curves) == 4
@@ -55,24 +70,38 @@ def test_checks_follow_the_measurements() -> None:
 
 
 def test_separation_needs_exponential_growth() -> None:
-    """Counts that grow by a half with each dimension are not shown, nor is a curator's learner with nearly as many examples, or none."""
-    flat: Searches = [(p, ClientCount(n := round(300 * 1.5**p.d), 0.98 * n, 1.02 * n, 1)) for p, _ in made()]
+    """Counts that grow by a half with each dimension are not shown, nor is a curator's learner with
+    nearly as many examples, or none."""
+    flat: Searches = [
+        (p, ClientCount(n := round(300 * 1.5**p.d), 0.98 * n, 1.02 * n, 1)) for p, _ in made()
+    ]
     assert "each dimension" in said(lost(flat))
     for within in ([Curve("curator", [4, 6, 8], [150, 200, 2000])], []):
         assert "each dimension" in said(lost(made(), within=within))
 
 
 def quick() -> list[Check]:
-    """The checks that are lost where the one-round protocol's quick points at d = 4 are measured."""
+    """The checks that are lost where the one-round protocol's quick points at d = 4 are
+    measured."""
     searches = [(p, p.measure(1) if (p.protocol, p.d) == (ONE_ROUND, 4) else m) for p, m in made()]
     return lost(searches, [(p, p.measure(1) if p.protocol == ONE_ROUND else m) for p, m in CROSSED])
 
 
 @pytest.mark.parametrize(
-    ("twin", "why"), [("right", ""), ("decodes to 0", "does not reach"), ("twice epsilon", "budget"), ("one short", "asked"), ("leaks", "loss 2.0")]
+    ("twin", "why"),
+    [
+        ("right", ""),
+        ("decodes to 0", "does not reach"),
+        ("twice epsilon", "budget"),
+        ("one short", "asked"),
+        ("leaks", "loss 2.0"),
+    ],
 )
-def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: str, why: str) -> None:
-    """The shipped protocol is shown; a decoder to 0, twice the epsilon, a client who is never asked and a leaking channel are not, and why is said."""
+def test_wrong_protocols_are_not_shown(
+    monkeypatch: pytest.MonkeyPatch, twin: str, why: str
+) -> None:
+    """The shipped protocol is shown; a decoder to 0, twice the epsilon, a client who is never asked
+    and a leaking channel are not, and why is said."""
     kind = PROTOCOLS[ONE_ROUND]
     right, weight = kind.algorithm, finite.flip_weight
 
@@ -80,7 +109,11 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
         if twin == "twice epsilon":
             return right(self, 2 * epsilon, clients)
         algorithm: Any = right(self, epsilon, clients - (twin == "one short"))
-        return Nonadaptive(algorithm.queries, lambda tallies: 0) if twin == "decodes to 0" else algorithm
+        return (
+            Nonadaptive(algorithm.queries, lambda tallies: 0)
+            if twin == "decodes to 0"
+            else algorithm
+        )
 
     monkeypatch.setattr(kind, "algorithm", wrong)
     if twin == "leaks":

@@ -20,12 +20,41 @@ def forgets(histogram: BlanketHistogram, tally: Any) -> Any:
 
 
 CLONES = {"variation_ratio": lambda local: accountant.cloned(local, 1.0)}
-FIFTH = {"epsilon_at_least": lambda pair, groups, delta, most: LEAST(pair, groups, 0.8 * delta, most)}
+FIFTH = {
+    "epsilon_at_least": lambda pair, groups, delta, most: LEAST(pair, groups, 0.8 * delta, most)
+}
 ALONE = {"single_message": lambda name, k, target: GRR(target.epsilon, k=k)}
 TWINS = [
-    Twin("every other client a clone", accountant, CLONES, (shuffled.Enumerated,), ("no upper bound is too low",)),
-    Twin("a pair whose delta is a fifth larger", Pair, FIFTH, (shuffled.Enumerated,), ("no lower one too high",)),
-    Twin("too small a blanket", BlanketHistogram, {"estimate": forgets}, (shuffled.MANY,), ("as its closed form says",)),
-    Twin("one report at the epsilon of all", shuffled, ALONE, (shuffled.ONE,), ("a curator errs least",)),
+    Twin(
+        "every other client a clone",
+        accountant,
+        CLONES,
+        (shuffled.Enumerated,),
+        ("no upper bound is too low",),
+    ),
+    Twin(
+        "a pair whose delta is a fifth larger",
+        Pair,
+        FIFTH,
+        (shuffled.Enumerated,),
+        ("no lower one too high",),
+    ),
+    Twin(
+        "too small a blanket",
+        BlanketHistogram,
+        {"estimate": forgets},
+        (shuffled.MANY,),
+        ("as its closed form says",),
+    ),
+    Twin(
+        "one report at the epsilon of all",
+        shuffled,
+        ALONE,
+        (shuffled.ONE,),
+        ("a curator errs least",),
+    ),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, shuffled.Errors)))
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
+    TWINS,
+    next(place for place, point in enumerate(QUICK.points) if isinstance(point, shuffled.Errors)),
+)

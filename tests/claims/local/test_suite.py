@@ -11,7 +11,16 @@ import pytest
 from local_dp.experiments.claims.local.suite.claim import EXPERIMENT as SUITE
 from local_dp.experiments.claims.local.suite.claim import NEEDED, Control, ErrorRate, Outcomes, Run
 from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, noisy_sum_law
-from local_dp.experiments.claims.local.suite.runs import TOLERANCES, Fewest, Outcome, Users, control, finite_class, outcome, records_needed
+from local_dp.experiments.claims.local.suite.runs import (
+    TOLERANCES,
+    Fewest,
+    Outcome,
+    Users,
+    control,
+    finite_class,
+    outcome,
+    records_needed,
+)
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.experiments.lab.store import plain
@@ -38,7 +47,11 @@ def suite_as_promised() -> Measured:
     """Measurements of the quick suite in which everything goes as the claim says."""
 
     def run(point: Run) -> Outcome:
-        learner, worst, curator = TASKS[point.task].learner, point.oracle == "worst case", point.oracle == "curator"
+        learner, worst, curator = (
+            TASKS[point.task].learner,
+            point.oracle == "worst case",
+            point.oracle == "curator",
+        )
         return Outcome(
             excess=2.0 * (worst and point.slack > 1),
             queries=learner.queries,
@@ -51,7 +64,9 @@ def suite_as_promised() -> Measured:
 
     def measurement(point: Any) -> Any:
         if isinstance(point, Control):
-            return ErrorRate(0.5 * (point.control.endswith("one round") and point.oracle == "worst case"))
+            return ErrorRate(
+                0.5 * (point.control.endswith("one round") and point.oracle == "worst case")
+            )
         if isinstance(point, Fewest):
             return needed(point.task, 1.0)
         if isinstance(point, Users):
@@ -66,118 +81,221 @@ def suite_as_promised() -> Measured:
 def with_runs(concerns: Callable[[Run], bool], **wrong: Any) -> Measured:
     """The measurements as promised, with these fields changed in the runs that `concerns` picks."""
     return [
-        (point, Outcomes([replace(run, **wrong) for run in each.runs]) if isinstance(point, Run) and concerns(point) else each)
+        (
+            point,
+            Outcomes([replace(run, **wrong) for run in each.runs])
+            if isinstance(point, Run) and concerns(point)
+            else each,
+        )
         for point, each in suite_as_promised()
     ]
 
 
 def shown(measured: Measured) -> list[bool]:
     """Which checks the measurements show, after a journey through JSON."""
-    return [check.shown for check in SUITE.conclude([SUITE.read(*json.loads(json.dumps(plain(list(pair))))) for pair in measured], "quick").checks]
+    return [
+        check.shown
+        for check in SUITE.conclude(
+            [SUITE.read(*json.loads(json.dumps(plain(list(pair))))) for pair in measured], "quick"
+        ).checks
+    ]
 
 
 def test_what_the_claim_says_is_shown() -> None:
-    """Measurements as the claim has them give the verdict "shown", with finite tables and figures."""
+    """Measurements as the claim has them give the verdict "shown", with finite tables and
+    figures."""
     finding = SUITE.conclude(suite_as_promised(), "quick")
     assert finding.verdict == "shown"
     well_formed(finding)
 
 
 @pytest.mark.parametrize(("oracle", "loose", "excess", "lost"), [
-    ("exact", False, 0.2, 0), ("towards 0", False, 0.2, 1), ("worst case", False, 0.2, 1), ("local clients", False, 0.2, 2),
-    ("worst case", True, 0.0, 4), ("worst case", False, 0.2, 4), ("local clients", True, 2.0, 5), ("local clients", True, 0.2, 5),
+    ("exact", False, 0.2, 0), ("towards 0", False, 0.2, 1), ("worst case", False, 0.2, 1),
+    ("local clients", False, 0.2, 2),
+    ("worst case", True, 0.0, 4), ("worst case", False, 0.2, 4), ("local clients", True, 2.0, 5),
+    ("local clients", True, 0.2, 5),
 ])  # fmt: skip
-def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
-    """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst case that is no worse than real answers."""
-    assert not shown(with_runs(lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess))[lost]
+def test_a_wrong_learner_loses_the_suite(
+    oracle: str, loose: bool, excess: float, lost: int
+) -> None:
+    """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst
+    case that is no worse than real answers."""
+    assert not shown(
+        with_runs(
+            lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess
+        )
+    )[lost]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["conjunctions", "decision-lists"])
-def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the real runs of one learner put among measurements as promised, the right one is shown, and its lax twin is not."""
-    twins: dict[str, Learner[Any]] = {"conjunctions": LaxConjunctions(d=5), "decision-lists": LaxLists(d=4)}
+def test_a_threshold_six_times_too_lax_loses_the_suite(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the real runs of one learner put among measurements as promised, the right one is shown,
+    and its lax twin is not."""
+    twins: dict[str, Learner[Any]] = {
+        "conjunctions": LaxConjunctions(d=5),
+        "decision-lists": LaxLists(d=4),
+    }
     verdicts = []
     for learner in (TASKS[name].learner, twins[name]):
         known = {**TASKS, name: replace(TASKS[name], learner=learner)}
-        monkeypatch.setattr("local_dp.experiments.claims.local.suite.claim.tasks", lambda known=known: known)
-        measured = [(point, SUITE.measure(point, 3) if isinstance(point, Run) and point.task == name else each) for point, each in suite_as_promised()]
+        monkeypatch.setattr(
+            "local_dp.experiments.claims.local.suite.claim.tasks", lambda known=known: known
+        )
+        measured = [
+            (
+                point,
+                SUITE.measure(point, 3) if isinstance(point, Run) and point.task == name else each,
+            )
+            for point, each in suite_as_promised()
+        ]
         verdicts.append(all(shown(measured)))
     assert verdicts == [True, False]
 
 
 @pytest.mark.parametrize("wrong", [
-    {"users": (75, 150)}, {"refused": "the budget is spent"}, {"asked": ((99, 100),)}, {"loss": 1.1},
+    {"users": (75, 150)}, {"refused": "the budget is spent"}, {"asked": ((99, 100),)},
+    {"loss": 1.1},
 ], ids=["another rate", "refused", "somebody left out", "more loss"])  # fmt: skip
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
-    """Runs client by client that succeed less often, are refused, ask fewer clients or cost more than the law's are not shown."""
+    """Runs client by client that succeed less often, are refused, ask fewer clients or cost more
+    than the law's are not shown."""
     measured = [
-        (point, (Refusal(**wrong) if "refused" in wrong else replace(each, **wrong)) if isinstance(point, Users) else each)
+        (
+            point,
+            (Refusal(**wrong) if "refused" in wrong else replace(each, **wrong))
+            if isinstance(point, Users)
+            else each,
+        )
         for point, each in suite_as_promised()
     ]
     assert shown(measured) == [True] * 7 + [False] * 2 + [True] * 6
 
 
-@pytest.mark.parametrize("wrong", [NoCount("success stays at 0"), ClientCount(10**12, 10**12, 10**12, 1)], ids=["none", "too many"])
+@pytest.mark.parametrize(
+    "wrong",
+    [NoCount("success stays at 0"), ClientCount(10**12, 10**12, 10**12, 1)],
+    ids=["none", "too many"],
+)
 def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: ClientCount | NoCount) -> None:
-    """A learner that no number of clients helps, or that needs more than the sufficient bound, is not shown, and the tables and figures stand."""
-    measured = [(point, wrong if isinstance(point, Fewest) and point.task == "stumps" else each) for point, each in suite_as_promised()]
+    """A learner that no number of clients helps, or that needs more than the sufficient bound, is
+    not shown, and the tables and figures stand."""
+    measured = [
+        (point, wrong if isinstance(point, Fewest) and point.task == "stumps" else each)
+        for point, each in suite_as_promised()
+    ]
     assert shown(measured) == [True] * 9 + [False, False, True, True, True, True]
 
 
-@pytest.mark.parametrize(("names", "factor", "lost"), [(NEEDED, 1.3, [10]), (["low-degree"], 1.9, [9])], ids=["all", "one"])
-def test_learners_that_need_more_than_is_known_lose_the_suite(names: Collection[str], factor: float, lost: list[int]) -> None:
-    measured = [(point, needed(point.task, factor) if isinstance(point, Fewest) and point.task in names else each) for point, each in suite_as_promised()]
+@pytest.mark.parametrize(
+    ("names", "factor", "lost"),
+    [(NEEDED, 1.3, [10]), (["low-degree"], 1.9, [9])],
+    ids=["all", "one"],
+)
+def test_learners_that_need_more_than_is_known_lose_the_suite(
+    names: Collection[str], factor: float, lost: list[int]
+) -> None:
+    measured = [
+        (
+            point,
+            needed(point.task, factor)
+            if isinstance(point, Fewest) and point.task in names
+            else each,
+        )
+        for point, each in suite_as_promised()
+    ]
     assert [place for place, true in enumerate(shown(measured)) if not true] == lost
 
 
-@pytest.mark.parametrize(("part", "wrong"), [
-    ("curator", {"loss": 2.0}), ("curator", {"loss": 0.5}),
-    ("curator", {"drawn": [round(20_000 * share) for share in noisy_sum_law(1.2)]}), ("run", {"charged": 0.5}),
-    ("run", {"charged": 1.5, "lost": 1.5}),
-], ids=["twice the loss", "half of it", "less noise", "one sum paid for", "too much paid"])  # fmt: skip
-def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(part: str, wrong: dict[str, Any]) -> None:
-    """A noisy sum of another loss or law, or an account that does not pay for every sum or pays beyond epsilon, is not shown."""
-    measured = with_runs(lambda point: part == "run" and point.oracle == "curator", **wrong if part == "run" else {})
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("curator", {"loss": 2.0}),
+        ("curator", {"loss": 0.5}),
+        ("curator", {"drawn": [round(20_000 * share) for share in noisy_sum_law(1.2)]}),
+        ("run", {"charged": 0.5}),
+        ("run", {"charged": 1.5, "lost": 1.5}),
+    ],
+    ids=["twice the loss", "half of it", "less noise", "one sum paid for", "too much paid"],
+)
+def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(
+    part: str, wrong: dict[str, Any]
+) -> None:
+    """A noisy sum of another loss or law, or an account that does not pay for every sum or pays
+    beyond epsilon, is not shown."""
+    measured = with_runs(
+        lambda point: part == "run" and point.oracle == "curator", **wrong if part == "run" else {}
+    )
     if part == "curator":
-        measured = [(point, replace(each, **wrong) if isinstance(point, Curator) else each) for point, each in measured]
+        measured = [
+            (point, replace(each, **wrong) if isinstance(point, Curator) else each)
+            for point, each in measured
+        ]
     assert shown(measured) == [True] * 13 + [False, True]
 
 
 def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee allows, are not shown."""
+    """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee
+    allows, are not shown."""
     measured = suite_as_promised()
     with monkeypatch.context() as patch:
-        patch.setattr("local_dp.experiments.claims.local.suite.runs.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
+        patch.setattr(
+            "local_dp.experiments.claims.local.suite.runs.records_needed",
+            lambda oracle, learner: records_needed(oracle, learner) // 2,
+        )
         assert shown(measured) == [True] * 12 + [False, True, True]
-    monkeypatch.setattr("local_dp.experiments.claims.local.suite.runs.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
+    monkeypatch.setattr(
+        "local_dp.experiments.claims.local.suite.runs.TOLERANCES",
+        TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2},
+    )
     assert shown(measured) == [True] * 12 + [False, True, True]
 
 
 @pytest.mark.parametrize("replayed", [(2, 3), (0, 0)])
 def test_an_adversary_that_gives_something_away_loses_the_suite(replayed: tuple[int, int]) -> None:
-    """One answer that another one would have beaten, or games of which none was replayed, are not shown."""
+    """One answer that another one would have beaten, or games of which none was replayed, are not
+    shown."""
     measured = with_runs(lambda point: point.oracle == "worst case", replayed=replayed)
     assert shown(measured) == [True] * 11 + [False, True, True, True]
 
 
 def test_too_many_queries_lose_the_suite() -> None:
-    """A learner that asks one query more than its formula is not shown; nor is one-round masked parity that survives the worst case."""
+    """A learner that asks one query more than its formula is not shown; nor is one-round masked
+    parity that survives the worst case."""
     first = next(iter(TASKS))
-    assert not shown(with_runs(lambda point: point.task == first and point.oracle == "exact", queries=TASKS[first].learner.queries + 1))[3]
-    assert not shown([(point, ErrorRate(0.0) if isinstance(point, Control) else each) for point, each in suite_as_promised()])[6]
+    assert not shown(
+        with_runs(
+            lambda point: point.task == first and point.oracle == "exact",
+            queries=TASKS[first].learner.queries + 1,
+        )
+    )[3]
+    assert not shown(
+        [
+            (point, ErrorRate(0.0) if isinstance(point, Control) else each)
+            for point, each in suite_as_promised()
+        ]
+    )[6]
 
 
-@pytest.mark.parametrize("name", short(TASKS, lambda name: name not in ("perceptron", "trees", "decision-lists")))
+@pytest.mark.parametrize(
+    "name", short(TASKS, lambda name: name not in ("perceptron", "trees", "decision-lists"))
+)
 def test_learners_keep_their_promise_in_the_suite(name: str) -> None:
-    """In the worst case, of a sample and of local clients, at the proven tolerance, the error is at most alpha."""
+    """In the worst case, of a sample and of local clients, at the proven tolerance, the error is at
+    most alpha."""
     task = TASKS[name]
     oracles = ("worst case", "sample", "local clients")
-    assert all(outcome(task, oracle, 1.0, np.random.default_rng(5)).excess <= task.learner.alpha + 1e-9 for oracle in oracles)
+    assert all(
+        outcome(task, oracle, 1.0, np.random.default_rng(5)).excess <= task.learner.alpha + 1e-9
+        for oracle in oracles
+    )
 
 
 def test_the_curator_answers_learners() -> None:
-    """The same stumps and linear regression from a curator's noisy sums, within the records and the budget of the formula."""
+    """The same stumps and linear regression from a curator's noisy sums, within the records and the
+    budget of the formula."""
     for name in ("stumps", "linear-regression"):
         run = outcome(TASKS[name], "curator", 1.0, np.random.default_rng(6))
         assert run.excess <= TASKS[name].learner.alpha
@@ -185,17 +303,23 @@ def test_the_curator_answers_learners() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", short(["conjunctions", "stumps", "thresholds", "low-degree", "naive-bayes", "decision-lists"], lambda name: name != "decision-lists")
+    "name",
+    short(
+        ["conjunctions", "stumps", "thresholds", "low-degree", "naive-bayes", "decision-lists"],
+        lambda name: name != "decision-lists",
+    ),
 )
 def test_the_worst_case_defeats_beyond_the_tolerance(name: str) -> None:
-    """At 16 times the proven tolerance the worst case defeats the learner, and says what it ranged over."""
+    """At 16 times the proven tolerance the worst case defeats the learner, and says what it ranged
+    over."""
     defeat = outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))
     assert defeat.excess > TASKS[name].learner.alpha
     assert ("concepts" in str(defeat.adversary)) == (finite_class(name) is not None)
 
 
 def test_defeats_come_with_certificates() -> None:
-    """Each of those defeats leaves a certificate that the independent checker accepts, and refuses once an answer is changed."""
+    """Each of those defeats leaves a certificate that the independent checker accepts, and refuses
+    once an answer is changed."""
     for name in ("conjunctions", "stumps", "thresholds", "low-degree"):
         concepts = finite_class(name)
         assert concepts is not None
@@ -204,7 +328,9 @@ def test_defeats_come_with_certificates() -> None:
         run(learner.algorithm(), oracle)
         certificate = json.loads(json.dumps(oracle.certificate()))
         assert verify_certificate(certificate).valid
-        certificate["answers"] = ["1" if answer != "1" else "-1" for answer in certificate["answers"]]
+        certificate["answers"] = [
+            "1" if answer != "1" else "-1" for answer in certificate["answers"]
+        ]
         assert not verify_certificate(certificate).valid
 
 

@@ -1,4 +1,5 @@
-"""Private minimisers of prefixes as online learners: their noise is that of the mechanisms, their regret keeps to its bound, exactly on small cases."""
+"""Private minimisers of prefixes as online learners: their noise is that of the mechanisms, their
+regret keeps to its bound, exactly on small cases."""
 
 import itertools
 import math
@@ -9,7 +10,12 @@ import pytest
 
 from local_dp.bounds.curator import gumbel_spread, leader_regret_bound, separator_spread
 from local_dp.curator.mechanism import Law, probabilities
-from local_dp.curator.oracle_efficient.online import LossSequence, leader_attack, path_game, separator_noise
+from local_dp.curator.oracle_efficient.online import (
+    LossSequence,
+    leader_attack,
+    path_game,
+    separator_noise,
+)
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.separated import Exhaustive, Parities, Separated, Thresholds
 from local_dp.curator.selection.exponential import Labelled, OccamLearner
@@ -21,12 +27,22 @@ SMALL = Parities(2)
 EXAMPLES = [(x, y) for x in range(4) for y in (0, 1)]
 
 
-def expected(queries: Separated, examples: list[tuple[int, int]], laws: list[Law[int]]) -> tuple[Fraction, Fraction, LossSequence]:
-    """The expected losses of query t drawn on the examples before example t, and of the one drawn on these and example t; laws[t] is that of t examples."""
+def expected(
+    queries: Separated, examples: list[tuple[int, int]], laws: list[Law[int]]
+) -> tuple[Fraction, Fraction, LossSequence]:
+    """The expected losses of query t drawn on the examples before example t, and of the one drawn
+    on these and example t; laws[t] is that of t examples."""
     x, y = np.array(examples).T
     losses = (queries.values(x) != y).T.astype(np.int64)
     before, after = (
-        sum((share * int(losses[t, query]) for t in range(len(losses)) for query, share in probabilities(laws[t + more]).items()), Fraction(0))
+        sum(
+            (
+                share * int(losses[t, query])
+                for t in range(len(losses))
+                for query, share in probabilities(laws[t + more]).items()
+            ),
+            Fraction(0),
+        )
         for more in (0, 1)
     )
     return before, after, LossSequence(losses)
@@ -38,32 +54,50 @@ def prefixes(examples: list[tuple[int, int]]) -> list[Labelled]:
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_regret_keeps_to_its_bound(epsilon: float) -> None:
-    """Parities of 2 bits, 5 examples, exactly: one example more costs eps / 2; the next leader has no more regret than the noise is wide."""
+    """Parities of 2 bits, 5 examples, exactly: one example more costs eps / 2; the next leader has
+    no more regret than the noise is wide."""
     minimum = PerturbedMinimum(Perturbation(SMALL, epsilon), Exhaustive(SMALL))
     growth, generator = exp_epsilon(round(epsilon * 5e8)), np.random.default_rng(1)
     for _ in range(4):
         examples = [EXAMPLES[place] for place in generator.integers(0, 8, 5)]
-        before, after, sequence = expected(SMALL, examples, [minimum.law(prefix) for prefix in prefixes(examples)])
+        before, after, sequence = expected(
+            SMALL, examples, [minimum.law(prefix) for prefix in prefixes(examples)]
+        )
         assert before <= growth * after * (1 + Fraction(1, 10**9))
         assert after - sequence.best <= separator_spread(2, 4, epsilon)
-        assert before - sequence.best <= leader_regret_bound(5, epsilon, separator_spread(2, 4, epsilon))
+        assert before - sequence.best <= leader_regret_bound(
+            5, epsilon, separator_spread(2, 4, epsilon)
+        )
 
 
 def test_gumbel_noise_is_the_exponential_mechanism() -> None:
     """The regret by its formula is that of the learner's laws on all prefixes."""
     examples = [EXAMPLES[place] for place in (0, 3, 3, 6, 5, 1)]
     learner = OccamLearner(SMALL, 1.0)
-    before, _, sequence = expected(SMALL, examples, [learner.law(prefix) for prefix in prefixes(examples)])
+    before, _, sequence = expected(
+        SMALL, examples, [learner.law(prefix) for prefix in prefixes(examples)]
+    )
     assert float(before - sequence.best) == pytest.approx(sequence.gumbel_regret(1.0), abs=1e-6)
 
 
 def test_noise_is_that_of_the_mechanism() -> None:
-    """As RSPM's law on two examples, the leader of totals and noise: 20,000 draws within 5 standard errors; and as wide as its formula says."""
+    """As RSPM's law on two examples, the leader of totals and noise: 20,000 draws within 5 standard
+    errors; and as wide as its formula says."""
     database = Labelled.of(((1, 1), (3, 0)))
     noise = separator_noise(SMALL, 2.0, 20_000, seeded(1))
-    shares = np.bincount(np.argmin(SMALL.errors(database.x, database.y) + noise, axis=1), minlength=4) / 20_000
+    shares = (
+        np.bincount(np.argmin(SMALL.errors(database.x, database.y) + noise, axis=1), minlength=4)
+        / 20_000
+    )
     law = probabilities(PerturbedMinimum(Perturbation(SMALL, 2.0), Exhaustive(SMALL)).law(database))
-    assert max(abs(shares[query] - float(law[query])) / math.sqrt(law[query] * (1 - law[query]) / 20_000) for query in range(4)) < 5
+    assert (
+        max(
+            abs(shares[query] - float(law[query]))
+            / math.sqrt(law[query] * (1 - law[query]) / 20_000)
+            for query in range(4)
+        )
+        < 5
+    )
     width = np.ptp(noise, axis=1)
     assert abs(width.mean() - separator_spread(2, 4, 2.0)) < 5 * width.std() / math.sqrt(20_000)
     gumbel = np.ptp(np.random.default_rng(1).gumbel(0, 2, (20_000, 64)), axis=1)
@@ -73,12 +107,19 @@ def test_noise_is_that_of_the_mechanism() -> None:
 def test_the_leader_without_noise_loses_every_round() -> None:
     """And a half of the rounds more than the best; with the right noise it keeps to the bound."""
     attack = leader_attack(Parities(6).values(np.arange(64)).astype(np.int64), 4096)
-    assert attack.regret(np.zeros((4096, 64))) == 2048 > 2 * leader_regret_bound(4096, 0.2, separator_spread(6, 12, 0.2))
-    assert attack.regret(separator_noise(Parities(6), 0.2, 4096, seeded(1))) < leader_regret_bound(4096, 0.2, separator_spread(6, 12, 0.2))
+    assert (
+        attack.regret(np.zeros((4096, 64)))
+        == 2048
+        > 2 * leader_regret_bound(4096, 0.2, separator_spread(6, 12, 0.2))
+    )
+    assert attack.regret(separator_noise(Parities(6), 0.2, 4096, seeded(1))) < leader_regret_bound(
+        4096, 0.2, separator_spread(6, 12, 0.2)
+    )
 
 
 def test_the_path_has_one_end() -> None:
-    """One expert a round has no loss, a neighbour of the adversary's; who follows the leader walks to the end and loses no more."""
+    """One expert a round has no loss, a neighbour of the adversary's; who follows the leader walks
+    to the end and loses no more."""
     game = path_game(8, 100, lambda totals: int(np.argmin(totals)), np.random.default_rng(3))
     free = game.losses.argmin(axis=1)
     assert np.array_equal(game.losses.sum(axis=1), np.full(100, 255))

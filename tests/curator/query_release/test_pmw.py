@@ -1,4 +1,5 @@
-"""Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and hypotheses that come nearer with every change."""
+"""Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and
+hypotheses that come nearer with every change."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,10 +12,26 @@ import pytest
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import laplace_tail
-from local_dp.curator.mechanism import Law, SmallDatabases, Transcript, epsilon_of, transcripts, whole_weights, worst_transcripts
+from local_dp.curator.mechanism import (
+    Law,
+    SmallDatabases,
+    Transcript,
+    epsilon_of,
+    transcripts,
+    whole_weights,
+    worst_transcripts,
+)
 from local_dp.curator.query_release import pmw
 from local_dp.curator.query_release.counting import CountingQueries, table
-from local_dp.curator.query_release.pmw import Asked, FirstFar, MultiplicativeWeights, NoisyCount, Stream, Terms, moved
+from local_dp.curator.query_release.pmw import (
+    Asked,
+    FirstFar,
+    MultiplicativeWeights,
+    NoisyCount,
+    Stream,
+    Terms,
+    moved,
+)
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
@@ -25,12 +42,16 @@ from tests.support.mechanisms.paths import follows, settled
 from tests.support.runs.scripted import seeded
 
 NANO = 10**9  # epsilon 1 for every noise
-STREAMS = [CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)]
+STREAMS = [
+    CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)
+]
 SAME = STREAMS[0]  # the first point, three times
 
 
 def databases(n: int) -> SmallDatabases[tuple[int], Counts]:
-    return SmallDatabases([(0,), (1,)], n, lambda records: table(np.array([point for (point,) in records]), 2))
+    return SmallDatabases(
+        [(0,), (1,)], n, lambda records: table(np.array([point for (point,) in records]), 2)
+    )
 
 
 def weights(stream: CountingQueries, n: int, updates: int = 3) -> MultiplicativeWeights:
@@ -39,21 +60,30 @@ def weights(stream: CountingQueries, n: int, updates: int = 3) -> Multiplicative
 
 
 def claimed(transcript: Transcript[int | None]) -> int:
-    """In epsilons: an epoch that ends with a change costs 1 for its threshold, 2 for its firing and 1 for its count; one that does not, 1."""
+    """In epsilons: an epoch that ends with a change costs 1 for its threshold, 2 for its firing and
+    1 for its count; one that does not, 1."""
     return 4 * (len(transcript) // 2) + len(transcript) % 2
 
 
 def excess(stream: CountingQueries, n: int) -> float:
     """By how much a transcript's loss is above its claim, at most."""
-    return max(epsilon_of(ratio) - claimed(transcript) for transcript, ratio in worst_transcripts(weights(stream, n).algorithm(), databases(n)).items())
+    return max(
+        epsilon_of(ratio) - claimed(transcript)
+        for transcript, ratio in worst_transcripts(
+            weights(stream, n).algorithm(), databases(n)
+        ).items()
+    )
 
 
 @pytest.mark.parametrize("n", short([1, 2], lambda n: n == 1))
 def test_whole_transcripts_are_private(n: int) -> None:
-    """N = 2, k = 3, all streams of queries that tell the points apart: no transcript loses more than its epochs cost, and some lose nearly half of it."""
+    """N = 2, k = 3, all streams of queries that tell the points apart: no transcript loses more
+    than its epochs cost, and some lose nearly half of it."""
     assert max(excess(stream, n) for stream in STREAMS) <= 0
     ratios = worst_transcripts(weights(SAME, n, 1).algorithm(), databases(n))
-    assert max(epsilon_of(ratio) / claimed(transcript) for transcript, ratio in ratios.items()) > 0.45
+    assert (
+        max(epsilon_of(ratio) / claimed(transcript) for transcript, ratio in ratios.items()) > 0.45
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +95,27 @@ class OnAlpha(FirstFar):
         left = Fraction(1)
         for first, gaps in self.asked.blocks(database):
             for place, gap in enumerate(gaps.tolist()):
-                far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(NANO, self.threshold + gap) if self.threshold > 0 else Fraction(1)
+                far = (
+                    laplace_tail(NANO, self.threshold - gap)
+                    + laplace_tail(NANO, self.threshold + gap)
+                    if self.threshold > 0
+                    else Fraction(1)
+                )
                 shares[first + place] = left * far
                 left *= 1 - far
         return whole_weights({**shares, None: left})
 
 
 def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three queries of which none fires cost three epsilons in place of one; five more than the three that any number may cost."""
+    """Three queries of which none fires cost three epsilons in place of one; five more than the
+    three that any number may cost."""
     monkeypatch.setattr(pmw, "FirstFar", OnAlpha)
     assert excess(SAME, 2) == pytest.approx(2, abs=1e-6)
     five = Asked(CountingQueries(np.array([(True, False)] * 5)), 0, np.array([0.5, 0.5]))
-    right, wrong = (epsilon_of(max(databases(2).worst_ratios(kind(five, 1, 1.0)).values())) for kind in (FirstFar, OnAlpha))
+    right, wrong = (
+        epsilon_of(max(databases(2).worst_ratios(kind(five, 1, 1.0)).values()))
+        for kind in (FirstFar, OnAlpha)
+    )
     assert right <= 3 < wrong
 
 
@@ -95,9 +134,13 @@ class Recorder(TrustedOracle[Counts]):
 
 
 def test_the_code_draws_from_its_transcripts() -> None:
-    """All paths of all answers add up to their chances; not to those of a threshold that is one larger."""
+    """All paths of all answers add up to their chances; not to those of a threshold that is one
+    larger."""
     database = np.array([2, 0])
-    exact, other = (MultiplicativeWeights(STREAMS[2], 2, Terms(alpha, 3, 8.0, 0.5)).algorithm for alpha in (0.5, 0.99))
+    exact, other = (
+        MultiplicativeWeights(STREAMS[2], 2, Terms(alpha, 3, 8.0, 0.5)).algorithm
+        for alpha in (0.5, 0.99)
+    )
 
     def told(draws: Draws) -> Any:
         oracle = Recorder(database, draws)
@@ -109,27 +152,37 @@ def test_the_code_draws_from_its_transcripts() -> None:
 
 
 def test_each_change_brings_the_hypothesis_nearer() -> None:
-    """The relative entropy falls by step gap - step^2 / 8 at least, so that 2 ln N / alpha^2 changes are enough; in the wrong direction it grows."""
+    """The relative entropy falls by step gap - step^2 / 8 at least, so that 2 ln N / alpha^2
+    changes are enough; in the wrong direction it grows."""
     generator = np.random.default_rng(0)
     for _ in range(50):
         truth, weights = generator.dirichlet(np.full(16, 0.3), 2) + 1e-9
         counted, step = generator.random(16) < 0.5, 0.1
         gap = truth[counted].sum() - weights[counted].sum()
-        right, wrong = (float((truth * np.log(moved(weights, counted, share, step) / weights)).sum()) for share in (truth[counted].sum(), 2 * (gap < 0)))
+        right, wrong = (
+            float((truth * np.log(moved(weights, counted, share, step) / weights)).sum())
+            for share in (truth[counted].sum(), 2 * (gap < 0))
+        )
         assert right >= step * abs(gap) - step**2 / 8 - 1e-6
         assert wrong < right
 
 
-def answered(terms: Terms, budget: Loss, stream: CountingQueries, database: Counts) -> tuple[pmw.Answered, Account]:
+def answered(
+    terms: Terms, budget: Loss, stream: CountingQueries, database: Counts
+) -> tuple[pmw.Answered, Account]:
     """A run, paid for by an account of the budget."""
     account = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
     size = int(database.sum())
-    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, seeded(3))), account
+    return run(
+        MultiplicativeWeights(stream, size, terms).algorithm(),
+        TrustedOracle(database, account, seeded(3)),
+    ), account
 
 
 @pytest.mark.parametrize("budget", [Pure(NANO), approximate(1.0, 1e-6)])
 def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
-    """All queries answered within 3/2 alpha, within the budget; all changes together just fit it."""
+    """All queries answered within 3/2 alpha, within the budget; all changes together just fit
+    it."""
     generator, n = np.random.default_rng(2), 10**5
     database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.05)))
     stream = CountingQueries.random(200, 16, generator)
@@ -147,7 +200,8 @@ def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
 
 
 def test_a_halted_run_says_so() -> None:
-    """With too few changes for the data at hand: what it answered is right, and only that; the rest is not a number."""
+    """With too few changes for the data at hand: what it answered is right, and only that; the rest
+    is not a number."""
     generator = np.random.default_rng(2)
     database = generator.multinomial(10**6, generator.dirichlet(np.full(64, 0.05)))
     stream, budget = CountingQueries.random(3000, 64, generator), approximate(1.0, 1e-6)
@@ -161,7 +215,8 @@ def test_a_halted_run_says_so() -> None:
 
 
 def test_fewer_changes_lower_alpha() -> None:
-    """With a tenth of the changes and a pure budget, alpha falls as the cube root, as long as the logarithms stay."""
+    """With a tenth of the changes and a pure budget, alpha falls as the cube root, as long as the
+    logarithms stay."""
     stream = Stream(10**5, 256, 1000)
     whole, tenth = (Terms.for_stream(stream, Pure(NANO), share=share) for share in (1.0, 0.1))
     assert tenth.alpha / whole.alpha == pytest.approx(0.1 ** (1 / 3), rel=0.1)

@@ -8,7 +8,12 @@ import pytest
 from local_dp.curator.mechanism import Mechanism, SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions import learners
-from local_dp.curator.reductions.learners import Amplified, LabelSanitizer, MediansByLabel, Processed
+from local_dp.curator.reductions.learners import (
+    Amplified,
+    LabelSanitizer,
+    MediansByLabel,
+    Processed,
+)
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.draws import Draws
 from local_dp.loss import Pure
@@ -27,7 +32,13 @@ class Truth(Mechanism[Multiset, Steps, Pure]):
 
     def release(self, database: Multiset, draws: Draws) -> Steps:
         upto = np.cumsum(database.counts) / max(1, database.size)
-        return Steps.of(database.bits, [(int(value) + 1, float(share)) for value, share in zip(database.values, upto, strict=True)])
+        return Steps.of(
+            database.bits,
+            [
+                (int(value) + 1, float(share))
+                for value, share in zip(database.values, upto, strict=True)
+            ],
+        )
 
 
 def test_resized_neighbours_are_neighbours() -> None:
@@ -35,9 +46,20 @@ def test_resized_neighbours_are_neighbours() -> None:
     databases = SmallDatabases([(value,) for value in range(3)], 5, list)
     for records, others in (*databases.pairs("add-remove"), *databases.pairs("replace")):
         for size in range(9):
-            one, two = (sorted(np.repeat(points.values, points.counts).tolist()) for points in (_resized(records, size), _resized(others, size)))
+            one, two = (
+                sorted(np.repeat(points.values, points.counts).tolist())
+                for points in (_resized(records, size), _resized(others, size))
+            )
             assert len(one) == len(two) == size
-            assert size - sum((np.minimum(np.bincount(one, minlength=3), np.bincount(two, minlength=3))).tolist()) <= 1
+            assert (
+                size
+                - sum(
+                    (
+                        np.minimum(np.bincount(one, minlength=3), np.bincount(two, minlength=3))
+                    ).tolist()
+                )
+                <= 1
+            )
 
 
 def _resized(records: tuple[tuple[int], ...], size: int) -> Multiset:
@@ -45,7 +67,8 @@ def _resized(records: tuple[tuple[int], ...], size: int) -> Multiset:
 
 
 def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[LabelledMultiset, int]:
-    """The needle: just over a tenth of the records beside the threshold, on both sides of it, the rest at both ends; and the threshold, odd."""
+    """The needle: just over a tenth of the records beside the threshold, on both sides of it, the
+    rest at both ends; and the threshold, odd."""
     generator = np.random.default_rng(seed)
     threshold = int.from_bytes(generator.bytes(bits // 8), "little") | 1
     points = np.array([0, threshold - 1, threshold, (1 << bits) - 1], dtype=np.uint64)
@@ -69,25 +92,38 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
 
 
 def test_amplified_is_a_mean_over_parts() -> None:
-    """Twenty exact parts of 60 records: the mean answer is the whole database's. Parts are shuffled: of half 0 and half 1 each has near half."""
+    """Twenty exact parts of 60 records: the mean answer is the whole database's. Parts are
+    shuffled: of half 0 and half 1 each has near half."""
     points = Multiset.of(np.random.default_rng(0).integers(0, 256, 1200), 8)
     assert Amplified(Truth(), 60, learners.averaged).release(points, seeded(0)).error(points) < 1e-9
     sample = Amplified(Truth(), 60, lambda parts: parts[0])
     assert 0.02 < sample.release(points, seeded(0)).error(points) < 0.4
     halves = Multiset(1, np.array([0, 1], dtype=np.uint64), np.array([500, 500]))
-    assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, seeded(0)).share(1) < 0.65
+    assert (
+        0.35
+        < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, seeded(0)).share(1)
+        < 0.65
+    )
     refuse(
-        ("1201 records", lambda: Amplified(Truth(), 60, learners.averaged).release(Multiset.of([1] * 1201, 8), seeded(0))),
+        (
+            "1201 records",
+            lambda: Amplified(Truth(), 60, learners.averaged).release(
+                Multiset.of([1] * 1201, 8), seeded(0)
+            ),
+        ),
         ("records is 0", lambda: learners.learner_of_thresholds(Truth(), 0, 1.0)),
     )
 
 
 def test_losses_are_carried() -> None:
-    """Pure to pure, approximate to approximate: twice the sanitizer's and twice the sizes', not the printed 6 epsilon."""
+    """Pure to pure, approximate to approximate: twice the sanitizer's and twice the sizes', not the
+    printed 6 epsilon."""
     pure, sparse = Medians(1.0, 2), SparseMedians(1.0, 2)
     assert LabelSanitizer(OnesCounted(), 1, 1.0).loss == Pure(4 * 10**9)
     assert learners.learner_of_thresholds(pure, 100, 0.5).loss == Pure(3 * 10**9)
-    assert learners.learner_of_thresholds(sparse, 100, 0.5).loss == sparse.loss + sparse.loss + Pure(10**9)
+    assert learners.learner_of_thresholds(
+        sparse, 100, 0.5
+    ).loss == sparse.loss + sparse.loss + Pure(10**9)
     assert MediansByLabel(1.0, 3).loss.nano <= 10**9
 
 
@@ -95,7 +131,13 @@ def learned(bits: int, m: int, runs: int) -> float:
     """How often the only threshold with an error below a tenth is found."""
     learner = Processed(MediansByLabel(1.0, 3), learners.best_threshold)
     cases = [labelled(m, bits, seed) for seed in range(runs)]
-    return sum(learner.release(database, seeded(seed)) == at for seed, (database, at) in enumerate(cases)) / runs
+    return (
+        sum(
+            learner.release(database, seeded(seed)) == at
+            for seed, (database, at) in enumerate(cases)
+        )
+        / runs
+    )
 
 
 def test_thresholds_from_the_medians_of_each_label() -> None:
@@ -105,6 +147,9 @@ def test_thresholds_from_the_medians_of_each_label() -> None:
 
 
 def test_the_whole_chain_learns() -> None:
-    """Theorem 5.5 with a sanitizer that is exact: the needle's threshold from 40 parts of 500 records."""
+    """Theorem 5.5 with a sanitizer that is exact: the needle's threshold from 40 parts of 500
+    records."""
     database, threshold = labelled(20_000, 16, 2)
-    assert learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, seeded(1)) == threshold
+    assert (
+        learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, seeded(1)) == threshold
+    )

@@ -7,7 +7,12 @@ from local_dp.accounting.rules import optimal_delta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers import san_thresholds
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, Blocks, PrintedSanThresholds, SanThresholds
+from local_dp.curator.sanitizers.san_thresholds import (
+    BlockByBlock,
+    Blocks,
+    PrintedSanThresholds,
+    SanThresholds,
+)
 from local_dp.curator.selection.sparse import Goals
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
@@ -32,7 +37,8 @@ def listed(result: Blocks) -> dict[tuple[int, int], int]:
 
 @pytest.mark.parametrize("bits", [5, 64, 70])
 def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
-    """Against counting the records one by one, in a range that starts anywhere, in words and beyond."""
+    """Against counting the records one by one, in a range that starts anywhere, in words and
+    beyond."""
     records = np.random.default_rng(bits).integers(3, 29, 60).tolist()
     low, high = 2, 30
     points = san_thresholds.inside(Multiset.of([*records, 0, 31], bits), (low, high))
@@ -40,19 +46,29 @@ def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
     for z in range(7):
         length = 1 << z
         expected = {}
-        for first in (*range(low, high + 1, 2 * length), *range(low + length, high + 1, 2 * length)) if z else range(low, high + 1):
+        for first in (
+            (*range(low, high + 1, 2 * length), *range(low + length, high + 1, 2 * length))
+            if z
+            else range(low, high + 1)
+        ):
             last = min(first + 2 * length - 1, high) if z else first
             expected[first, last] = sum(first <= record <= last for record in records)
         result = san_thresholds.blocks(points, (low, high), z)
         assert listed(result) == {interval: count for interval, count in expected.items() if count}
         assert san_thresholds.fullest_blocks(points, 7)[z] == max(expected.values())
-        assert san_thresholds.fullest_windows(points, 7)[z] == max(sum(first <= record < first + length for record in records) for first in range(32))
+        assert san_thresholds.fullest_windows(points, 7)[z] == max(
+            sum(first <= record < first + length for record in records) for first in range(32)
+        )
 
 
 def test_a_record_lies_in_two_blocks() -> None:
-    """The growth that the choice of a block pays for: one point more, and two intervals occur; one if they are points."""
+    """The growth that the choice of a block pays for: one point more, and two intervals occur; one
+    if they are points."""
     for z in range(6):
-        grown = [len(san_thresholds.blocks(Multiset.of([point], 6), (0, 63), z).scores) for point in range(64)]
+        grown = [
+            len(san_thresholds.blocks(Multiset.of([point], 6), (0, 63), z).scores)
+            for point in range(64)
+        ]
         assert max(grown) == (2 if z else 1)
 
 
@@ -66,19 +82,30 @@ def test_blocks_at_most_double(bits: int) -> None:
 
 
 def test_losses_count_their_parts() -> None:
-    """Optimal composition of 2,052 and 40 equal parts takes half of delta, the choices the other half; one part more is too much."""
+    """Optimal composition of 2,052 and 40 equal parts takes half of delta, the choices the other
+    half; one part more is too much."""
     for mechanism, parts in ((THRESHOLDS, 4 * 513), (POINTS, 2 * 20)):
         half = ATTO // 2_000_000
         assert mechanism.loss.nano == 10**9
         assert mechanism.loss.atto <= ATTO // 1_000_000
-        assert optimal_delta(mechanism.part, parts, Pure(10**9)) <= half < optimal_delta(Pure(mechanism.part.nano + 1), parts, Pure(10**9))
+        assert (
+            optimal_delta(mechanism.part, parts, Pure(10**9))
+            <= half
+            < optimal_delta(Pure(mechanism.part.nano + 1), parts, Pure(10**9))
+        )
     assert THRESHOLDS.repetitions == 513
-    assert SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
+    assert SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part.epsilon == pytest.approx(
+        0.00826 * 0.97, rel=0.03
+    )
 
 
 def test_printed_sizes() -> None:
-    """7.6e5 records for points at alpha .1, 7.2e7 for thresholds at alpha .25; below, the printed mechanisms refuse and tell how many."""
-    points, thresholds = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1)), PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
+    """7.6e5 records for points at alpha .1, 7.2e7 for thresholds at alpha .25; below, the printed
+    mechanisms refuse and tell how many."""
+    points, thresholds = (
+        PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1)),
+        PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1)),
+    )
     assert points.least == pytest.approx(7.6e5, rel=0.01)
     assert thresholds.least == pytest.approx(7.2e7, rel=0.01)
     few = Multiset(16, np.array([5], dtype=np.uint64), np.array([points.least - 1]))
@@ -92,7 +119,10 @@ def test_printed_points_are_within_alpha() -> None:
     """At their size, nine points of 11 % and many rare ones, of which none is named."""
     mechanism = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1))
     m = mechanism.least
-    values, counts = np.arange(1009, dtype=np.uint64), np.array([m * 11 // 100] * 9 + [m // 100_000] * 1000)
+    values, counts = (
+        np.arange(1009, dtype=np.uint64),
+        np.array([m * 11 // 100] * 9 + [m // 100_000] * 1000),
+    )
     counts[0] += m - counts.sum()
     release = mechanism.release(Multiset(64, values, counts), seeded(1))
     assert release.error(Multiset(64, values, counts)) < 0.02
@@ -101,7 +131,11 @@ def test_printed_points_are_within_alpha() -> None:
 
 PART = Pure(20 * 10**9)
 NOISELESS = (
-    wrong(PrintedSanThresholds, part=lambda own, right: PART, length=lambda own, right: lambda bits: PART),
+    wrong(
+        PrintedSanThresholds,
+        part=lambda own, right: PART,
+        length=lambda own, right: lambda bits: PART,
+    ),
     wrong(SanThresholds, part=lambda own, right: PART),
 )
 """As printed and rebuilt, with next to no noise."""
@@ -110,7 +144,8 @@ NOISELESS = (
 @pytest.mark.parametrize("shape", short(SHAPES, lambda shape: shape in ("nested", "uniform")))
 @pytest.mark.parametrize("kind", NOISELESS)
 def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
-    """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 / alpha."""
+    """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 /
+    alpha."""
     for alpha in (0.25, 0.1):
         points = database(shape, 40_000, 60, 0, 20)
         steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, seeded(0))

@@ -13,7 +13,13 @@ from local_dp.arrays import Ints
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Law, Mechanism, SmallDatabases, hockey_stick
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
+from local_dp.curator.sensitivity.triangles import (
+    GlobalTriangles,
+    LadderTriangles,
+    NoisyLocalTriangles,
+    SmoothTriangles,
+    Triangles,
+)
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
@@ -50,24 +56,45 @@ def signature(local: Triangles) -> tuple[int, ...]:
 
 @cache
 def neighbours(kind: type[Triangles] = Triangles) -> list[tuple[Triangles, Triangles]]:
-    """Of all graphs of five nodes that differ in an edge, one pair for all with the same counts and sensitivities: no mechanism can distinguish them."""
+    """Of all graphs of five nodes that differ in an edge, one pair for all with the same counts and
+    sensitivities: no mechanism can distinguish them."""
     build = cache(lambda edges: kind(five(edges)))
     pairs = [pair for m in range(1, 11) for pair in SmallDatabases(PAIRS, m, five).pairs("edge")]
-    return list({(signature(build(one)), signature(build(other))): (build(one), build(other)) for one, other in pairs}.values())
+    return list(
+        {
+            (signature(build(one)), signature(build(other))): (build(one), build(other))
+            for one, other in pairs
+        }.values()
+    )
 
 
-def worst_delta(mechanism: Mechanism[Triangles, int, Loss], kind: type[Triangles] = Triangles, loss: Loss | None = None) -> Fraction:
+def worst_delta(
+    mechanism: Mechanism[Triangles, int, Loss],
+    kind: type[Triangles] = Triangles,
+    loss: Loss | None = None,
+) -> Fraction:
     growth = exp_epsilon((loss or mechanism.loss).nano)
     graphs = {signature(local): local for pair in neighbours(kind) for local in pair}
-    laws: dict[tuple[int, ...], Law[int]] = {key: mechanism.law(local) for key, local in graphs.items()}
-    return max(hockey_stick(laws[signature(one)], laws[signature(other)], growth) for one, other in neighbours(kind))
+    laws: dict[tuple[int, ...], Law[int]] = {
+        key: mechanism.law(local) for key, local in graphs.items()
+    }
+    return max(
+        hockey_stick(laws[signature(one)], laws[signature(other)], growth)
+        for one, other in neighbours(kind)
+    )
 
 
 def test_sensitivities_by_brute_force() -> None:
-    """On all graphs of five nodes: the count, and A_k as the largest step of the count over all graphs at distance k or less, exactly, for k up to 10."""
+    """On all graphs of five nodes: the count, and A_k as the largest step of the count over all
+    graphs at distance k or less, exactly, for k up to 10."""
     flips = [1 << place for place in range(10)]
-    graphs = [tuple(pair for place, pair in enumerate(PAIRS) if code >> place & 1) for code in range(1024)]
-    counts = [sum(set(combinations(nodes, 2)) <= set(graph) for nodes in combinations(range(5), 3)) for graph in graphs]
+    graphs = [
+        tuple(pair for place, pair in enumerate(PAIRS) if code >> place & 1) for code in range(1024)
+    ]
+    counts = [
+        sum(set(combinations(nodes, 2)) <= set(graph) for nodes in combinations(range(5), 3))
+        for graph in graphs
+    ]
     locals_ = [Triangles(five(graph)) for graph in graphs]
     steps = [max(abs(counts[code] - counts[code ^ flip]) for flip in flips) for code in range(1024)]
     assert counts == [local.value for local in locals_]
@@ -82,13 +109,21 @@ def dense(graph: Graph) -> tuple[int, Ints, Ints]:
     joined[tuple(graph.edges.T)] = joined[tuple(graph.edges[:, ::-1].T)] = 1
     common = joined @ joined
     single = joined.sum(axis=0) + joined.sum(axis=1)[:, None] - 2 * common - 2 * joined
-    return int((common * joined).sum()) // 6, common[np.triu_indices(graph.nodes, 1)], single[np.triu_indices(graph.nodes, 1)]
+    return (
+        int((common * joined).sum()) // 6,
+        common[np.triu_indices(graph.nodes, 1)],
+        single[np.triu_indices(graph.nodes, 1)],
+    )
 
 
 def test_larger_graphs_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the definition, over dense matrices: random graphs with many and few edges or none, one row at a time and all at once."""
+    """By the definition, over dense matrices: random graphs with many and few edges or none, one
+    row at a time and all at once."""
     generator = np.random.default_rng(0)
-    graphs = [binomial_graph(generator, 60, chance) for chance in (0, 0.05, 0.5, 1)] + [preferential_attachment(generator, 80, 4), Graph.of([], 1)]
+    graphs = [binomial_graph(generator, 60, chance) for chance in (0, 0.05, 0.5, 1)] + [
+        preferential_attachment(generator, 80, 4),
+        Graph.of([], 1),
+    ]
     for graph, cells in product(graphs, (1, 1 << 22)):
         monkeypatch.setattr("local_dp.curator.sensitivity.triangles._CELLS", cells)
         local, (count, common, single) = Triangles(graph), dense(graph)
@@ -99,38 +134,59 @@ def test_larger_graphs_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def largest_loss(noise: CauchyNoise, kind: type[Triangles] = Triangles) -> float:
-    """The largest loss of two Cauchy laws of graphs that differ in an edge: over all graphs of five nodes."""
-    return max(math.acosh(cosh_loss(FINE * (one.value - other.value), noise.scale(one), noise.scale(other))) for one, other in neighbours(kind))
+    """The largest loss of two Cauchy laws of graphs that differ in an edge: over all graphs of five
+    nodes."""
+    return max(
+        math.acosh(
+            cosh_loss(FINE * (one.value - other.value), noise.scale(one), noise.scale(other))
+        )
+        for one, other in neighbours(kind)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_smooth_counts_are_private(epsilon: float) -> None:
-    """On all graphs of five nodes and all edges the loss is at most epsilon, and reached to 2 %; over joined pairs only it is more."""
+    """On all graphs of five nodes and all edges the loss is at most epsilon, and reached to 2 %;
+    over joined pairs only it is more."""
     assert 0.98 * epsilon < largest_loss(CauchyNoise.exact(epsilon)) <= epsilon
     assert largest_loss(CauchyNoise.exact(epsilon), OfEdges) > 1.05 * epsilon
 
 
 def test_noisy_local_counts_are_private() -> None:
-    """On all graphs of five nodes the worst delta is at most its own, and most of it; over joined pairs only it is more."""
+    """On all graphs of five nodes the worst delta is at most its own, and most of it; over joined
+    pairs only it is more."""
     for epsilon, share in ((0.5, 0.7), (4.0, 0.0)):
         mechanism = NoisyLocalTriangles(epsilon, 0.1)
         assert share <= worst_delta(mechanism) / Fraction(mechanism.loss.atto, ATTO) <= 1
     assert worst_delta(NoisyLocalTriangles(4.0, 0.1), OfEdges) > 0.2
 
 
-Twice = wrong(LadderTriangles, candidates=lambda own, right: lambda database: replace(runs := right(database), scores=2 * runs.scores))
+Twice = wrong(
+    LadderTriangles,
+    candidates=lambda own, right: (
+        lambda database: replace(runs := right(database), scores=2 * runs.scores)
+    ),
+)
 """Two rungs at a time."""
 
 
 def test_ladder_and_global_counts_are_private() -> None:
-    """On all graphs of five nodes nothing is beyond epsilon; a ladder over joined pairs only and one of twice the steps are caught."""
+    """On all graphs of five nodes nothing is beyond epsilon; a ladder over joined pairs only and
+    one of twice the steps are caught."""
     assert worst_delta(LadderTriangles(1.0)) == worst_delta(GlobalTriangles(1.0)) == 0
-    assert min(worst_delta(LadderTriangles(1.0), OfEdges), worst_delta(Twice(1.0), loss=Pure(10**9))) > 1e-3
+    assert (
+        min(worst_delta(LadderTriangles(1.0), OfEdges), worst_delta(Twice(1.0), loss=Pure(10**9)))
+        > 1e-3
+    )
 
 
 def test_smooth_counts_are_drawn_from_their_law() -> None:
-    """Half of 1,000 errors are within the scale, S / a (binomial, failure 1e-6); half the scale is caught."""
-    graph, mechanism = binomial_graph(np.random.default_rng(3), 200, 0.2), SmoothTriangles(CauchyNoise.exact(1.0))
+    """Half of 1,000 errors are within the scale, S / a (binomial, failure 1e-6); half the scale is
+    caught."""
+    graph, mechanism = (
+        binomial_graph(np.random.default_rng(3), 200, 0.2),
+        SmoothTriangles(CauchyNoise.exact(1.0)),
+    )
     local, draws = Triangles(graph), seeded(3)
     errors = np.array([abs(mechanism.release(local, draws) - local.value) for _ in range(1000)])
     scale = mechanism.noise.scale(local) / FINE
@@ -140,10 +196,16 @@ def test_smooth_counts_are_drawn_from_their_law() -> None:
 
 
 def test_an_account_of_edges_pays_for_them() -> None:
-    """The trusted oracle answers counts of triangles on a budget of edge neighbours, and refuses them on one of replaced records."""
-    graph, mechanism = binomial_graph(np.random.default_rng(4), 30, 0.3), SmoothTriangles(CauchyNoise.exact(1.0))
+    """The trusted oracle answers counts of triangles on a budget of edge neighbours, and refuses
+    them on one of replaced records."""
+    graph, mechanism = (
+        binomial_graph(np.random.default_rng(4), 30, 0.3),
+        SmoothTriangles(CauchyNoise.exact(1.0)),
+    )
     oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), seeded(0))
-    query: Nonadaptive[Mechanism[Graph, int, Loss], int, int] = Nonadaptive((mechanism,), lambda answers: answers[0])
+    query: Nonadaptive[Mechanism[Graph, int, Loss], int, int] = Nonadaptive(
+        (mechanism,), lambda answers: answers[0]
+    )
     assert 0 <= run(query, oracle) <= math.comb(30, 3)
     assert oracle.account.spent == mechanism.loss
     with pytest.raises(RefusedError, match="neighbours"):
@@ -152,5 +214,10 @@ def test_an_account_of_edges_pays_for_them() -> None:
 
 def test_small_graphs_have_no_triangles() -> None:
     for graph in (Graph.of([], 1), Graph.of([(0, 1)], 2)):
-        for mechanism in (SmoothTriangles(CauchyNoise.exact(1.0)), GlobalTriangles(1.0), NoisyLocalTriangles(1.0, 1e-6), LadderTriangles(1.0)):
+        for mechanism in (
+            SmoothTriangles(CauchyNoise.exact(1.0)),
+            GlobalTriangles(1.0),
+            NoisyLocalTriangles(1.0, 1e-6),
+            LadderTriangles(1.0),
+        ):
             assert mechanism.release(graph, seeded(0)) == 0

@@ -1,4 +1,5 @@
-"""Learning on a table: parameters, public and private bounds, missing values, intervals that hold, and what is refused."""
+"""Learning on a table: parameters, public and private bounds, missing values, intervals that hold,
+and what is refused."""
 
 import json
 import math
@@ -35,30 +36,57 @@ GENERATOR = np.random.default_rng(11)
 AGE = GENERATOR.integers(18, 80, 500).astype(float)
 VISITS = GENERATOR.poisson(3, 500)
 ILL = (AGE + 8 * VISITS + GENERATOR.normal(0, 8, 500) > 75).astype(np.int64)
-CLINIC = Records({"age at visit": AGE, "visits": VISITS, "sex": np.where(GENERATOR.random(500) < 0.5, "F", "M"), "ill": ILL})
+CLINIC = Records(
+    {
+        "age at visit": AGE,
+        "visits": VISITS,
+        "sex": np.where(GENERATOR.random(500) < 0.5, "F", "M"),
+        "ill": ILL,
+    }
+)
 GIVEN = ("age at visit=18..80", "visits=0..12")
 
 
 def learnt(protocol: Learn, population: Population, seed: int, epsilon: float = 1.0) -> Lesson:
-    return run(protocol.algorithm(epsilon, population.size), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+    return run(
+        protocol.algorithm(epsilon, population.size),
+        PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
+    )
 
 
 def asked_for(learner: str, **more: Any) -> Learn:
     label = {"linear-regression": "visits", "k-means": ""}.get(learner, "ill")
-    features = {"thresholds": ("age at visit",), "linear-regression": ("age at visit", "ill == 1"), "k-means": ("age at visit", "visits")}.get(learner, ())
-    return Learn(learner=learner, label=label, features=features, bounds=GIVEN, **more).for_table(Launch(CLINIC, False))
+    features = {
+        "thresholds": ("age at visit",),
+        "linear-regression": ("age at visit", "ill == 1"),
+        "k-means": ("age at visit", "visits"),
+    }.get(learner, ())
+    return Learn(learner=learner, label=label, features=features, bounds=GIVEN, **more).for_table(
+        Launch(CLINIC, False)
+    )
 
 
 @pytest.mark.parametrize("learner", TABULAR)
 def test_every_learner_runs_on_a_table(learner: str) -> None:
-    """With many clients each is as good as on exact expectations, and beats or equals the trivial hypothesis. It describes its hypothesis in words."""
-    protocol = asked_for(learner, cuts=3, parameters=("steps=30",) if learner in ("logistic-regression", "local-sgd") else ())
+    """With many clients each is as good as on exact expectations, and beats or equals the trivial
+    hypothesis. It describes its hypothesis in words."""
+    protocol = asked_for(
+        learner,
+        cuts=3,
+        parameters=("steps=30",) if learner in ("logistic-regression", "local-sgd") else (),
+    )
     clients = min(protocol.clients(1.0), 4_000_000 if learner == "linear-regression" else 10**9)
     population = Resampled(CLINIC, clients, 1)
-    lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0))
+    lesson = run(
+        protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0)
+    )
     compared = protocol.compared(lesson, population)
     assert abs(compared["true_score"] - compared["score_on_exact_expectations"]) <= 0.03
-    assert lesson.score.low - 0.02 <= protocol.true_score(lesson, population) <= lesson.score.high + 0.02
+    assert (
+        lesson.score.low - 0.02
+        <= protocol.true_score(lesson, population)
+        <= lesson.score.high + 0.02
+    )
     if learner in ("linear-regression", "k-means"):
         assert compared["true_score"] < compared["true_baseline"]
     elif learner != "conjunctions":  # which has none to learn: the label is no conjunction
@@ -73,8 +101,12 @@ def test_the_rule_is_in_the_tables_units() -> None:
     """The halfspace that is described has the side of the hypothesis on every record."""
     protocol = asked_for("logistic-regression", missing="exclude")
     lesson = learnt(protocol, Resampled(CLINIC, 20_000, 2), 2, 8.0)
-    rule = protocol.describe(lesson)["hypothesis"]["rule"].removeprefix("ill: ").removesuffix(" > 0")
-    terms = rule.replace("- ", "-").replace("+ ", "+").replace("age at visit", "age_at_visit").split()
+    rule = (
+        protocol.describe(lesson)["hypothesis"]["rule"].removeprefix("ill: ").removesuffix(" > 0")
+    )
+    terms = (
+        rule.replace("- ", "-").replace("+ ", "+").replace("age at visit", "age_at_visit").split()
+    )
     numbers = [float(term) for term in terms if term[-1].isdigit()]
     score = numbers[0] * AGE + numbers[1] * VISITS + numbers[2]
     predicted = lesson.hypothesis.predict(lesson.encoding.encode(CLINIC))
@@ -86,10 +118,15 @@ def test_the_rule_is_in_the_tables_units() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("make", [fair, cars])
 def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
-    """With 100 clients, as many as there may be processes, the true accuracy lies within the stated 95 % interval in at least 93 of 100 seeds."""
+    """With 100 clients, as many as there may be processes, the true accuracy lies within the stated
+    95 % interval in at least 93 of 100 seeds."""
     table = make()
-    label, exclude = ("affairs > 0", "refuse") if "affairs" in table.columns else ("Origin == 'USA'", "exclude")
-    protocol = Learn(label=label, bounds=bounds(table), missing=exclude).for_table(Launch(table, False))
+    label, exclude = (
+        ("affairs > 0", "refuse") if "affairs" in table.columns else ("Origin == 'USA'", "exclude")
+    )
+    protocol = Learn(label=label, bounds=bounds(table), missing=exclude).for_table(
+        Launch(table, False)
+    )
     covered = widths = 0.0
     for seed in range(100):
         population = sample_rows(table, 100, seed)
@@ -104,26 +141,50 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
 
 @pytest.mark.long
 def test_missing_rows_do_not_move_the_estimates() -> None:
-    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows."""
-    holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)  # the ill are missing more often
+    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard
+    errors of that over the complete rows."""
+    holes = np.random.default_rng(3).random(500) < np.where(
+        ILL == 1, 0.6, 0.1
+    )  # the ill are missing more often
     table = Records({"age": np.where(holes, np.nan, AGE), "ill": ILL})
-    protocol = Learn(learner="stumps", label="ill", features=("age >= 50",), missing="exclude").for_table(Launch(table, False))
+    protocol = Learn(
+        learner="stumps", label="ill", features=("age >= 50",), missing="exclude"
+    ).for_table(Launch(table, False))
     lessons, clients = [], 20_000
     for seed in range(200):
         population = Resampled(table, clients, seed)
-        lessons.append(run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)))
+        lessons.append(
+            run(
+                protocol.algorithm(1.0, clients),
+                AggregateOracle(population, np.random.default_rng(seed), 1.0),
+            )
+        )
     truth = protocol.compared(lessons[0], population)
     assert truth["true_baseline"] == pytest.approx(max(ILL[~holes].mean(), 1 - ILL[~holes].mean()))
-    for scores, right in (([lesson.score for lesson in lessons], truth["true_score"]), ([lesson.baseline for lesson in lessons], truth["true_baseline"])):
+    for scores, right in (
+        ([lesson.score for lesson in lessons], truth["true_score"]),
+        ([lesson.baseline for lesson in lessons], truth["true_baseline"]),
+    ):
         values = np.array([score.value for score in scores])
         assert abs(values.mean() - right) <= 4 * values.std() / math.sqrt(200)
         assert abs(values.mean() - right) < abs(values.mean() - (1 - ILL.mean()))
-        assert stats.binom.sf(200 - sum(score.low <= right <= score.high for score in scores) - 1, 200, 0.05) > 1e-6
+        assert (
+            stats.binom.sf(
+                200 - sum(score.low <= right <= score.high for score in scores) - 1, 200, 0.05
+            )
+            > 1e-6
+        )
 
 
 def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
-    """Rows with something missing are refused with their number and the choice; a private run must choose before anybody looks."""
-    refuse((r"14 of 406 records .* missing=exclude", lambda: Learn(label="Origin == 'USA'").for_table(Launch(cars(), False))))
+    """Rows with something missing are refused with their number and the choice; a private run must
+    choose before anybody looks."""
+    refuse(
+        (
+            r"14 of 406 records .* missing=exclude",
+            lambda: Learn(label="Origin == 'USA'").for_table(Launch(cars(), False)),
+        )
+    )
     complete = Learn(label="Origin == 'USA'", features=("Cylinders", "Acceleration"))
     complete.for_table(Launch(cars(), False))
     refuse(("private run does not look", lambda: complete.for_table(Launch(cars(), True))))
@@ -131,43 +192,76 @@ def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
 
 
 def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
-    """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
+    """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn
+    from: refused with what to do."""
     table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
     protocol = Learn(label="ill").for_table(Launch(table, False))
     with pytest.raises(
-        InputError, match=r"100 clients are too few to learn: 358,320 find the bounds of 30 columns, 20 judge.*bounds='x0=.*', name fewer features"
+        InputError,
+        match=(
+            r"100 clients are too few to learn: 358,320 find the bounds of 30 columns, 20 "
+            r"judge.*bounds='x0=.*', name fewer features"
+        ),
     ):
         protocol.algorithm(1.0, 100)
-    with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
+    with pytest.raises(
+        InputError, match="31 queries a step, each of its own clients; 6 are too few"
+    ):
         replace(protocol, bounds=tuple(f"x{place}=18..90" for place in range(30))).algorithm(1.0, 8)
 
 
 @pytest.mark.parametrize(("labels", "match"), [
-    (ILL + (AGE > 60), "the label 'y' is neither 0 nor 1: choose a question as the label, such as 'y == 1'"), (ILL.astype(str), "is text"),
+    (ILL + (AGE > 60),
+    "the label 'y' is neither 0 nor 1: choose a question as the label, such as 'y == 1'"),
+    (ILL.astype(str), "is text"),
 ])  # fmt: skip
-def test_a_label_of_three_classes_is_not_made_yes_and_no_in_silence(labels: Any, match: str) -> None:
-    """A column of 0 and 1, with a number missing too, is a label; one of other numbers or of text is not. A private run does not look."""
-    refuse((match, lambda: Learn(label="y").for_table(Launch(Records({"x": AGE, "y": labels}), False))))
-    Learn(label="y", missing="exclude").for_table(Launch(Records({"x": AGE, "y": np.where(AGE > 60, np.nan, ILL)}), False))
-    refuse(("a private run does not look", lambda: Learn(label="y").for_table(Launch(Records({"x": AGE, "y": ILL}), True))))
+def test_a_label_of_three_classes_is_not_made_yes_and_no_in_silence(
+    labels: Any, match: str
+) -> None:
+    """A column of 0 and 1, with a number missing too, is a label; one of other numbers or of text
+    is not. A private run does not look."""
+    refuse(
+        (match, lambda: Learn(label="y").for_table(Launch(Records({"x": AGE, "y": labels}), False)))
+    )
+    Learn(label="y", missing="exclude").for_table(
+        Launch(Records({"x": AGE, "y": np.where(AGE > 60, np.nan, ILL)}), False)
+    )
+    refuse(
+        (
+            "a private run does not look",
+            lambda: Learn(label="y").for_table(Launch(Records({"x": AGE, "y": ILL}), True)),
+        )
+    )
 
 
 @pytest.mark.parametrize("answer", [-3.0, 0.2, 5.0])
 def test_no_score_is_impossible(answer: float) -> None:
-    """Noise may put an answer beyond [-1, 1]: the score and its interval stay within [0, 1], and in order."""
+    """Noise may put an answer beyond [-1, 1]: the score and its interval stay within [0, 1], and in
+    order."""
     for share in (None, Estimate(np.asarray(0.5), np.asarray(0.1), 50)):
         score = _score(Estimate(np.asarray(answer), np.asarray(0.1), 50), share)
         assert 0 <= score.low <= score.value <= score.high <= 1
 
 
 def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
-    """Where the intervals are apart; where they meet, a rule that looks worse is only not shown to be better."""
-    for learner, guess in (("stumps", "the more frequent label"), ("linear-regression", "the middle of the bounds")):
-        protocol = Learn(learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1"))
+    """Where the intervals are apart; where they meet, a rule that looks worse is only not shown to
+    be better."""
+    for learner, guess in (
+        ("stumps", "the more frequent label"),
+        ("linear-regression", "the middle of the bounds"),
+    ):
+        protocol = Learn(
+            learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1")
+        )
         lesson = learnt(protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 2, 8.0)
 
-        def told(value: float, reach: float, lesson: Lesson = lesson, protocol: Learn = protocol) -> str:
-            score, baseline = (replace(lesson.score, value=each, low=each - reach, high=each + reach) for each in (value, 0.5))
+        def told(
+            value: float, reach: float, lesson: Lesson = lesson, protocol: Learn = protocol
+        ) -> str:
+            score, baseline = (
+                replace(lesson.score, value=each, low=each - reach, high=each + reach)
+                for each in (value, 0.5)
+            )
             return protocol.explain(replace(lesson, score=score, baseline=baseline))
 
         worse, better = (0.4, 0.6) if learner == "stumps" else (0.6, 0.4)
@@ -177,73 +271,140 @@ def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
 
 
 def _rules() -> Iterator[tuple[Any, Encoding]]:
-    """Hypotheses about columns called x1 to x3, questions with `or`, years, and seconds since 1970."""
-    bits = Encoding(features=("x1 >= 0.5", "x2 >= 0.5 or x3 >= 0.5", "x1"), lows=(0.0, 0.0, 0.0), highs=(1.0, 1.0, 1.0), form="bits")
+    """Hypotheses about columns called x1 to x3, questions with `or`, years, and seconds since
+    1970."""
+    bits = Encoding(
+        features=("x1 >= 0.5", "x2 >= 0.5 or x3 >= 0.5", "x1"),
+        lows=(0.0, 0.0, 0.0),
+        highs=(1.0, 1.0, 1.0),
+        form="bits",
+    )
     yield from ((Stump(Literal(place, value)), bits) for place in range(3) for value in (0, 1))
     yield AllOf((Literal(0, 1), Literal(1, 1))), bits
     yield AllOf((Literal(1, 0), Literal(2, 1))), bits
     for threshold in (0, 1, 7):
-        yield AtLeast(threshold), Encoding(features=("x2 >= 0.5 or x3 >= 0.5",), lows=(0.0,), highs=(1.0,), form="grid", steps=8)
+        yield (
+            AtLeast(threshold),
+            Encoding(
+                features=("x2 >= 0.5 or x3 >= 0.5",),
+                lows=(0.0,),
+                highs=(1.0,),
+                form="grid",
+                steps=8,
+            ),
+        )
     for column, low, high in (("year", 2000.0, 2020.0), ("seconds", 1.65e9, 1.65e9 + 86400.0)):
-        yield AtLeast(517), Encoding(features=(column,), lows=(low,), highs=(high,), form="grid", steps=1024)
-        yield Stump(Literal(0, 1)), Encoding(features=(column,), lows=(low,), highs=(high,), form="bits")
-        yield Halfspace((0.6, -0.061)), Encoding(features=(column,), lows=(low,), highs=(high,), constant=1)
-        yield Halfspace((0.6, 0.2, -0.061)), Encoding(features=(column, "x1"), lows=(low, 0.0), highs=(high, 1.0), constant=1)
+        yield (
+            AtLeast(517),
+            Encoding(features=(column,), lows=(low,), highs=(high,), form="grid", steps=1024),
+        )
+        yield (
+            Stump(Literal(0, 1)),
+            Encoding(features=(column,), lows=(low,), highs=(high,), form="bits"),
+        )
+        yield (
+            Halfspace((0.6, -0.061)),
+            Encoding(features=(column,), lows=(low,), highs=(high,), constant=1),
+        )
+        yield (
+            Halfspace((0.6, 0.2, -0.061)),
+            Encoding(features=(column, "x1"), lows=(low, 0.0), highs=(high, 1.0), constant=1),
+        )
 
 
 def test_a_printed_rule_is_the_hypothesis() -> None:
-    """Read as a question about the table it gives the hypothesis's own answers, whatever the columns are called and however far from 0 they lie."""
+    """Read as a question about the table it gives the hypothesis's own answers, whatever the
+    columns are called and however far from 0 they lie."""
     drawn = np.random.default_rng(5)
     columns = {f"x{place}": drawn.random(5000) for place in (1, 2, 3)}
-    table = Records(columns | {"year": drawn.integers(2000, 2021, 5000), "seconds": 1.65e9 + drawn.integers(0, 86400, 5000)})
+    table = Records(
+        columns
+        | {
+            "year": drawn.integers(2000, 2021, 5000),
+            "seconds": 1.65e9 + drawn.integers(0, 86400, 5000),
+        }
+    )
     for hypothesis, encoding in _rules():
         text = re.sub(r"(\d) (?=year|seconds|x1)", r"\1 * ", in_words(hypothesis, encoding))
-        said = np.full(5000, text == "always") if text in ("always", "never") else evaluate(parse(text), table)
+        said = (
+            np.full(5000, text == "always")
+            if text in ("always", "never")
+            else evaluate(parse(text), table)
+        )
         assert np.mean(said == (hypothesis.predict(encoding.encode(table)) > 0)) > 0.997, text
     tree = Tree((((Literal(0, 1), Literal(1, 1)), 1), ((), -1)))
-    assert in_words(tree, next(_rules())[1]) == "x1 >= 0.5 and (x2 >= 0.5 or x3 >= 0.5): +1; always: -1"
+    assert (
+        in_words(tree, next(_rules())[1])
+        == "x1 >= 0.5 and (x2 >= 0.5 or x3 >= 0.5): +1; always: -1"
+    )
 
 
 def test_few_clients_are_told_what_to_expect() -> None:
-    """The learner's guarantee and the clients who judge are two numbers: 4,000 of epsilon 4 tell a score to .03, though trees promise nothing."""
-    told = Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).notice(4.0, 4000)
+    """The learner's guarantee and the clients who judge are two numbers: 4,000 of epsilon 4 tell a
+    score to .03, though trees promise nothing."""
+    told = Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).notice(
+        4.0, 4000
+    )
     assert told is not None
     assert "the guarantee of trees at epsilon 4 needs" in told
     assert "a score that is right to about +-0.0" in told
-    with pytest.raises(InputError, match=r"too few to learn: 1 judge, and nobody is left; use more clients"):
-        Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).algorithm(4.0, 1)
+    with pytest.raises(
+        InputError, match=r"too few to learn: 1 judge, and nobody is left; use more clients"
+    ):
+        Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).algorithm(
+            4.0, 1
+        )
 
 
 def without_privacy(table: Records, features: tuple[str, ...], label: str) -> float:
-    """Logistic regression's accuracy on the complete rows, standardised, in the same sense: on the rows it was fitted to."""
+    """Logistic regression's accuracy on the complete rows, standardised, in the same sense: on the
+    rows it was fitted to."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     x = np.stack([table.numbers(name) for name in features]).T
     y, kept = evaluate(parse(label), table), ~np.isnan(x).any(axis=1)
-    return float(make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(x[kept], y[kept]).score(x[kept], y[kept]))
+    return float(
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        .fit(x[kept], y[kept])
+        .score(x[kept], y[kept])
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("learner", ["local-sgd", "logistic-regression"])
 def test_cars_with_missing_values(learner: str) -> None:
-    """One run on the smallest table: within 3 points of exact expectations and 12 of scikit-learn, and better than the commoner label."""
+    """One run on the smallest table: within 3 points of exact expectations and 12 of scikit-learn,
+    and better than the commoner label."""
     table, label = cars(), "Origin == 'USA'"
-    protocol = Learn(learner=learner, label=label, bounds=bounds(table), missing="exclude").for_table(Launch(table, False))
+    protocol = Learn(
+        learner=learner, label=label, bounds=bounds(table), missing="exclude"
+    ).for_table(Launch(table, False))
     population = Resampled(table, protocol.clients(1.0), 1)
-    told = protocol.compared(run(protocol.algorithm(1.0, population.size), AggregateOracle(population, np.random.default_rng(1), 1.0)), population)
+    told = protocol.compared(
+        run(
+            protocol.algorithm(1.0, population.size),
+            AggregateOracle(population, np.random.default_rng(1), 1.0),
+        ),
+        population,
+    )
     assert abs(told["true_score"] - told["score_on_exact_expectations"]) <= 0.03
     assert without_privacy(table, protocol.features, label) - told["true_score"] <= 0.12
     assert told["true_score"] > told["true_baseline"] + 0.02
 
 
 def test_linear_regression_beside_least_squares() -> None:
-    """On four features of diabetes, with plenty of clients, the square error is within a tenth of that of least squares without privacy."""
+    """On four features of diabetes, with plenty of clients, the square error is within a tenth of
+    that of least squares without privacy."""
     table, features, clients = diabetes(), ("bmi", "bp", "s3", "s5"), 20_000_000
-    protocol = Learn(learner="linear-regression", label="target", features=features, bounds=bounds(table)).for_table(Launch(table, False))
+    protocol = Learn(
+        learner="linear-regression", label="target", features=features, bounds=bounds(table)
+    ).for_table(Launch(table, False))
     population = Resampled(table, clients, 2)
-    lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(2), 1.0))
+    lesson = run(
+        protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(2), 1.0)
+    )
     x, y = np.stack([table.numbers(name) for name in features]).T, table.numbers("target")
     from sklearn.linear_model import LinearRegression
 

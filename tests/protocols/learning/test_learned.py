@@ -1,4 +1,5 @@
-"""SQ learners as protocols, and how gradients are reported: fresh cohorts, plain-data results, ways of least noise."""
+"""SQ learners as protocols, and how gradients are reported: fresh cohorts, plain-data results, ways
+of least noise."""
 
 import json
 import math
@@ -18,7 +19,14 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.populations.finite import Finite
-from local_dp.protocols.learning.learned import Learned, Lesson, advantage, hard_examples, shares_of_clients, vote
+from local_dp.protocols.learning.learned import (
+    Learned,
+    Lesson,
+    advantage,
+    hard_examples,
+    shares_of_clients,
+    vote,
+)
 from local_dp.protocols.learning.sgd import Gradients, LocalSGD, gradients_of
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.worlds import halfspace_examples
@@ -35,13 +43,17 @@ def protocol_of(name: str) -> Learned:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_count_is_the_theorems(name: str) -> None:
-    """By default each query has the clients of Lemma 4.3, and at half or twice as many clients half or twice the cohort."""
+    """By default each query has the clients of Lemma 4.3, and at half or twice as many clients half
+    or twice the cohort."""
     protocol = protocol_of(name)
     clients = protocol.clients(1.0)
     assert clients == protocol.task.learner.clients(1.0, 0.05)
     for part in (0.5, 1.0, 2.0):
         population = protocol.synthetic(int(part * clients), 1)
-        lesson = run(protocol.algorithm(1.0, population.size), AggregateOracle(population, np.random.default_rng(1), 1.0))
+        lesson = run(
+            protocol.algorithm(1.0, population.size),
+            AggregateOracle(population, np.random.default_rng(1), 1.0),
+        )
         assert lesson.clients_per_query == int(part * clients) // protocol.task.learner.queries
         assert lesson.enough_per_query == clients // protocol.task.learner.queries
         assert (lesson.clients_per_query >= lesson.enough_per_query) == (part >= 1)
@@ -49,10 +61,13 @@ def test_the_default_count_is_the_theorems(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hypothesis_is_plain_data_and_a_sentence(name: str) -> None:
-    """A result survives JSON, holds the hypothesis as data and as one line of text, and says how many clients answered each query."""
+    """A result survives JSON, holds the hypothesis as data and as one line of text, and says how
+    many clients answered each query."""
     protocol = protocol_of(name)
     population = protocol.synthetic(10_000, 3)
-    lesson: Lesson = run(protocol.algorithm(1.0, 10_000), AggregateOracle(population, np.random.default_rng(3), 1.0))
+    lesson: Lesson = run(
+        protocol.algorithm(1.0, 10_000), AggregateOracle(population, np.random.default_rng(3), 1.0)
+    )
     described = json.loads(json.dumps(protocol.describe(lesson)))
     assert described["hypothesis"]["rule"]
     assert "\n" not in described["hypothesis"]["rule"]
@@ -73,14 +88,19 @@ def asked(found: Margin) -> Floats:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("t", "b"), [(2, 2), (3, 2), (2, 4)])
-def test_squared_correlations_are_large_for_every_concept_and_law(function: str, t: int, b: int) -> None:
-    """V >= 1 / MC^2, which is all that the proof needs: for every concept under random laws of x, and with equality under the hardest."""
+def test_squared_correlations_are_large_for_every_concept_and_law(
+    function: str, t: int, b: int
+) -> None:
+    """V >= 1 / MC^2, which is all that the proof needs: for every concept under random laws of x,
+    and with equality under the hardest."""
     found, generator = margin(BlockClass(function, t, b)), np.random.default_rng(4)
     told, shares = found.concepts.signs()[found.concepts.told()].astype(np.float64), asked(found)
     assert shares.sum() == pytest.approx(1)
     for concentration in (0.02, 0.2, 2.0):
         law = generator.dirichlet(np.full(told.shape[1], concentration))
-        assert ((walsh_hadamard((told * law).T).T ** 2) @ shares).min() >= (1 - 1e-9) / found.at_least**2
+        assert ((walsh_hadamard((told * law).T).T ** 2) @ shares).min() >= (
+            1 - 1e-9
+        ) / found.at_least**2
     hard = hard_examples(found, 1, 0)
     correlations = walsh_hadamard(hard.kinds["y"] * hard.shares)
     assert correlations**2 @ shares == pytest.approx(1 / found.at_least**2, rel=1e-9)
@@ -88,24 +108,37 @@ def test_squared_correlations_are_large_for_every_concept_and_law(function: str,
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_random_halfspaces_do_for_every_class(function: str) -> None:
-    """A random halfspace's mean square correlation is at least (2 / pi) / MC^2, by an arcsine kernel, and is that within 5 errors of 20,000 draws."""
+    """A random halfspace's mean square correlation is at least (2 / pi) / MC^2, by an arcsine
+    kernel, and is that within 5 errors of 20,000 draws."""
     found, generator = margin(BlockClass(function, 2, 3)), np.random.default_rng(8)
-    told, points = found.concepts.signs()[found.concepts.told()].astype(np.float64), vectors(found)[1]
+    told, points = (
+        found.concepts.signs()[found.concepts.told()].astype(np.float64),
+        vectors(found)[1],
+    )
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     kernel = 2 / np.pi * np.arcsin(np.clip(points @ points.T, -1, 1))
     for concentration in (0.05, 1.0):
         signed = told * generator.dirichlet(np.full(told.shape[1], concentration))
         assert ((signed @ kernel) * signed).sum(axis=1).min() >= 2 / np.pi / found.at_least**2
-    squares = (np.sign(generator.normal(size=(20_000, points.shape[1])) @ points.T) @ signed[0]) ** 2
+    squares = (
+        np.sign(generator.normal(size=(20_000, points.shape[1])) @ points.T) @ signed[0]
+    ) ** 2
     assert abs(squares.mean() - signed[0] @ kernel @ signed[0]) <= 5 * squares.std() / 20_000**0.5
 
 
 @pytest.mark.parametrize("function", ["odd-max-bit", "parity"])
 def test_it_is_right_more_often_than_wrong(function: str) -> None:
-    """With the proven clients, under the hardest law, in 54 of 60 runs (it fails in one of 500: less than once in 10^9); words turned round are not."""
+    """With the proven clients, under the hardest law, in 54 of 60 runs (it fails in one of 500:
+    less than once in 10^9); words turned round are not."""
     found = margin(BlockClass(function, 3, 2))
     clients = vote_clients(found.at_most**2, 1.0)
-    runs = [run(vote(found, 1.0, clients), AggregateOracle(hard_examples(found, clients, 0), np.random.default_rng(seed), 1.0)) for seed in range(60)]
+    runs = [
+        run(
+            vote(found, 1.0, clients),
+            AggregateOracle(hard_examples(found, clients, 0), np.random.default_rng(seed), 1.0),
+        )
+        for seed in range(60)
+    ]
     assert sum(advantage(found, words) > 0 for words in runs) >= 54
     assert sum(advantage(found, -words) > 0 for words in runs) <= 6
     assert np.abs(np.array(runs)).sum(axis=1).max() <= 1  # so that every prediction is in [-1, 1]
@@ -124,7 +157,10 @@ NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
 
 def exact(population: Finite, weights: Floats) -> Floats:
     """Minus the gradient of the hinge loss in the population."""
-    x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]), population.kinds.numbers("y")
+    x, y = (
+        np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]),
+        population.kinds.numbers("y"),
+    )
     return np.asarray(x @ (population.shares * y * (y * (weights @ x) < 1)))
 
 
@@ -132,7 +168,9 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """The estimate of a round of N clients, and the exact mean."""
     population = halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
-    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))
+    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(
+        way.queries(tuple(weights.tolist()), ends)
+    )
     return way.read(tallies), exact(population, weights)
 
 
@@ -140,7 +178,8 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize("epsilon", short([1.0, 4.0], lambda epsilon: epsilon == 1.0))
 @pytest.mark.parametrize("scale", short([0.5, 1.0], lambda scale: scale == 0.5))
 def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: float) -> None:
-    """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the squared error at most its moment, and near it."""
+    """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the
+    squared error at most its moment, and near it."""
     way, weights = gradients_of(epsilon, 4, scale, name), np.array([0.3, -0.2, 0.5, 0.1])
     pairs = [told(way, seed, weights) for seed in range(RUNS)]
     away = np.array([one - truth for one, truth in pairs])
@@ -155,19 +194,43 @@ def descended(learner: LocalSGD, epsilon: float, clients: int) -> float:
     losses = []
     for seed in range(6):
         population = halfspace_examples(NORMAL, 0.5, clients, seed)
-        rule: Halfspace = run(learner.algorithm(epsilon, clients), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
-        x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(8)]), population.kinds.numbers("y")
-        losses.append(float(population.shares @ np.maximum(0, 1 - y * (np.array(rule.weights) @ x) / learner.gamma)))
+        rule: Halfspace = run(
+            learner.algorithm(epsilon, clients),
+            PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
+        )
+        x, y = (
+            np.stack([population.kinds.numbers(f"x{place}") for place in range(8)]),
+            population.kinds.numbers("y"),
+        )
+        losses.append(
+            float(
+                population.shares
+                @ np.maximum(0, 1 - y * (np.array(rule.weights) @ x) / learner.gamma)
+            )
+        )
     return float(np.mean(losses))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "bound", "clients", "share"),
-    short([(4.0, None, 400, 0.75), (8.0, None, 400, 0.5), (1.0, 1.0, 4000, 0.45), (4.0, 1.0, 1000, 0.35)], lambda each: each[3] in (0.5, 0.35), several=True),
+    short(
+        [
+            (4.0, None, 400, 0.75),
+            (8.0, None, 400, 0.5),
+            (1.0, 1.0, 4000, 0.45),
+            (4.0, 1.0, 1000, 0.35),
+        ],
+        lambda each: each[3] in (0.5, 0.35),
+        several=True,
+    ),
 )
 def test_descent_errs_less(epsilon: float, bound: float | None, clients: int, share: float) -> None:
-    """Where the noise counts, the excess hinge loss (the best is 0) is at most this share of that by one bit of one coordinate; the bound is smaller too."""
-    before, after = (LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way) for way in ("one-bit-mean", "best"))
+    """Where the noise counts, the excess hinge loss (the best is 0) is at most this share of that
+    by one bit of one coordinate; the bound is smaller too."""
+    before, after = (
+        LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way)
+        for way in ("one-bit-mean", "best")
+    )
     assert after.expected_error(epsilon, clients) < before.expected_error(epsilon, clients)
     assert descended(after, epsilon, clients) < share * descended(before, epsilon, clients)

@@ -1,4 +1,5 @@
-"""Parity and the ladder in the local model: exact laws, learners, paths that are followed whatever the tables hold."""
+"""Parity and the ladder in the local model: exact laws, learners, paths that are followed whatever
+the tables hold."""
 
 import math
 from itertools import product
@@ -18,8 +19,21 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.elimination import ParityElimination
-from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
-from local_dp.protocols.parity.parity import ParityDeny, ParityHalving, ParityOneRound, ParityProtocol, ParityRounds, log_likelihoods
+from local_dp.protocols.parity.ladder import (
+    Heard,
+    LadderAgain,
+    LadderInTurn,
+    LadderOneRound,
+    ways_on,
+)
+from local_dp.protocols.parity.parity import (
+    ParityDeny,
+    ParityHalving,
+    ParityOneRound,
+    ParityProtocol,
+    ParityRounds,
+    log_likelihoods,
+)
 from local_dp.queries.examples import ParityExample, PathStep, columns
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.randomizers.signs.characters import Characters, mask_set
@@ -36,13 +50,19 @@ LISTED = mask_set(np.array([1, 3, 5, 6]), 3)
 def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
     """Pr[cell, report] by summing the channel over the law of the examples."""
     law = population.law(ParityExample(population.d))
-    channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
+    channel = np.array(
+        [
+            randomizer.channel(cell).astype(np.float64) / randomizer.total
+            for cell in range(randomizer.cells)
+        ]
+    )
     return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("r", [0, 3, 7])
 def test_tally_law_by_enumeration(r: int) -> None:
-    """The closed law of a tally equals the sum over all examples of the channel, whether or not r is listed."""
+    """The closed law of a tally equals the sum over all examples of the channel, whether or not r
+    is listed."""
     population = ParityPopulation(3, r, 10, 0)
     for randomizer in (Characters(1.0, d=3), Characters(1.0, d=3, masks=LISTED)):
         law = population.tally_law(ParityExample(3), randomizer)
@@ -50,71 +70,104 @@ def test_tally_law_by_enumeration(r: int) -> None:
 
 
 def test_scores_are_log_likelihood_ratios() -> None:
-    """The learners' scores equal the log likelihoods of the enumerated laws, up to a constant over r."""
+    """The learners' scores equal the log likelihoods of the enumerated laws, up to a constant over
+    r."""
     randomizer = Characters(1.0, d=3)
     tally = Tally(np.random.default_rng(1).integers(1, 40, size=(8, 2)))
-    wanted = [float((tally.counts * np.log(generic_law(ParityPopulation(3, r, 1, 0), randomizer))).sum()) for r in range(8)]
+    wanted = [
+        float((tally.counts * np.log(generic_law(ParityPopulation(3, r, 1, 0), randomizer))).sum())
+        for r in range(8)
+    ]
     scores = log_likelihoods(randomizer, tally)
     assert np.ptp(scores - np.array(wanted)) < 1e-5
     assert np.ptp(scores) > 1
 
 
 KINDS = [ParityDeny(d=5), ParityRounds(d=5), ParityRounds(d=5, rounds=3)]
-ALIKE = [(ParityOneRound(d=5), 1_300), (ParityHalving(d=5), 700), *((each, each.clients(1.0) * 2 // 3) for each in KINDS)]
+ALIKE = [
+    (ParityOneRound(d=5), 1_300),
+    (ParityHalving(d=5), 700),
+    *((each, each.clients(1.0) * 2 // 3) for each in KINDS),
+]
 
 
-@pytest.mark.parametrize(("protocol", "n"), short(ALIKE, lambda each: each[0] in (ParityOneRound(d=5), ParityRounds(d=5)), several=True))
+@pytest.mark.parametrize(
+    ("protocol", "n"),
+    short(ALIKE, lambda each: each[0] in (ParityOneRound(d=5), ParityRounds(d=5)), several=True),
+)
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n: int) -> None:
-    """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
+    """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9
+    deviations (1e-6), and with a third of the clients by more."""
     check_alike(protocol, n, 100, 500)
 
 
 @pytest.mark.parametrize(("d", "fall"), [(3, 2.0), pytest.param(5, 1.0, marks=pytest.mark.long)])
-def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(d: int, fall: float) -> None:
-    """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as often; with a third of the clients it errs more."""
+def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
+    d: int, fall: float
+) -> None:
+    """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as
+    often; with a third of the clients it errs more."""
     protocol = ParityElimination(d=d, fall=fall)
     n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
     found, chance = recovery(n, 50), math.exp(-fall)
     assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
     users = user_level(protocol, n, 10)
-    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(chance * (1 - chance) * (1 / 10 + 1 / 50))
+    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(
+        chance * (1 - chance) * (1 / 10 + 1 / 50)
+    )
     assert recovery(n // 12, 50) < found - Z_TAIL * math.sqrt(50 / 4)
 
 
 def test_bounds_have_the_published_values() -> None:
-    """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 1.335 d less the entropy term; counts within 10 %."""
+    """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 1.335 d less
+    the entropy term; counts within 10 %."""
     unit = response_gain(1.0) ** 2
-    assert parity.parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
+    assert parity.parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(
+        1.335, rel=1e-3
+    )
     counts = [parity.parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10)]
     assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4], rel=0.1)
-    assert all(parity.parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4}.items())
+    assert all(
+        parity.parity_halving_clients(d, 1.0, 0.1) < 1.02 * n
+        for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4}.items()
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [3.0, 0.5])
 def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
-    """At d = 6 and near 80 % the formulas are within 3 hundredths, and 4.9 deviations of chance, of 400 drawn runs."""
+    """At d = 6 and near 80 % the formulas are within 3 hundredths, and 4.9 deviations of chance, of
+    400 drawn runs."""
     for protocol in (ParityDeny(d=6), ParityRounds(d=6), ParityRounds(d=6, rounds=4)):
         n = round(0.62 * protocol.clients(epsilon))
         if isinstance(protocol, ParityRounds):
             told = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
             told = parity.parity_deny_success(6, epsilon, n)
-        assert abs(exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - told) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 400)
+        assert abs(
+            exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - told
+        ) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 400)
 
 
-@pytest.mark.parametrize(("d", "rounds"), [pytest.param(7, 3, marks=pytest.mark.long), pytest.param(9, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("d", "rounds"),
+    [pytest.param(7, 3, marks=pytest.mark.long), pytest.param(9, 2, marks=pytest.mark.slow)],
+)
 def test_a_few_rounds_beat_any_one_round(d: int, rounds: int) -> None:
-    """With as many clients as the bound asks of every one-round protocol at 90 %, two rounds succeed more often at d = 9 (1e-6), three at d = 7."""
+    """With as many clients as the bound asks of every one-round protocol at 90 %, two rounds
+    succeed more often at d = 9 (1e-6), three at d = 7."""
     n = round(parity.parity_one_round_bound(d, 1.0, 0.9))
-    assert exact_recovery(ParityRounds(d=d, rounds=rounds), 1.0, 5)(n, 2500) > 2250 + Z_TAIL * math.sqrt(2500 * 0.09)
+    assert exact_recovery(ParityRounds(d=d, rounds=rounds), 1.0, 5)(
+        n, 2500
+    ) > 2250 + Z_TAIL * math.sqrt(2500 * 0.09)
 
 
 RANDOMIZER = OneOfRounds(20.0)
 
 
 def expected(k: int, tables: list[int], levels: int) -> Heard:
-    """The expected answers of one round from the root, where each path is put to every client: each level's answer to each path, counted once."""
+    """The expected answers of one round from the root, where each path is put to every client: each
+    level's answer to each path, counted once."""
     queries = ways_on("", levels, range(1 << levels), RANDOMIZER)
     records = Records({"level": np.arange(k), "table0": np.array(tables, dtype=np.uint64)})
     heard = Heard()
@@ -126,24 +179,40 @@ def expected(k: int, tables: list[int], levels: int) -> Heard:
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_other_levels_cancel_whatever_the_tables_hold(k: int) -> None:
-    """For every table of every level: the exact score at every node is that of its own level alone, so the path is the true one."""
+    """For every table of every level: the exact score at every node is that of its own level alone,
+    so the path is the true one."""
     for tables in product(*(range(1 << (1 << level)) for level in range(k))):
         heard = expected(k, list(tables), k)
         for level in range(k):
             for node in map("".join, product("01", repeat=level)):
                 own = tables[level] >> int("0" + node, 2) & 1
-                score = sum(more if path[level] == "1" else -more for path, _, more in heard.scores if path.startswith(node))
+                score = sum(
+                    more if path[level] == "1" else -more
+                    for path, _, more in heard.scores
+                    if path.startswith(node)
+                )
                 assert score == (2 * own - 1) * 2 ** (k - level)
                 assert heard.step(node) == str(own)
 
 
 @pytest.mark.parametrize(
     "protocol",
-    [LadderAgain(5), LadderAgain(5, 2), LadderAgain(3, charged="sum"), LadderInTurn(5), LadderInTurn(6, 4), LadderInTurn(5, below=True), LadderOneRound(5)],
+    [
+        LadderAgain(5),
+        LadderAgain(5, 2),
+        LadderAgain(3, charged="sum"),
+        LadderInTurn(5),
+        LadderInTurn(6, 4),
+        LadderInTurn(5, below=True),
+        LadderOneRound(5),
+    ],
     ids=repr,
 )
-def test_without_noise_the_path_is_always_found(protocol: LadderAgain | LadderInTurn | LadderOneRound) -> None:
-    """At epsilon 20 and 20,000 clients each of twenty paths is the true one, of the kind that its type says."""
+def test_without_noise_the_path_is_always_found(
+    protocol: LadderAgain | LadderInTurn | LadderOneRound,
+) -> None:
+    """At epsilon 20 and 20,000 clients each of twenty paths is the true one, of the kind that its
+    type says."""
     for seed in range(20):
         population = protocol.synthetic(20_000, seed)
         oracle = PopulationOracle(population, KeyedNoise(seed), seed, 20.0)
@@ -154,7 +223,8 @@ def test_without_noise_the_path_is_always_found(protocol: LadderAgain | LadderIn
 
 @pytest.mark.parametrize("k", [1, 3, 6, 7, 9, 16])
 def test_a_population_is_its_batches(k: int) -> None:
-    """What a query reads of whole records is what the population answers without them; the tables of a level are alike and no longer than 2^level."""
+    """What a query reads of whole records is what the population answers without them; the tables
+    of a level are alike and no longer than 2^level."""
     population = LadderPopulation(k, 500, 3)
     records = population.batch(0, 500)
     assert len(records.columns) == 1 + columns(k)
@@ -169,11 +239,18 @@ def test_a_population_is_its_batches(k: int) -> None:
 
 
 def test_what_is_refused() -> None:
-    """Bad paths, levels, rounds and ways; more questions than clients or than a request holds; a law of another ladder; a session on a shuffler."""
+    """Bad paths, levels, rounds and ways; more questions than clients or than a request holds; a
+    law of another ladder; a session on a shuffler."""
     for path, first in (("", 0), ("012", 0), ("01", 2), ("01", -1), ("0" * 17, 0)):
         with pytest.raises(InputError):
             PathStep(path, first)
-    for wrong in (lambda: LadderAgain(0), lambda: LadderAgain(17), lambda: LadderOneRound(13), lambda: LadderInTurn(4, 5), lambda: LadderAgain(4, 0)):
+    for wrong in (
+        lambda: LadderAgain(0),
+        lambda: LadderAgain(17),
+        lambda: LadderOneRound(13),
+        lambda: LadderInTurn(4, 5),
+        lambda: LadderAgain(4, 0),
+    ):
         with pytest.raises(InputError):
             wrong()
     refuse(
@@ -181,7 +258,10 @@ def test_what_is_refused() -> None:
         ("a client of its own", lambda: LadderOneRound(5).algorithm(1.0, 31)),
         ("at most 12 levels", lambda: ways_on("", 13, range(1 << 14), RANDOMIZER)),
         ("the law", lambda: LadderPopulation(2, 10, 1).law(PathStep("011", 0))),
-        ("a session of one-of-rounds cannot be shuffled", lambda: check_shufflable(LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), "path"))),
+        (
+            "a session of one-of-rounds cannot be shuffled",
+            lambda: check_shufflable(LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), "path")),
+        ),
     )
     poor = PopulationOracle(LadderPopulation(3, 100, 1), KeyedNoise(1), 1, 0.5)
     with pytest.raises(RefusedError, match="budget"):

@@ -28,7 +28,14 @@ from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 
 SEARCH = "a search over several rounds"
-MEANS: list[LocalProtocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
+MEANS: list[LocalProtocol[Any]] = [
+    Survey(),
+    Frequency(),
+    Frequency(k=2),
+    Mean(),
+    Histogram(),
+    Crosstab(k=2),
+]
 
 
 def _named(protocol: LocalProtocol[Any], epsilon: float) -> dict[str, planning.Way]:
@@ -38,24 +45,36 @@ def _named(protocol: LocalProtocol[Any], epsilon: float) -> dict[str, planning.W
 FEW = ("survey", "mean", "prefix-sums")  # of which the normal suite computes the plans
 
 
-@pytest.mark.parametrize("protocol", short(MEANS, lambda each: each.name in FEW), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "protocol", short(MEANS, lambda each: each.name in FEW), ids=lambda each: each.name
+)
 @pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
 def test_a_plan_is_what_a_run_asks_for(protocol: LocalProtocol[Any], epsilon: float) -> None:
-    """For any population the chosen way is the run's own randomizer and number of clients; of a known one, no more are needed."""
+    """For any population the chosen way is the run's own randomizer and number of clients; of a
+    known one, no more are needed."""
     chosen = planning.plan_of(protocol, epsilon)
     algorithm = protocol.algorithm(epsilon, 10)
     assert chosen.name == algorithm.queries[0].randomizer.name  # type: ignore[union-attr]
     tolerance = planning.tolerance_of(protocol)
     assert tolerance is not None
-    least = levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1  # for the level of its interval, whatever the accuracy
-    assert max(chosen.clients(tolerance), least) == pytest.approx(protocol.clients(epsilon), rel=1e-4, abs=1)
+    least = (
+        levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1
+    )  # for the level of its interval, whatever the accuracy
+    assert max(chosen.clients(tolerance), least) == pytest.approx(
+        protocol.clients(epsilon), rel=1e-4, abs=1
+    )
     made_up = planning.plan_of(protocol, epsilon, protocol.synthetic(5, 1))
     assert made_up.clients(tolerance) <= chosen.clients(tolerance)
 
 
-@pytest.mark.parametrize("protocol", short([*MEANS, PrefixSums(k=16)], lambda each: each.name in FEW), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "protocol",
+    short([*MEANS, PrefixSums(k=16)], lambda each: each.name in FEW),
+    ids=lambda each: each.name,
+)
 def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
-    """The clients for an accuracy keep it, a twentieth fewer do not; ways stand in order: no privacy, the curator, then the local ones."""
+    """The clients for an accuracy keep it, a twentieth fewer do not; ways stand in order: no
+    privacy, the curator, then the local ones."""
     found = planning.ways(protocol, 1.0)
     for way in found:
         n = way.clients(0.03)
@@ -63,30 +82,46 @@ def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
     if len(found) > 1:
         *local, curator, nobody = [way.clients(0.03) for way in found]
         assert nobody <= curator <= min(local)
-        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # up to the rounding of words
+        assert all(
+            first <= second * (1 + 1e-4) for first, second in pairwise(local)
+        )  # up to the rounding of words
         assert [way.model for way in found[-2:]] == ["curator", "open"]
 
 
-OF_NUMBERS = {"discrete-laplace", "bounded-laplace", "staircase", "piecewise", "hybrid", "square-wave"}  # not the discrete Gaussian, which has a delta
+OF_NUMBERS = {
+    "discrete-laplace",
+    "bounded-laplace",
+    "staircase",
+    "piecewise",
+    "hybrid",
+    "square-wave",
+}  # not the discrete Gaussian, which has a delta
 
 
 def test_every_randomizer_that_applies_is_planned_for() -> None:
-    """All that estimate a survey, frequencies, a mean: hashes of two symbols are randomized response, Hadamard has 4 times that, subsets ask the fewest."""
+    """All that estimate a survey, frequencies, a mean: hashes of two symbols are randomized
+    response, Hadamard has 4 times that, subsets ask the fewest."""
     survey, frequency = _named(Survey(), 1.0), _named(Frequency(), 1.0)
     assert {"binary-rr", *ORACLES, planning.CURATOR, planning.OPEN} <= set(survey)
-    assert all(survey[name].clients(0.05) == rr_clients(1.0, 0.1, 0.05) for name in ("binary-rr", "grr", "olh", "blh", "pi-rappor", "pgr", "subset-selection"))
+    assert all(
+        survey[name].clients(0.05) == rr_clients(1.0, 0.1, 0.05)
+        for name in ("binary-rr", "grr", "olh", "blh", "pi-rappor", "pgr", "subset-selection")
+    )
     for name in ("hadamard", "hadamard-response", "recursive-hadamard"):
         assert survey[name].clients(0.05) == pytest.approx(4 * rr_clients(1.0, 0.1, 0.05), rel=1e-3)
     assert set(frequency) == {*ORACLES, planning.CURATOR, planning.OPEN}
     assert min(ORACLES, key=lambda name: frequency[name].clients(0.05)) == "subset-selection"
-    assert {"one-bit-mean", *OF_NUMBERS, planning.CURATOR, planning.OPEN} <= set(_named(Mean(), 1.0))
+    assert {"one-bit-mean", *OF_NUMBERS, planning.CURATOR, planning.OPEN} <= set(
+        _named(Mean(), 1.0)
+    )
     assert not OF_NUMBERS & {*survey, *frequency}
     refuse(("nothing to compare", lambda: planning.estimators(PrefixSums(), 1.0)))
 
 
 @pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon > 0.1))
 def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
-    """With discrete Laplace noise 93.5 to 96.5 % of releases of a share are within, by the exact law; fewer with the twin's half noise."""
+    """With discrete Laplace noise 93.5 to 96.5 % of releases of a share are within, by the exact
+    law; fewer with the twin's half noise."""
     way = _named(Survey(), epsilon)[planning.CURATOR]
     n = way.clients(0.05)
     assert _kept(n, epsilon) == pytest.approx(0.95, abs=0.015)
@@ -96,7 +131,8 @@ def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
 
 
 def _kept(n: int, epsilon: float) -> float:
-    """Pr[the released share of n records of a fair coin is within 0.05], averaged over numbers around n: counts are whole."""
+    """Pr[the released share of n records of a fair coin is within 0.05], averaged over numbers
+    around n: counts are whole."""
     noise = np.arange(-math.ceil(40 / epsilon), math.ceil(40 / epsilon) + 1)
     ratio = math.exp(-epsilon)
     noise_law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise)
@@ -109,8 +145,12 @@ def _kept(n: int, epsilon: float) -> float:
 
 
 def test_quantiles_are_planned_for_both_ways() -> None:
-    """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own 1.96 sqrt(q (1 - q) / n), to which the curator adds."""
-    for at, taken in ((("0.5",), SEARCH), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
+    """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own
+    1.96 sqrt(q (1 - q) / n), to which the curator adds."""
+    for at, taken in (
+        (("0.5",), SEARCH),
+        (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs"),
+    ):
         protocol = Quantiles(at=at, bins=200)
         one, two, curator, nobody = planning.ways(protocol, 1.0)
         assert one.chosen
@@ -131,12 +171,19 @@ class Leaky(BinaryRR):
         object.__setattr__(self, "flip", flip_weight(2 * self.nano, self.word_bits))
 
 
-def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that spends more than it claims would seem the cheapest way: it is left out. One that does not load, too."""
+def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that spends more than it claims would seem the cheapest way: it is left out. One that
+    does not load, too."""
     assert Leaky(1.0).flip < BinaryRR(1.0).flip
-    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.files, RANDOMIZERS.parts)
+    registry = Registry(
+        RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.files, RANDOMIZERS.parts
+    )
     homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
-    vars(registry)["_points"] = RANDOMIZERS._points | {name: EntryPoint(name, home, "nobody") for name, home in homes.items()}
+    vars(registry)["_points"] = RANDOMIZERS._points | {
+        name: EntryPoint(name, home, "nobody") for name, home in homes.items()
+    }
     monkeypatch.setattr(planning, "RANDOMIZERS", registry)
     assert {"leaky", "broken"} <= set(registry)
     assert set(_named(Survey(), 1.0)) == {"binary-rr", *ORACLES, planning.CURATOR, planning.OPEN}
@@ -146,7 +193,8 @@ def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypat
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)
 def test_the_curators_noise_covers_a_replaced_record(protocol: LocalProtocol[Any]) -> None:
-    """The scale of the noise times epsilon is the most that one record replaced moves the sums, over all pairs of values."""
+    """The scale of the noise times epsilon is the most that one record replaced moves the sums,
+    over all pairs of values."""
     (curator,) = (way for way in planning.ways(protocol, 0.5) if isinstance(way, planning.Curated))
     aim = protocol.aim()
     assert aim is not None
@@ -157,7 +205,9 @@ def test_the_curators_noise_covers_a_replaced_record(protocol: LocalProtocol[Any
 
 TOGETHER = planning.Together(1.0, 1e-6)
 RUNS = 4000
-APART = 0.017  # from 95 %: 4.5 standard errors of as many runs are .0155, and the normal law leaves out that counts are whole
+# from 95 %: 4.5 standard errors of as many runs are .0155, and the normal law leaves out that
+# counts are whole
+APART = 0.017
 
 
 def one_report(protocol: LocalProtocol[Any], of: bool = False) -> planning.OneReport:
@@ -167,9 +217,12 @@ def one_report(protocol: LocalProtocol[Any], of: bool = False) -> planning.OneRe
     return found
 
 
-@pytest.mark.parametrize("protocol", [Survey(), Mean(), pytest.param(Frequency(k=8), marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "protocol", [Survey(), Mean(), pytest.param(Frequency(k=8), marks=pytest.mark.long)]
+)
 def test_between_local_and_curator(protocol: LocalProtocol[Any]) -> None:
-    """Fewer clients than any local way, and more than a curator; with blanket messages fewer than with one report."""
+    """Fewer clients than any local way, and more than a curator; with blanket messages fewer than
+    with one report."""
     every = planning.ways(protocol, 1.0)
     counts = [way.clients(0.05) for way in planning.shuffled_ways(protocol, TOGETHER)]
     curator = next(way.clients(0.05) for way in every if way.model == "curator")
@@ -181,7 +234,8 @@ def test_between_local_and_curator(protocol: LocalProtocol[Any]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=8)])
 def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -> None:
-    """The reports of the planned clients are private enough together, and a hundredth fewer clients are too few for both."""
+    """The reports of the planned clients are private enough together, and a hundredth fewer clients
+    are too few for both."""
     way = one_report(protocol)
     clients = way.clients(0.05)
     local = way.local(clients)
@@ -192,7 +246,8 @@ def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -
 
 @pytest.mark.long
 def test_planned_errors_are_kept_in_95_percent_of_runs() -> None:
-    """Of 4,000 runs with the planned clients, drawn from the made-up population's law: one report each, and blanket messages."""
+    """Of 4,000 runs with the planned clients, drawn from the made-up population's law: one report
+    each, and blanket messages."""
     protocol, generator = Frequency(k=8), np.random.default_rng(5)
     population = protocol.synthetic(1, 0)
     law = planning.law_of(population, planning.asked_of(protocol, 1.0))
@@ -202,10 +257,15 @@ def test_planned_errors_are_kept_in_95_percent_of_runs() -> None:
     n = reports.clients(0.05)
     oracle = reports.make(reports.local(n))
     held = generator.multinomial(n, law, RUNS)
-    found = [oracle.estimate(oracle.draw_tally(dict(enumerate(each.tolist())), generator)).value for each in held]
+    found = [
+        oracle.estimate(oracle.draw_tally(dict(enumerate(each.tolist())), generator)).value
+        for each in held
+    ]
     assert abs(np.mean(np.abs(np.array(found) - law).max(axis=1) <= 0.05) - 0.95) < APART
     n = blankets.clients(0.05)
     histogram = multi_message(8, Target(n, 1.0, 1e-6))
-    sent = generator.multinomial(n * histogram.tries, [*[histogram.share] * 8, 1 - 8 * histogram.share], RUNS)[:, :8] + generator.multinomial(n, law, RUNS)
+    sent = generator.multinomial(
+        n * histogram.tries, [*[histogram.share] * 8, 1 - 8 * histogram.share], RUNS
+    )[:, :8] + generator.multinomial(n, law, RUNS)
     estimated = sent / n - histogram.tries * histogram.share
     assert abs(np.mean(np.abs(estimated - law).max(axis=1) <= 0.05) - 0.95) < APART

@@ -1,4 +1,5 @@
-"""Frequent strings: found without a list of them, estimated without bias, with intervals that hold all at once."""
+"""Frequent strings: found without a list of them, estimated without bias, with intervals that hold
+all at once."""
 
 import json
 import math
@@ -17,9 +18,27 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Population, Rows
-from local_dp.protocols.search.heavy_hitters import Chosen, Found, FrequentStrings, HeavyHitters, HeavyHittersAsked, Level
+from local_dp.protocols.search.heavy_hitters import (
+    Chosen,
+    Found,
+    FrequentStrings,
+    HeavyHitters,
+    HeavyHittersAsked,
+    Level,
+)
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.strings import HashedPrefix, KeptPrefix, Prefix, chunks_of, ends_of, first_bits, numbers_of, readable, split_mix, strings_of
+from local_dp.queries.strings import (
+    HashedPrefix,
+    KeptPrefix,
+    Prefix,
+    chunks_of,
+    ends_of,
+    first_bits,
+    numbers_of,
+    readable,
+    split_mix,
+    strings_of,
+)
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 
@@ -33,12 +52,15 @@ def found(protocol: HeavyHitters, clients: int, seed: int) -> Found:
 
 
 def exact(protocol: HeavyHitters, clients: int, seed: int) -> bool:
-    return set(found(protocol, clients, seed).strings) == set(protocol.frequent(protocol.synthetic(clients, seed)))
+    return set(found(protocol, clients, seed).strings) == set(
+        protocol.frequent(protocol.synthetic(clients, seed))
+    )
 
 
 @pytest.mark.long
 def test_ten_strings_of_two_percent_are_found() -> None:
-    """1.25 million clients at epsilon 1: in three runs all ten strings of 2^32 and no other; the promised count is below that, and half as many find fewer."""
+    """1.25 million clients at epsilon 1: in three runs all ten strings of 2^32 and no other; the
+    promised count is below that, and half as many find fewer."""
     assert heavy_hitters_clients(1.0, 32, 0.02, 0.05) < N
     assert all(exact(TWO_PERCENT, N, seed) for seed in range(3))
     assert not exact(TWO_PERCENT, N // 2, 0)
@@ -47,18 +69,27 @@ def test_ten_strings_of_two_percent_are_found() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("share", "runs", "least"), [(0.22, 1, 1), (0.09, 5, 4)])
 def test_four_levels_find_what_they_promise(share: float, runs: int, least: int) -> None:
-    """Strings of 56 bits, by four levels: with the promised clients, in so many runs exactly the frequent ones (at 95 %: fails with .003 and .02)."""
+    """Strings of 56 bits, by four levels: with the promised clients, in so many runs exactly the
+    frequent ones (at 95 %: fails with .003 and .02)."""
     protocol = HeavyHitters(bits=56, share=share)
     assert sum(exact(protocol, protocol.clients(1.0), seed) for seed in range(runs)) >= least
 
 
 def test_text_is_its_bytes() -> None:
-    """Text of up to four bytes is whole and shown again; a longer one is cut by whole characters and shown with an ellipsis; nothing is all zeros."""
+    """Text of up to four bytes is whole and shown again; a longer one is cut by whole characters
+    and shown with an ellipsis; nothing is all zeros."""
     words = np.array(["the", "then", "thence", "th\u00e9e", "\u00e9", ""])
     strings = strings_of(words, 32)
     assert strings[:, 0].tolist() == [0x74686500, 0x7468656E, 0x746865FF, 0x7468FF00, 0xC3A90000, 0]
     four = HeavyHitters(text=True, text_bytes=4)
-    assert four.shown(numbers_of(strings, 32)) == ["the", "then", "the\u2026", "th\u2026", "\u00e9", "(missing)"]
+    assert four.shown(numbers_of(strings, 32)) == [
+        "the",
+        "then",
+        "the\u2026",
+        "th\u2026",
+        "\u00e9",
+        "(missing)",
+    ]
     assert HeavyHitters(bits=12).shown([255]) == ["0x0ff"]
     assert Prefix("w", 32, 8)(Records({"w": words})).tolist() == [0x74, 0x74, 0x74, 0x74, 0xC3, 0]
     hashed = HashedPrefix("w", 32, 32, 18, 12345)
@@ -66,7 +97,8 @@ def test_text_is_its_bytes() -> None:
 
 
 def test_long_strings_are_rows_of_words() -> None:
-    """Prefixes of every length, their ends and their codes by Python's own whole numbers, for strings of 100 bits."""
+    """Prefixes of every length, their ends and their codes by Python's own whole numbers, for
+    strings of 100 bits."""
     generator = np.random.default_rng(2)
     numbers = [int.from_bytes(generator.bytes(13), "big") >> 4 for _ in range(20)]
     strings = chunks_of(numbers, 100, 100)
@@ -76,53 +108,103 @@ def test_long_strings_are_rows_of_words() -> None:
         assert numbers_of(prefixes, length) == [number >> 100 - length for number in numbers]
         ends = ends_of(length, 5, 100)
         both = (prefixes[:, None] | ends).reshape(-1, strings.shape[1])
-        assert numbers_of(both, length + 5) == [number >> 100 - length << 5 | end for number in numbers for end in range(32)]
+        assert numbers_of(both, length + 5) == [
+            number >> 100 - length << 5 | end for number in numbers for end in range(32)
+        ]
         hashed = HashedPrefix("s", 100, length + 5, 18, 7)
         np.testing.assert_array_equal(hashed.of_each(prefixes, ends), hashed.of(both))
         words = [number >> 100 - length << 128 - length for number in numbers]
-        sums = [sum(split_mix(7, place) * (word >> 96 - 32 * place & 0xFFFFFFFF) for place in range(4)) % 2**64 >> 46 for word in words]
+        sums = [
+            sum(split_mix(7, place) * (word >> 96 - 32 * place & 0xFFFFFFFF) for place in range(4))
+            % 2**64
+            >> 46
+            for word in words
+        ]
         assert hashed.of(prefixes).tolist() == sums
         kept = sorted({number >> 100 - length for number in numbers[:8]})
         named = KeptPrefix("s", 100, length + 5, 5, 10, tuple(f"{prefix:x}" for prefix in kept))
         parents = [number >> 100 - length for number in numbers]
-        expected = [kept.index(p) * 32 + (n >> 95 - length & 31) if p in kept else 1023 for p, n in zip(parents, numbers, strict=True)]
+        expected = [
+            kept.index(p) * 32 + (n >> 95 - length & 31) if p in kept else 1023
+            for p, n in zip(parents, numbers, strict=True)
+        ]
         assert named.of(strings).tolist() == expected
         np.testing.assert_array_equal(named.of_each(prefixes, ends), named.of(both))
     assert split_mix(0, 0) == 0xE220A8397B1DCDAF  # the published first output
 
 
 def test_two_prefixes_rarely_have_one_hash() -> None:
-    """Over 4,096 seeds, pairs of texts collide in 8 bits no more often than 2^-7 and five standard errors (fails with 3e-7 each), also in their last bits."""
-    texts = strings_of(np.array(["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]), 128)
-    codes = np.array([HashedPrefix("s", 128, 128, 8, int(seed)).of(texts) for seed in np.random.default_rng(4).integers(1 << 62, size=4096)])
+    """Over 4,096 seeds, pairs of texts collide in 8 bits no more often than 2^-7 and five standard
+    errors (fails with 3e-7 each), also in their last bits."""
+    texts = strings_of(
+        np.array(["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]),
+        128,
+    )
+    codes = np.array(
+        [
+            HashedPrefix("s", 128, 128, 8, int(seed)).of(texts)
+            for seed in np.random.default_rng(4).integers(1 << 62, size=4096)
+        ]
+    )
     for first, second in combinations(range(5), 2):
         assert np.mean(codes[:, first] == codes[:, second]) <= 2**-7 + 5 * (2**-7 / 4096) ** 0.5
 
 
 def test_only_texts_are_readable() -> None:
-    """Every string of two bytes is readable if Python makes it of some text; of longer ones ghosts are not, and no text is a ghost, nor any of its prefixes."""
+    """Every string of two bytes is readable if Python makes it of some text; of longer ones ghosts
+    are not, and no text is a ghost, nor any of its prefixes."""
     texts = {b"\0\0", b"\xff\0"}  # a missing value, and a character of three or four bytes
     for first in filter(lambda code: category(chr(code)) not in ("Cc", "Cs"), range(0x800)):
         octets = chr(first).encode()
         texts |= {octets.ljust(2, b"\0"), (octets + b"\xff")[:2]} if len(octets) == 1 else {octets}
-        texts |= {octets + bytes([second]) for second in range(0x20, 0x7F)} if len(octets) == 1 else set()
-    assert {string.to_bytes(2, "big") for string in range(1 << 16) if readable(string, 16, 2)} == texts
-    for ghost in (b"CA\x018", b"CA\0A", b"\xc3AAA", b"CAA\xc3", b"C\xffAA", b"C\x85AA", b"\xed\xa0\x80A"):
+        texts |= (
+            {octets + bytes([second]) for second in range(0x20, 0x7F)}
+            if len(octets) == 1
+            else set()
+        )
+    assert {
+        string.to_bytes(2, "big") for string in range(1 << 16) if readable(string, 16, 2)
+    } == texts
+    for ghost in (
+        b"CA\x018",
+        b"CA\0A",
+        b"\xc3AAA",
+        b"CAA\xc3",
+        b"C\xffAA",
+        b"C\x85AA",
+        b"\xed\xa0\x80A",
+    ):
         assert not readable(int.from_bytes(ghost, "big"), 32, 4)
-    for text in ("CA18", "S\u00e3o Paulo", "\u6771\u4eac\u90fd\u6771\u4eac\u90fd", "\U0001f600" * 5, "a" * 17, "a" * 15 + "\u00e9"):
+    for text in (
+        "CA18",
+        "S\u00e3o Paulo",
+        "\u6771\u4eac\u90fd\u6771\u4eac\u90fd",
+        "\U0001f600" * 5,
+        "a" * 17,
+        "a" * 15 + "\u00e9",
+    ):
         (string,) = numbers_of(strings_of(np.array([text]), 128), 128)
         assert all(readable(string >> 128 - length, length, 16) for length in range(1, 129)), text
     assert not readable(int.from_bytes(b"short\xff".ljust(16, b"\0"), "big"), 128, 16)
 
 
 def test_words_of_a_table_are_found() -> None:
-    """The two frequent words of a table are found among rare ones, with their shares; a missing word needs a policy."""
+    """The two frequent words of a table are found among rare ones, with their shares; a missing
+    word needs a policy."""
     generator = np.random.default_rng(0)
     rare = [f"{word:04x}" for word in generator.integers(0, 1 << 16, 30_000)]
-    table = Records({"word": np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)[generator.permutation(100_000)]})
+    table = Records(
+        {
+            "word": np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)[
+                generator.permutation(100_000)
+            ]
+        }
+    )
     protocol = HeavyHitters(column="word", share=0.2, text_bytes=4).for_table(Launch(table, False))
     assert protocol.text
-    result = run(protocol.algorithm(2.0, 100_000), PopulationOracle(Rows(table), KeyedNoise(1), 1, 2.0))
+    result = run(
+        protocol.algorithm(2.0, 100_000), PopulationOracle(Rows(table), KeyedNoise(1), 1, 2.0)
+    )
     assert protocol.shown(result.strings) == ["milk", "tea"]
     assert protocol.true_error(result, Rows(table)) < 0.05
     json.dumps(protocol.describe(result), allow_nan=False)
@@ -133,9 +215,14 @@ def test_words_of_a_table_are_found() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [(1.0, 3, 2, 3), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
-def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least: int, part: int) -> None:
-    """With the clients asked for, all ten strings of 2^32 and no other in nearly every run (below 32 of 40 at 95 %: 5e-4); with a part, in fewer."""
+@pytest.mark.parametrize(
+    ("epsilon", "runs", "least", "part"), [(1.0, 3, 2, 3), (4.0, 40, 32, 3), (8.0, 40, 32, 30)]
+)
+def test_several_rounds_find_what_they_promise(
+    epsilon: float, runs: int, least: int, part: int
+) -> None:
+    """With the clients asked for, all ten strings of 2^32 and no other in nearly every run (below
+    32 of 40 at 95 %: 5e-4); with a part, in fewer."""
     protocol = HeavyHittersAsked()
 
     def exactly(clients: int) -> int:
@@ -144,7 +231,11 @@ def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least:
             population = protocol.synthetic(clients, seed)
             oracle = PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
             result = run(protocol.algorithm(epsilon, clients), oracle)
-            assert len(oracle.rounds) == 1 + len(protocol.schedule(epsilon).lengths(32)) == (3 if epsilon < 2 else 5)
+            assert (
+                len(oracle.rounds)
+                == 1 + len(protocol.schedule(epsilon).lengths(32))
+                == (3 if epsilon < 2 else 5)
+            )
             total += set(result.strings) == set(protocol.frequent(population))
         return total
 
@@ -154,13 +245,25 @@ def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least:
 
 
 def test_a_kept_prefix_has_its_code() -> None:
-    """The place of the prefix that is continued, then the bits that follow; what continues none has the last code. Hostile lists are refused."""
+    """The place of the prefix that is continued, then the bits that follow; what continues none has
+    the last code. Hostile lists are refused."""
     query = KeptPrefix("s", 8, 6, 2, 6, ("0", "5", "f"))
     strings = np.arange(256)
     places = {0x0: 0, 0x5: 1, 0xF: 2}
-    expected = [places[string >> 4] * 4 + (string >> 2 & 3) if string >> 4 in places else 63 for string in strings.tolist()]
+    expected = [
+        places[string >> 4] * 4 + (string >> 2 & 3) if string >> 4 in places else 63
+        for string in strings.tolist()
+    ]
     assert query.values(Records({"s": strings})).tolist() == expected
-    for kept in ((), ("5", "0"), ("5", "5"), ("10",), ("-1",), ("x",), tuple(f"{each:x}" for each in range(16))):
+    for kept in (
+        (),
+        ("5", "0"),
+        ("5", "5"),
+        ("10",),
+        ("-1",),
+        ("x",),
+        tuple(f"{each:x}" for each in range(16)),
+    ):
         with pytest.raises(InputError, match="prefix"):
             KeptPrefix("s", 8, 6, 2, 6, kept)
 
@@ -179,25 +282,47 @@ SMALL = {f"MAKER {place}": 0.002 for place in range(20)}
 def makers(clients: int) -> Rows:
     """Names with common beginnings, exactly in these shares."""
     shares = {**MAKERS, **SMALL}
-    return Rows(Records({"name": np.repeat(np.array(list(shares)), [round(share * clients) for share in shares.values()])}))
+    return Rows(
+        Records(
+            {
+                "name": np.repeat(
+                    np.array(list(shares)), [round(share * clients) for share in shares.values()]
+                )
+            }
+        )
+    )
 
 
-def listed_of(protocol: FrequentStrings, population: Population, epsilon: float, seed: int) -> tuple[list[str], Found]:
+def listed_of(
+    protocol: FrequentStrings, population: Population, epsilon: float, seed: int
+) -> tuple[list[str], Found]:
     order = np.random.default_rng(seed).permutation(population.size)
     shuffled = Rows(population.batch(0, population.size).take(order))
-    result = run(protocol.algorithm(epsilon, population.size), PopulationOracle(shuffled, KeyedNoise(seed), seed, epsilon))
+    result = run(
+        protocol.algorithm(epsilon, population.size),
+        PopulationOracle(shuffled, KeyedNoise(seed), seed, epsilon),
+    )
     return protocol.shown(result.strings), result
 
 
 @pytest.mark.parametrize(
     ("kind", "size", "runs"),
-    [(HeavyHitters, 8, 1), pytest.param(HeavyHittersAsked, 16, 2, marks=pytest.mark.long), pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.slow)],
+    [
+        (HeavyHitters, 8, 1),
+        pytest.param(HeavyHittersAsked, 16, 2, marks=pytest.mark.long),
+        pytest.param(HeavyHitters, 16, 10, marks=pytest.mark.slow),
+    ],
 )
-def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[FrequentStrings], size: int, runs: int) -> None:
-    """AIRBUS stays apart from AIRBUS INDUSTRIE, names merged by the cut have an ellipsis, and no ghost is listed. The mean errors of the five are within 5
-    standard errors (fails with 3e-6 for all); estimates by clients of the search miss by 20."""
+def test_names_with_common_beginnings_are_estimated_without_bias(
+    kind: type[FrequentStrings], size: int, runs: int
+) -> None:
+    """AIRBUS stays apart from AIRBUS INDUSTRIE, names merged by the cut have an ellipsis, and no
+    ghost is listed. The mean errors of the five are within 5 standard errors (fails with 3e-6 for
+    all); estimates by clients of the search miss by 20."""
     population, errors = makers(60_000), []
-    protocol = kind(column="name", share=0.1, text_bytes=size).for_table(Launch(population.whole, False))
+    protocol = kind(column="name", share=0.1, text_bytes=size).for_table(
+        Launch(population.whole, False)
+    )
     truth: dict[str, float] = {}
     for name, share in MAKERS.items():
         shown = name if len(name) <= size else f"{name[: size - 1]}\u2026"
@@ -206,7 +331,13 @@ def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[Freq
     for seed in range(runs):
         names, result = listed_of(protocol, population, 8.0, seed)
         assert set(truth) <= set(names) <= {*truth, *SMALL}
-        found = dict(zip(names, zip(result.estimate.value, result.estimate.standard_error, strict=True), strict=True))
+        found = dict(
+            zip(
+                names,
+                zip(result.estimate.value, result.estimate.standard_error, strict=True),
+                strict=True,
+            )
+        )
         errors.append([(found[name][0] - share) / found[name][1] for name, share in truth.items()])
         told = protocol.describe(result)
         assert told["cut"] == [name.endswith("\u2026") for name in names]
@@ -215,8 +346,11 @@ def test_names_with_common_beginnings_are_estimated_without_bias(kind: type[Freq
 
 
 def test_intervals_of_the_chosen_hold_all_at_once() -> None:
-    """By the exact binomial law an interval misses with probability 0.05 / candidates at most, for any number of clients, epsilon, candidates and share."""
-    for candidates, (epsilon, size), n in product((1, 10, 100, 512), ((0.25, 2), (1.0, 4), (6.0, 8), (6.0, 32)), (20, 200, 5000)):
+    """By the exact binomial law an interval misses with probability 0.05 / candidates at most, for
+    any number of clients, epsilon, candidates and share."""
+    for candidates, (epsilon, size), n in product(
+        (1, 10, 100, 512), ((0.25, 2), (1.0, 4), (6.0, 8), (6.0, 32)), (20, 200, 5000)
+    ):
         own = math.exp(epsilon) / (math.exp(epsilon) + size - 1)
         other = 1 / size if size < 32 else (1 - own) / (size - 1)
         ends = -other / (own - other), (1 - other) / (own - other)
@@ -224,13 +358,16 @@ def test_intervals_of_the_chosen_hold_all_at_once() -> None:
         low, high = Chosen(values, np.zeros(n + 1), n, ends, candidates).interval()
         truths = np.concatenate([np.linspace(0.0, 0.1, 101), np.linspace(0.11, 1.0, 90)])
         chances = other + truths * (own - other)
-        missed = stats.binom.cdf(np.searchsorted(high, truths) - 1, n, chances) + stats.binom.sf(np.searchsorted(low, truths, side="right") - 1, n, chances)
+        missed = stats.binom.cdf(np.searchsorted(high, truths) - 1, n, chances) + stats.binom.sf(
+            np.searchsorted(low, truths, side="right") - 1, n, chances
+        )
         assert missed.max() * candidates <= 0.05
         assert n < 5000 or missed.max() * candidates >= 0.04
 
 
 def test_strings_with_one_hash_are_told_apart_by_other_queries() -> None:
-    """Only queries that give all candidates different codes are counted; if none does, the candidates that the first one tells apart remain."""
+    """Only queries that give all candidates different codes are counted; if none does, the
+    candidates that the first one tells apart remain."""
 
     class Coded(HashedPrefix):
         def of(self, prefixes: Words) -> Ints:

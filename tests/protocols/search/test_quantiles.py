@@ -26,18 +26,25 @@ from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, locate
 
 
 def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float = 1.0) -> Located:
-    return run(protocol.algorithm(epsilon, population.size), AggregateOracle(population, np.random.default_rng(seed), epsilon))
+    return run(
+        protocol.algorithm(epsilon, population.size),
+        AggregateOracle(population, np.random.default_rng(seed), epsilon),
+    )
 
 
 def covered(protocol: Quantiles, population: Population, result: Located) -> list[bool]:
     """Which intervals hold the true quantile, in the column's units."""
     intervals = protocol.describe(result)["interval"]
     truths = protocol.truth(population).tolist()
-    return [(low is None or low <= truth) and (high is None or truth <= high) for (low, high), truth in zip(intervals, truths, strict=True)]
+    return [
+        (low is None or low <= truth) and (high is None or truth <= high)
+        for (low, high), truth in zip(intervals, truths, strict=True)
+    ]
 
 
 def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
-    """The 95 % rank error of the median at epsilon 1 with 10^5 clients and 1,024 bins, over the least of the references'."""
+    """The 95 % rank error of the median at epsilon 1 with 10^5 clients and 1,024 bins, over the
+    least of the references'."""
     own = upper_error(by_protocol(rounds), laws()[name], runs)
     return own / min(upper_error(find, laws()[name], runs) for find in REFERENCES.values())
 
@@ -45,14 +52,16 @@ def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
 @pytest.mark.long
 @pytest.mark.parametrize("name", laws())
 def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
-    """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two hierarchies and bisection."""
+    """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two
+    hierarchies and bisection."""
     assert ratio_to_the_best(name, 60) <= 1.15
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("rounds", "wrong", "runs"), [("several", 0.5, 300), ("one", 2.0, 150)])
 def test_the_closed_form_says_what_is_seen(rounds: str, wrong: float, runs: int) -> None:
-    """On a bell the 95 % rank error is 3/4 to 1.1 times the prediction; a search as good as the lower bound, or one round twice as bad, is not."""
+    """On a bell the 95 % rank error is 3/4 to 1.1 times the prediction; a search as good as the
+    lower bound, or one round twice as bad, is not."""
     protocol = Quantiles(at=("0.3",), rounds=rounds)
     predicted = plan_of(protocol, 1.0, protocol.synthetic(1, 0)).accuracy(100_000)
     seen = upper_error(by_protocol(rounds), laws()["bell"], runs, share=0.3)
@@ -61,15 +70,20 @@ def test_the_closed_form_says_what_is_seen(rounds: str, wrong: float, runs: int)
 
 
 def test_the_choice_is_made_by_closed_form_and_shown() -> None:
-    """One quantile is searched for, twenty are read off one round; the result says which was taken and the rank error of either."""
+    """One quantile is searched for, twenty are read off one round; the result says which was taken
+    and the rank error of either."""
     for count, taken in ((1, "several"), (20, "one")):
-        protocol = Quantiles(at=tuple(f"{(place + 1) / (count + 1):.3f}" for place in range(count)), bins=200)
+        protocol = Quantiles(
+            at=tuple(f"{(place + 1) / (count + 1):.3f}" for place in range(count)), bins=200
+        )
         assert prefers_search(protocol.excess, count, 0.05) == (taken == "several")
         choice = protocol.describe(draw(protocol, protocol.synthetic(20_000, 1), 1))["choice"]
         assert choice["taken"] == taken
         assert min(choice["rank_error"], key=choice["rank_error"].get) == taken
         assert f"{choice['rank_error'][taken]:.2g}" in choice["explanation"]
-    assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(1e6)  # too fine for one round
+    assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(
+        1e6
+    )  # too fine for one round
     assert not Quantiles().searches(10)  # too few for a search
 
 
@@ -77,10 +91,14 @@ def test_the_choice_is_made_by_closed_form_and_shown() -> None:
 @pytest.mark.parametrize("rounds", ["one", "several"])
 @pytest.mark.parametrize("name", ["bell", "whole, an atom"])
 def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
-    """Of 200 intervals of the quantile 0.3 at least 180 hold it (fewer, at 95 %: 2e-3); the estimates with a bin on either side do not."""
+    """Of 200 intervals of the quantile 0.3 at least 180 hold it (fewer, at 95 %: 2e-3); the
+    estimates with a bin on either side do not."""
     law, generator = laws()[name], np.random.default_rng(4)
     truth = int(np.searchsorted(np.cumsum(law), 0.3))
-    places = [located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0] for _ in range(200)]
+    places = [
+        located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0]
+        for _ in range(200)
+    ]
     assert sum(low <= truth <= high for _, low, high in places) >= 180
     assert all(low <= symbol <= high for symbol, low, high in places)
     assert sum(abs(truth - symbol) <= 1 for symbol, _, _ in places) < 180
@@ -89,15 +107,26 @@ def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5])
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsilon: float) -> None:
-    """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the outer test errs with at most 3/4 alpha, and not with none."""
+    """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the
+    outer test errs with at most 3/4 alpha, and not with none."""
     randomizer, level, alpha = OneBitMean(epsilon, steps=STEPS), round(share * STEPS), 0.05
-    chance = float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]) / randomizer.total
+    chance = (
+        float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
+        / randomizer.total
+    )
     wrong = []
     for n in (5, 40, 300):
         moved = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
-            search, even = Search(randomizer, 10, level), Tally(np.array([[n - round(n * chance), round(n * chance)]]))
-            search.update((4, 4, 4), (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))), alpha)
+            search, even = (
+                Search(randomizer, 10, level),
+                Tally(np.array([[n - round(n * chance), round(n * chance)]])),
+            )
+            search.update(
+                (4, 4, 4),
+                (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))),
+                alpha,
+            )
             moved["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
             moved["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
         assert max(moved.values()) <= 0.75 * alpha + 1e-12
@@ -105,12 +134,24 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
     assert wrong[-1] > 0.01
 
 
-@pytest.mark.parametrize(("column", "low", "high"), short([("age", 15.0, 45.0), ("yrs_married", 0.0, 25.0)], lambda each: each[0] == "age", several=True))
+@pytest.mark.parametrize(
+    ("column", "low", "high"),
+    short(
+        [("age", 15.0, 45.0), ("yrs_married", 0.0, 25.0)],
+        lambda each: each[0] == "age",
+        several=True,
+    ),
+)
 @pytest.mark.parametrize("rounds", short(["several", "one"], lambda each: each == "one"))
-def test_the_quantiles_of_a_real_table_lie_in_their_intervals(column: str, low: float, high: float, rounds: str) -> None:
-    """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that holds the truth; half the intervals are not open."""
+def test_the_quantiles_of_a_real_table_lie_in_their_intervals(
+    column: str, low: float, high: float, rounds: str
+) -> None:
+    """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that
+    holds the truth; half the intervals are not open."""
     table = fair()
-    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(Launch(table, private=False))
+    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(
+        Launch(table, private=False)
+    )
     held, shut = 0, 0
     for seed in range(100):
         population = sample_rows(table, 6366, seed)
@@ -123,7 +164,8 @@ def test_the_quantiles_of_a_real_table_lie_in_their_intervals(column: str, low: 
 
 @pytest.mark.parametrize("rounds", short(["one", "several"], lambda rounds: rounds == "one"))
 def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
-    """With a third of the numbers missing, the median of those present is found; counted as below, it would be the quantile 1/4 of them."""
+    """With a third of the numbers missing, the median of those present is found; counted as below,
+    it would be the quantile 1/4 of them."""
     values = np.where(np.arange(3000) % 3 == 0, np.nan, np.arange(3000) / 3000)
     launch = Launch(Records({"x": values}), private=False)
     asked = Quantiles(column="x", low=0.0, high=1.0, bins=50, rounds=rounds)
@@ -145,9 +187,14 @@ def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
 
 @pytest.mark.parametrize("rounds", ["one", "several"])
 def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
-    """A quantile below or above the grid has no number, an interval open on that side, and a sentence; it is not moved to the bound. JSON can hold it."""
-    numbers = Records({"x": np.concatenate([np.full(4000, -5.0), np.full(2000, 0.5), np.full(4000, 9.0)])})
-    protocol = Quantiles(column="x", low=0.0, high=1.0, bins=30, at=("0.1", "0.5", "0.9"), rounds=rounds).for_table(Launch(numbers, private=False))
+    """A quantile below or above the grid has no number, an interval open on that side, and a
+    sentence; it is not moved to the bound. JSON can hold it."""
+    numbers = Records(
+        {"x": np.concatenate([np.full(4000, -5.0), np.full(2000, 0.5), np.full(4000, 9.0)])}
+    )
+    protocol = Quantiles(
+        column="x", low=0.0, high=1.0, bins=30, at=("0.1", "0.5", "0.9"), rounds=rounds
+    ).for_table(Launch(numbers, private=False))
     population = sample_rows(numbers, 10_000, 3)
     told = protocol.describe(draw(protocol, population, 3, epsilon=6.0))
     assert told["where"] == ["below", "inside", "above"]

@@ -1,4 +1,5 @@
-"""The regression of a reported answer: solved as by a library, covered by its intervals, and no number where the reports fix none."""
+"""The regression of a reported answer: solved as by a library, covered by its intervals, and no
+number where the reports fix none."""
 
 import warnings
 from itertools import product
@@ -21,7 +22,12 @@ def test_the_truth_is_the_regression_of_a_library() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     generator = np.random.default_rng(2)
     x, y = generator.integers(0, 2, (4000, 2)), generator.integers(0, 2, 4000)
-    cells = np.array([[np.sum((x == trait[1:]).all(axis=1) & (y == answer)) for answer in (0, 1)] for trait in TRAITS])
+    cells = np.array(
+        [
+            [np.sum((x == trait[1:]).all(axis=1) & (y == answer)) for answer in (0, 1)]
+            for trait in TRAITS
+        ]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that change between versions
         fitted = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
@@ -31,7 +37,8 @@ def test_the_truth_is_the_regression_of_a_library() -> None:
 
 
 def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
-    """With exact answers of a true model the sandwich is the inverse of Fisher's information; by finite differences it is the covariance of the solution."""
+    """With exact answers of a true model the sandwich is the inverse of Fisher's information; by
+    finite differences it is the covariance of the solution."""
     true = np.array([-1.0, 1.0, -0.5])
     chance = 1 / (1 + np.exp(-TRAITS @ true))
     cells = np.stack([1 - chance, chance], axis=1) / 4
@@ -43,7 +50,9 @@ def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
     assert np.allclose(sandwich(TRAITS, cells, covariance, found), np.linalg.inv(information))
     moved = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
     slopes = np.array([(each - found) / 1e-6 for each in moved if each is not None])
-    assert np.allclose(slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, found), rtol=1e-3)
+    assert np.allclose(
+        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, found), rtol=1e-3
+    )
 
 
 GRID = list(product((0.5, 1.0, 3.0, 6.0), (500, 5000, 50_000)))
@@ -52,7 +61,8 @@ GRID = list(product((0.5, 1.0, 3.0, 6.0), (500, 5000, 50_000)))
 @pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "n"), GRID)
 def test_the_intervals_cover(epsilon: float, n: int) -> None:
-    """Each coefficient, in 94 % of 300 runs or more, where traits are even and where one is rare; half as wide they do not. An open interval covers."""
+    """Each coefficient, in 94 % of 300 runs or more, where traits are even and where one is rare;
+    half as wide they do not. An open interval covers."""
     generator, protocol, misses = np.random.default_rng(5), Logistic(), []
     for rare in (0.5, 0.1):
         even = protocol.synthetic(n, 1)
@@ -61,39 +71,72 @@ def test_the_intervals_cover(epsilon: float, n: int) -> None:
         population = Finite(even.kinds, (np.array(even.shares) * first).tolist(), n, 1)
         algorithm, truth = protocol.algorithm(epsilon, n), protocol.truth(population)
         assert np.allclose(truth, [-1, 1, -0.5])
-        ends = np.array([run(algorithm, AggregateOracle(population, generator, epsilon)).interval() for _ in range(RUNS)])
+        ends = np.array(
+            [
+                run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
+                for _ in range(RUNS)
+            ]
+        )
         held = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
         assert held.min() >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / RUNS), (rare, held)
         ends = ends[np.isfinite(ends).all(axis=(1, 2))]
-        misses.append(1 - ((3 * ends[:, 0] + ends[:, 1] <= 4 * truth) & (4 * truth <= ends[:, 0] + 3 * ends[:, 1])).mean(axis=0).min())
+        misses.append(
+            1
+            - (
+                (3 * ends[:, 0] + ends[:, 1] <= 4 * truth)
+                & (4 * truth <= ends[:, 0] + 3 * ends[:, 1])
+            )
+            .mean(axis=0)
+            .min()
+        )
     assert n < 50_000 or min(misses) > 0.2  # half of the width covers 67 %
 
 
 def test_where_nothing_is_fixed_nothing_is_estimated() -> None:
-    """All answers alike in a cell, or more noise than people: no coefficient, and an interval that is open."""
+    """All answers alike in a cell, or more noise than people: no coefficient, and an interval that
+    is open."""
     assert solution(TRAITS, np.array([[0.5, 0.0], [0.2, 0.1], [0.1, 0.0], [0.1, 0.0]])) is None
-    kinds = Records({"first": np.array([0, 1]), "second": np.array([0, 0]), "yes": np.array([0, 1])})
+    kinds = Records(
+        {"first": np.array([0, 1]), "second": np.array([0, 0]), "yes": np.array([0, 1])}
+    )
     population = Finite(kinds, [0.5, 0.5], 40, 1)
-    result = run(Logistic().algorithm(0.1, 40), AggregateOracle(population, np.random.default_rng(1), 0.1))
+    result = run(
+        Logistic().algorithm(0.1, 40), AggregateOracle(population, np.random.default_rng(1), 0.1)
+    )
     assert np.isnan(result.value).all() or np.isfinite(result.standard_error).all()
     assert np.isnan(Logistic().truth(population)).all()
 
 
 def test_the_default_number_of_clients_reaches_the_tolerance() -> None:
-    """With cells of one size and no effect: 95 % of runs have all coefficients within it; with an eighth of the clients far fewer."""
+    """With cells of one size and no effect: 95 % of runs have all coefficients within it; with an
+    eighth of the clients far fewer."""
     cells = np.indices((2, 2, 2)).reshape(3, -1)
     kinds, protocol = Records(dict(zip(("first", "second", "yes"), cells, strict=True))), Logistic()
     shares = []
     for part in (1, 8):
         n = protocol.clients(1.0) // part
         population, generator = Finite(kinds, [1 / 8] * 8, n, 1), np.random.default_rng(3)
-        errors = [np.abs(run(protocol.algorithm(1.0, n), AggregateOracle(population, generator, 1.0)).value).max() for _ in range(100)]
+        errors = [
+            np.abs(
+                run(protocol.algorithm(1.0, n), AggregateOracle(population, generator, 1.0)).value
+            ).max()
+            for _ in range(100)
+        ]
         shares.append(float(np.mean(np.array(errors) <= protocol.tolerance)))
     assert shares[0] >= 0.95 - 4.5 * np.sqrt(0.95 * 0.05 / 100)
     assert shares[1] < 0.7
 
 
-@pytest.mark.parametrize("wrong", [{"on": ("yes == 1",)}, {"on": ()}, {"on": ("a", "b"), "labels": ("x|y",)}, {"tolerance": 0.0}, {"missing": "no"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on": ("yes == 1",)},
+        {"on": ()},
+        {"on": ("a", "b"), "labels": ("x|y",)},
+        {"tolerance": 0.0},
+        {"missing": "no"},
+    ],
+)
 def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         Logistic(**wrong)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Surveys repeated within a budget for life: whole lives enumerated, unbiased estimates of every wave, closed-form variances and the choice by them."""
+"""Surveys repeated within a budget for life: whole lives enumerated, unbiased estimates of every
+wave, closed-form variances and the choice by them."""
 
 import itertools
 import math
@@ -24,7 +25,8 @@ from local_dp.records import Records
 from tests.support.inputs.builders import in_population, play_in_memory, population_oracle
 
 WAYS = (
-    Longitudinal(times=4, method="split"), Longitudinal(times=4, method="fresh"), Longitudinal(times=4, changes=0),
+    Longitudinal(times=4, method="split"), Longitudinal(times=4, method="fresh"),
+    Longitudinal(times=4, changes=0),
     Longitudinal(times=4, changes=0, first=0.5), Longitudinal(times=6, changes=2, method="tracked"),
 )  # fmt: skip
 
@@ -36,19 +38,35 @@ def lives(waves: int) -> Records:
 
 
 def chances(randomizer: ChangeTracking, value: int) -> dict[tuple[int, ...], Fraction]:
-    ones = [Fraction(randomizer.ones[place == value], randomizer.total) for place in range(randomizer.intervals)]
+    ones = [
+        Fraction(randomizer.ones[place == value], randomizer.total)
+        for place in range(randomizer.intervals)
+    ]
     bits = itertools.product((0, 1), repeat=randomizer.intervals)
-    return {report: math.prod((p if bit else 1 - p for bit, p in zip(report, ones, strict=True)), start=Fraction(1)) for report in bits}
+    return {
+        report: math.prod(
+            (p if bit else 1 - p for bit, p in zip(report, ones, strict=True)), start=Fraction(1)
+        )
+        for report in bits
+    }
 
 
-@pytest.mark.parametrize(("waves", "changes", "epsilon"), [(2, 1, 1.0), (4, 4, 0.5), (6, 2, 1.0), (9, 1, 3.0)])
+@pytest.mark.parametrize(
+    ("waves", "changes", "epsilon"), [(2, 1, 1.0), (4, 4, 0.5), (6, 2, 1.0), (9, 1, 3.0)]
+)
 def test_whole_lives_lose_epsilon(waves: int, changes: int, epsilon: float) -> None:
-    """Over all sequences of values, however often they change, and all whole reports, the worst ratio of what is tracked is e^epsilon and no more."""
-    algorithm = Longitudinal(times=waves, changes=changes, method="tracked").algorithm(epsilon, 5000)
+    """Over all sequences of values, however often they change, and all whole reports, the worst
+    ratio of what is tracked is e^epsilon and no more."""
+    algorithm = Longitudinal(times=waves, changes=changes, method="tracked").algorithm(
+        epsilon, 5000
+    )
     everybody, worst = lives(waves), Fraction(1)
     for query in algorithm.queries:
         assert isinstance(query.randomizer, ChangeTracking)
-        laws = [chances(query.randomizer, value) for value in sorted({*query.query.values(everybody).tolist()})]
+        laws = [
+            chances(query.randomizer, value)
+            for value in sorted({*query.query.values(everybody).tolist()})
+        ]
         for report in laws[0]:
             worst = max(worst, max(law[report] for law in laws) / min(law[report] for law in laws))
     assert worst <= exp_epsilon(int(epsilon * 1e9))
@@ -57,7 +75,8 @@ def test_whole_lives_lose_epsilon(waves: int, changes: int, epsilon: float) -> N
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_nobody_needs_to_know_the_future(width: int) -> None:
-    """Two lives that agree until an interval ends have the same bits of that interval and of all before it."""
+    """Two lives that agree until an interval ends have the same bits of that interval and of all
+    before it."""
     waves, everybody = 6, lives(6)
     told = np.column_stack([everybody[f"wave{wave + 1}"] for wave in range(waves)])
     for change in (1, 2, 3):
@@ -70,19 +89,27 @@ def test_nobody_needs_to_know_the_future(width: int) -> None:
                 assert len(np.unique(bits[past == kind, : interval + 1], axis=0)) == 1
 
 
-@pytest.mark.parametrize(("waves", "branches"), [(2, 2), (7, 2), (8, 2), (9, 3), (10, 3), (64, 4), (100, 16)])
+@pytest.mark.parametrize(
+    ("waves", "branches"), [(2, 2), (7, 2), (8, 2), (9, 3), (10, 3), (64, 4), (100, 16)]
+)
 def test_a_tree_covers_what_was(waves: int, branches: int) -> None:
-    """At every wave the intervals of all levels are disjoint and together all waves until then; no level is of more than one interval that holds all."""
+    """At every wave the intervals of all levels are disjoint and together all waves until then; no
+    level is of more than one interval that holds all."""
     tree = Tree(waves, branches)
     assert tree.widths[-1] < waves <= branches * tree.widths[-1]
     for wave in range(waves + 1):
-        spans = [(each * width, each * width + width) for width, part in zip(tree.widths, tree.parts(wave), strict=True) for each in part]
+        spans = [
+            (each * width, each * width + width)
+            for width, part in zip(tree.widths, tree.parts(wave), strict=True)
+            for each in part
+        ]
         covered = [place for start, stop in spans for place in range(start, stop)]
         assert sorted(covered) == list(range(wave))
 
 
 def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple[Course, Any]:
-    """What a run makes of tallies that are what is expected, to whole reports of 2^44, and the population."""
+    """What a run makes of tallies that are what is expected, to whole reports of 2^44, and the
+    population."""
     algorithm, n = protocol.algorithm(epsilon, 10_000), 1 << 44
     population = protocol.synthetic(10_000, seed)
     tallies = []
@@ -90,30 +117,51 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
         law, randomizer = population.law(query.query), query.randomizer
         empty = randomizer.empty()
         if isinstance(randomizer, ChangeTracking):
-            ones = law @ np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0]) / randomizer.total
+            ones = (
+                law
+                @ np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0])
+                / randomizer.total
+            )
             tallies.append(type(empty)(np.rint(ones * n).astype(np.int64), n))
         else:
             rows = np.asarray(randomizer.channel(), dtype=np.float64)  # type: ignore[attr-defined]
-            tallies.append(type(empty)(np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)[None, :]))
+            tallies.append(
+                type(empty)(np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)[None, :])
+            )
     return algorithm.decode(tuple(tallies)), population
 
 
 @pytest.mark.parametrize(("epsilon", "n"), [(12.0, 50), (6.0, 200)])
 def test_rare_changes_are_covered(epsilon: float, n: int) -> None:
-    """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own spread none or half of the intervals would hold."""
+    """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own
+    spread none or half of the intervals would hold."""
     protocol, held = Longitudinal(times=4, changes=1, method="tracked"), np.zeros(4)
-    kinds = Records({f"wave{wave}": np.array(["0", "1" if wave >= 3 else "0"]) for wave in range(1, 5)})
+    kinds = Records(
+        {f"wave{wave}": np.array(["0", "1" if wave >= 3 else "0"]) for wave in range(1, 5)}
+    )
     for seed in range(100):
         population = Finite(kinds, [0.97, 0.03], n, seed)
-        course = run(protocol.algorithm(epsilon, n), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+        course = run(
+            protocol.algorithm(epsilon, n),
+            PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
+        )
         low, high = np.array([estimate.interval() for estimate in course.estimates]).T
         held += (low <= protocol.truth(population)) & (protocol.truth(population) <= high)
     assert held.min() >= 94 - 450 * (0.94 * 0.06 / 100) ** 0.5
 
 
-@pytest.mark.parametrize("protocol", [*WAYS, Longitudinal(times=30, changes=3, method="tracked"), Longitudinal(times=3, labels=("a", "b", "c"))], ids=repr)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        *WAYS,
+        Longitudinal(times=30, changes=3, method="tracked"),
+        Longitudinal(times=3, labels=("a", "b", "c")),
+    ],
+    ids=repr,
+)
 def test_every_way_is_unbiased(protocol: Longitudinal) -> None:
-    """From tallies in proportion to the law of the reports, every wave's shares are the population's."""
+    """From tallies in proportion to the law of the reports, every wave's shares are the
+    population's."""
     course, population = proportional(protocol, 1.0)
     found = np.concatenate([np.atleast_1d(each.value) for each in course.estimates])
     np.testing.assert_allclose(found, protocol.truth(population), atol=1e-6)
@@ -122,13 +170,18 @@ def test_every_way_is_unbiased(protocol: Longitudinal) -> None:
 
 def asked(protocol: Longitudinal, population: Rows) -> Course:
     """A run at epsilon 20, where hardly any report is changed."""
-    return run(protocol.algorithm(20.0, population.size), PopulationOracle(population, KeyedNoise(1), 1, 20.0))
+    return run(
+        protocol.algorithm(20.0, population.size),
+        PopulationOracle(population, KeyedNoise(1), 1, 20.0),
+    )
 
 
 def test_the_best_way_by_closed_form() -> None:
-    """One wave for each client is best, unless values never change, changes are rare, or epsilon lets all clients answer in all waves."""
+    """One wave for each client is best, unless values never change, changes are rare, or epsilon
+    lets all clients answer in all waves."""
     best = {
-        (1.0, 8, None): "split", (1.0, 8, 1): "split", (1.0, 64, 1): "tracked", (1.0, 64, 4): "split",
+        (1.0, 8, None): "split", (1.0, 8, 1): "split", (1.0, 64, 1): "tracked",
+        (1.0, 64, 4): "split",
         (4.0, 8, 1): "tracked", (1.0, 8, 0): "memoised", (20.0, 4, None): "fresh",
     }  # fmt: skip
     for (epsilon, waves, changes), name in best.items():
@@ -141,21 +194,37 @@ def test_the_best_way_by_closed_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "waves", "changes", "epsilon"), [("split", 4, None, 1.0), ("fresh", 4, None, 4.0), ("memoised", 4, 0, 1.0), ("tracked", 20, 2, 2.0)]
+    ("method", "waves", "changes", "epsilon"),
+    [
+        ("split", 4, None, 1.0),
+        ("fresh", 4, None, 4.0),
+        ("memoised", 4, 0, 1.0),
+        ("tracked", 20, 2, 2.0),
+    ],
 )
-def test_the_closed_form_is_what_runs_have(method: str, waves: int, changes: int | None, epsilon: float) -> None:
-    """n times the mean standard error squared of a run is the variance by which the way was chosen, within 3 %; of what is tracked, at most that."""
+def test_the_closed_form_is_what_runs_have(
+    method: str, waves: int, changes: int | None, epsilon: float
+) -> None:
+    """n times the mean standard error squared of a run is the variance by which the way was chosen,
+    within 3 %; of what is tracked, at most that."""
     protocol, n = Longitudinal(times=waves, changes=changes, method=method), 200_000
-    course = run(protocol.algorithm(epsilon, n), population_oracle(protocol.synthetic(n, 3), epsilon))
+    course = run(
+        protocol.algorithm(epsilon, n), population_oracle(protocol.synthetic(n, 3), epsilon)
+    )
     seen = n * float(np.mean([each.standard_error**2 for each in course.estimates]))
     assert course.taken.name == method
-    assert seen == pytest.approx(course.taken.variance, rel=0.03) or (method == "tracked" and 0.8 * course.taken.variance < seen < course.taken.variance)
-    assert protocol.clients(epsilon) == longitudinal_clients(course.taken.worst, waves, 2, 0.05, 0.05)
+    assert seen == pytest.approx(course.taken.variance, rel=0.03) or (
+        method == "tracked" and 0.8 * course.taken.variance < seen < course.taken.variance
+    )
+    assert protocol.clients(epsilon) == longitudinal_clients(
+        course.taken.worst, waves, 2, 0.05, 0.05
+    )
 
 
 @pytest.mark.parametrize("protocol", WAYS, ids=repr)
 def test_epsilon_is_charged_once_for_life(protocol: Longitudinal) -> None:
-    """However many waves, all asks of a client are charged before the first answer, epsilon together, in one round; a second survey is refused."""
+    """However many waves, all asks of a client are charged before the first answer, epsilon
+    together, in one round; a second survey is refused."""
     population = protocol.synthetic(600, 3)
     oracle = population_oracle(population)
     algorithm = protocol.algorithm(1.0, 600)
@@ -170,7 +239,8 @@ def test_epsilon_is_charged_once_for_life(protocol: Longitudinal) -> None:
 
 @pytest.mark.parametrize("protocol", WAYS, ids=repr)
 def test_hosts_give_the_same_bits(protocol: Longitudinal) -> None:
-    """Over a bus in memory, by three members, reports and estimates are those of the population tier, for every method."""
+    """Over a bus in memory, by three members, reports and estimates are those of the population
+    tier, for every method."""
     clients = 60
     algorithm, population = protocol.algorithm(1.0, clients), protocol.synthetic(clients, 3)
     expected, digests = in_population(algorithm, population)
@@ -184,15 +254,24 @@ def table(**columns: Any) -> Launch:
 
 
 def test_tables_are_checked_wave_by_wave() -> None:
-    """Columns with labels or yes/no questions; what is missing or unlisted in any wave is refused, or a label of its own."""
+    """Columns with labels or yes/no questions; what is missing or unlisted in any wave is refused,
+    or a label of its own."""
     launch = table(a=["x", "y", "x"], b=["y", "y", "z"], c=["y", "", "x"])
     with pytest.raises(InputError, match="not among the 2 labels"):
         Longitudinal(("a", "b"), ("x", "y")).for_table(launch)
     with pytest.raises(InputError, match="no value"):
         Longitudinal(("a", "c"), ("x", "y")).for_table(launch)
-    kept = Longitudinal(("a", "b", "c"), ("x", "y"), missing="category", other="category").for_table(launch)
+    kept = Longitudinal(
+        ("a", "b", "c"), ("x", "y"), missing="category", other="category"
+    ).for_table(launch)
     assert kept.asking.k == 4
-    assert kept.describe(asked(kept, Rows(launch.records)))["labels"][:5] == ["a: x", "a: y", "a: (other)", "a: (missing)", "b: x"]
+    assert kept.describe(asked(kept, Rows(launch.records)))["labels"][:5] == [
+        "a: x",
+        "a: y",
+        "a: (other)",
+        "a: (missing)",
+        "b: x",
+    ]
     numbers = table(u=[1.0, 2.0], v=[0.0, 5.0])
     yes = Longitudinal(("u > 1", "v > 1")).for_table(numbers)
     assert yes.describe(asked(yes, Rows(numbers.records)))["labels"] == ["u > 1", "v > 1"]

@@ -1,6 +1,8 @@
-"""Messy data under a named policy, and the identity test: no bias, levels and powers as promised, refusals that name the choices."""
+"""Messy data under a named policy, and the identity test: no bias, levels and powers as promised,
+refusals that name the choices."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,12 @@ from tests.support.long import short
 SEEDS, N = 200, 3000
 _GENERATOR = np.random.default_rng(8)
 _AGE = _GENERATOR.gamma(9.0, 4.0, N).round(1)  # some beyond 60
-_AGE[_GENERATOR.random(N) < 0.2 + 0.3 * (_AGE > 40)] = np.nan  # the old are missing more often: the midpoint would be badly wrong
-_CITY = np.where(_AGE > 35, "Oslo", _GENERATOR.choice(["Rome", "Bonn", "Lima", ""], N, p=[0.5, 0.2, 0.1, 0.2]))
+_AGE[_GENERATOR.random(N) < 0.2 + 0.3 * (_AGE > 40)] = (
+    np.nan
+)  # the old are missing more often: the midpoint would be badly wrong
+_CITY = np.where(
+    _AGE > 35, "Oslo", _GENERATOR.choice(["Rome", "Bonn", "Lima", ""], N, p=[0.5, 0.2, 0.1, 0.2])
+)
 TABLE = Records({"age": _AGE, "city": _CITY, "n": np.arange(N) % 7})
 PRESENT = ~np.isnan(_AGE)
 NAMED = _CITY != ""
@@ -45,37 +51,48 @@ def _group_mean(city: str) -> float:
 
 BETWEEN = (_AGE >= 20) & (_AGE < 40)
 CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
-    "mean of those present": (Mean(column="age", low=0, high=150, missing="exclude"), [float(_AGE[PRESENT].mean())]),
-    "mean, clipped": (Mean(column="age", low=10, high=40, missing="exclude", outside="clip"), [float(np.clip(_AGE[PRESENT], 10, 40).mean())]),
+    "mean of those present": (Mean(column="age", low=0, high=150, missing="exclude"),
+    [float(_AGE[PRESENT].mean())]),
+    "mean, clipped": (Mean(column="age", low=10, high=40, missing="exclude", outside="clip"),
+    [float(np.clip(_AGE[PRESENT], 10, 40).mean())]),
     "mean by group": (
-        Mean(column="age", low=0, high=150, missing="exclude", by="city", labels=("Oslo", "Rome", "Bonn"), other="exclude"),
+        Mean(column="age", low=0, high=150, missing="exclude", by="city",
+        labels=("Oslo", "Rome", "Bonn"), other="exclude"),
         [_group_mean(city) for city in ("Oslo", "Rome", "Bonn")],
     ),
-    "survey of those present": (Survey(question="age > 30", missing="exclude"), [_share(_AGE > 30, PRESENT)]),
+    "survey of those present": (Survey(question="age > 30", missing="exclude"),
+    [_share(_AGE > 30, PRESENT)]),
     "survey, open is no": (Survey(question="not age > 30", missing="no"), [_share(_AGE <= 30)]),
     "survey by group": (
-        Survey(question="age > 30", missing="exclude", by="city", labels=("Rome", "Bonn"), other="exclude"),
+        Survey(question="age > 30", missing="exclude", by="city", labels=("Rome", "Bonn"),
+        other="exclude"),
         [_share(_AGE > 30, PRESENT & (city == _CITY)) for city in ("Rome", "Bonn")],
     ),
-    "sq, open is no": (StatisticalQueries(queries=("age > 30", "n == 3"), missing="no"), [2 * _share(_AGE > 30) - 1, 2 * _share(TABLE["n"] == 3) - 1]),
+    "sq, open is no": (StatisticalQueries(queries=("age > 30", "n == 3"), missing="no"),
+    [2 * _share(_AGE > 30) - 1, 2 * _share(TABLE["n"] == 3) - 1]),
     "labels and a label of their own": (
         Frequency(column="city", labels=("Oslo", "Rome"), other="category", missing="category"),
-        [_share(_CITY == "Oslo"), _share(_CITY == "Rome"), _share((_CITY == "Bonn") | (_CITY == "Lima")), _share(_CITY == "")],
+        [_share(_CITY == "Oslo"), _share(_CITY == "Rome"),
+        _share((_CITY == "Bonn") | (_CITY == "Lima")), _share(_CITY == "")],
     ),
     "labels of those present": (
         Frequency(column="city", labels=("Oslo", "Rome"), other="category", missing="exclude"),
-        [_share(_CITY == "Oslo", NAMED), _share(_CITY == "Rome", NAMED), _share((_CITY == "Bonn") | (_CITY == "Lima"), NAMED)],
+        [_share(_CITY == "Oslo", NAMED), _share(_CITY == "Rome", NAMED),
+        _share((_CITY == "Bonn") | (_CITY == "Lima"), NAMED)],
     ),
     "histogram with a share of the missing": (
         Histogram(column="age", low=20, high=60, bins=2, missing="category"),
-        [_share(_AGE < 20), _share(BETWEEN), _share((_AGE >= 40) & (_AGE <= 60)), _share(_AGE > 60), _share(~PRESENT)],
+        [_share(_AGE < 20), _share(BETWEEN), _share((_AGE >= 40) & (_AGE <= 60)), _share(_AGE > 60),
+        _share(~PRESENT)],
     ),
     "histogram of those present": (
         Histogram(column="age", low=20, high=60, bins=2, missing="exclude"),
-        [_share(_AGE < 20, PRESENT), _share(BETWEEN, PRESENT), _share((_AGE >= 40) & (_AGE <= 60), PRESENT), _share(_AGE > 60, PRESENT)],
+        [_share(_AGE < 20, PRESENT), _share(BETWEEN, PRESENT),
+        _share((_AGE >= 40) & (_AGE <= 60), PRESENT), _share(_AGE > 60, PRESENT)],
     ),
     "crosstab of complete records": (
-        Crosstab(columns=("city", "age > 30"), labels=("Oslo|Rome",), other="category", missing="exclude"),
+        Crosstab(columns=("city", "age > 30"), labels=("Oslo|Rome",), other="category",
+        missing="exclude"),
         [
             _share(inside & (old if yes else ~old), PRESENT & NAMED)
             for inside in (_CITY == "Oslo", _CITY == "Rome", (_CITY == "Bonn") | (_CITY == "Lima"))
@@ -92,15 +109,19 @@ CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
         ],
     ),
     "a workload with labels of their own": (
-        Workload(columns=("city",), labels=("Oslo|Rome",), queries=("1 1 0 0", "0 0 1 0", "0 0 0 1"), other="category", missing="category"),
-        [_share((_CITY == "Oslo") | (_CITY == "Rome")), _share((_CITY == "Bonn") | (_CITY == "Lima")), _share(_CITY == "")],
+        Workload(columns=("city",), labels=("Oslo|Rome",),
+        queries=("1 1 0 0", "0 0 1 0", "0 0 0 1"), other="category", missing="category"),
+        [_share((_CITY == "Oslo") | (_CITY == "Rome")),
+        _share((_CITY == "Bonn") | (_CITY == "Lima")), _share(_CITY == "")],
     ),
     "two groups of those with an answer": (
-        Compare(question="age > 30", by="city", labels=("Rome", "Bonn"), missing="exclude", other="exclude"),
+        Compare(question="age > 30", by="city", labels=("Rome", "Bonn"), missing="exclude",
+        other="exclude"),
         [
             _share(_AGE > 30, PRESENT & (_CITY == "Rome")),
             _share(_AGE > 30, PRESENT & (_CITY == "Bonn")),
-            _share(_AGE > 30, PRESENT & (_CITY == "Bonn")) - _share(_AGE > 30, PRESENT & (_CITY == "Rome")),
+            _share(_AGE > 30, PRESENT & (_CITY == "Bonn")) - _share(_AGE > 30,
+            PRESENT & (_CITY == "Rome")),
         ],
     ),
 }  # fmt: skip
@@ -108,8 +129,13 @@ CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
 
 def _told(result: Any) -> tuple[Floats, Floats, Floats]:
     inside = result.estimate if isinstance(result, CrossTable | Answers) else result
-    told = [(estimate.value, *estimate.interval()) for estimate in (inside if isinstance(inside, tuple) else (inside,))]
-    values, lows, highs = (np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True))
+    told = [
+        (estimate.value, *estimate.interval())
+        for estimate in (inside if isinstance(inside, tuple) else (inside,))
+    ]
+    values, lows, highs = (
+        np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True)
+    )
     return values, lows, highs
 
 
@@ -119,59 +145,127 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     lows: list[Floats] = []
     highs: list[Floats] = []
     for seed in range(SEEDS):
-        dealt = TABLE.take(np.random.default_rng(seed).permutation(N))  # a table may be sorted, and a cohort is a range of its clients
-        result = run(protocol.algorithm(epsilon, N), PopulationOracle(Rows(dealt), KeyedNoise(seed), seed, epsilon))
+        dealt = TABLE.take(
+            np.random.default_rng(seed).permutation(N)
+        )  # a table may be sorted, and a cohort is a range of its clients
+        result = run(
+            protocol.algorithm(epsilon, N),
+            PopulationOracle(Rows(dealt), KeyedNoise(seed), seed, epsilon),
+        )
         for held, told in zip((values, lows, highs), _told(result), strict=True):
             held.append(told)
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
-KEPT = ("mean, clipped", "sq, open is no", "labels and a label of their own", "histogram with a share of the missing")  # one of a kind
+KEPT = (
+    "mean, clipped",
+    "sq, open is no",
+    "labels and a label of their own",
+    "histogram with a share of the missing",
+)  # one of a kind
 
 
 @pytest.mark.slow(only=("crosstab with labels of their own",))
 @pytest.mark.parametrize("case", short(CASES, lambda case: case in KEPT))
 def test_every_policy_answers_the_question_without_bias(case: str) -> None:
-    """Over 200 seeds the mean error is within 4.5 standard errors (7e-6 a value) of plain numpy's truth, which 91 % of intervals hold (95 %: 1 in 100)."""
+    """Over 200 seeds the mean error is within 4.5 standard errors (7e-6 a value) of plain numpy's
+    truth, which 91 % of intervals hold (95 %: 1 in 100)."""
     protocol, truth = CASES[case]
     checked = protocol.for_table(Launch(TABLE, False))
     values, lows, highs = _runs(checked, 2.0)
     error = values.mean(axis=0) - truth
-    limit = 4.5 * values.std(axis=0, ddof=1) / np.sqrt(SEEDS) + 2e-3 * np.abs(truth).max() * isinstance(checked, Mean)
+    limit = 4.5 * values.std(axis=0, ddof=1) / np.sqrt(SEEDS) + 2e-3 * np.abs(
+        truth
+    ).max() * isinstance(checked, Mean)
     assert np.all(np.abs(error) <= limit), dict(zip(truth, (error / limit).tolist(), strict=True))
     held = ((lows <= truth) & (truth <= highs)).mean(axis=0)
     assert held.min() >= 0.91, held
     shown: Any = checked.truth(Rows(TABLE))
-    assert np.allclose(shown, truth, atol=2e-3), "the truth that is shown is not the one a person means"
+    assert np.allclose(shown, truth, atol=2e-3), (
+        "the truth that is shown is not the one a person means"
+    )
 
 
 REFUSED: dict[str, tuple[LocalProtocol[Any], str]] = {
     "a missing number in a mean": (Mean(column="age", low=0, high=150), "missing=exclude"),
-    "a number beyond the bounds": (Mean(column="age", low=10, high=40, missing="exclude"), "outside=clip"),
-    "a missing number in a question": (Survey(question="age > 30"), "missing=exclude .* missing=no"),
-    "a missing number in a statistical query": (StatisticalQueries(queries=("age > 30",)), "missing=no"),
-    "an unlisted label": (Frequency(column="city", labels=("Oslo", "Rome"), missing="exclude"), "other=category"),
-    "a missing label": (Frequency(column="city", labels=("Oslo", "Rome", "Bonn", "Lima")), "missing=category .* missing=exclude"),
-    "a missing number in a histogram": (Histogram(column="age", low=0, high=100), "missing=category"),
-    "a missing part of a crosstab": (Crosstab(columns=("city", "age > 30"), labels=("Oslo|Rome",), other="category"), "missing=category"),
-    "an unlisted group": (Mean(column="n", low=0, high=7, by="city", labels=("Oslo",)), "other=exclude"),
-    "a missing part of a workload": (Workload(columns=("city",), labels=("Oslo|Rome|Bonn|Lima",)), "missing=category"),
-    "an unlisted part of a workload": (Workload(columns=("city",), labels=("Oslo|Rome",), missing="category"), "other=category"),
-    "a missing label under a named law": (Identity(column="city", labels=("Oslo", "Rome", "Bonn", "Lima")), "missing=category"),
-    "an unlisted label under a named law": (Identity(column="city", labels=("Oslo", "Rome"), missing="category", shares=(".5", ".3", ".2")), "other=category"),
-    "an open question in a comparison": (Compare(question="age > 30", by="city", labels=("Oslo", "Rome"), other="exclude"), "missing=exclude"),
-    "somebody in neither group": (Compare(question="n > 3", by="city", labels=("Oslo", "Rome")), "other=exclude"),
+    "a number beyond the bounds": (
+        Mean(column="age", low=10, high=40, missing="exclude"),
+        "outside=clip",
+    ),
+    "a missing number in a question": (
+        Survey(question="age > 30"),
+        "missing=exclude .* missing=no",
+    ),
+    "a missing number in a statistical query": (
+        StatisticalQueries(queries=("age > 30",)),
+        "missing=no",
+    ),
+    "an unlisted label": (
+        Frequency(column="city", labels=("Oslo", "Rome"), missing="exclude"),
+        "other=category",
+    ),
+    "a missing label": (
+        Frequency(column="city", labels=("Oslo", "Rome", "Bonn", "Lima")),
+        "missing=category .* missing=exclude",
+    ),
+    "a missing number in a histogram": (
+        Histogram(column="age", low=0, high=100),
+        "missing=category",
+    ),
+    "a missing part of a crosstab": (
+        Crosstab(columns=("city", "age > 30"), labels=("Oslo|Rome",), other="category"),
+        "missing=category",
+    ),
+    "an unlisted group": (
+        Mean(column="n", low=0, high=7, by="city", labels=("Oslo",)),
+        "other=exclude",
+    ),
+    "a missing part of a workload": (
+        Workload(columns=("city",), labels=("Oslo|Rome|Bonn|Lima",)),
+        "missing=category",
+    ),
+    "an unlisted part of a workload": (
+        Workload(columns=("city",), labels=("Oslo|Rome",), missing="category"),
+        "other=category",
+    ),
+    "a missing label under a named law": (
+        Identity(column="city", labels=("Oslo", "Rome", "Bonn", "Lima")),
+        "missing=category",
+    ),
+    "an unlisted label under a named law": (
+        Identity(
+            column="city", labels=("Oslo", "Rome"), missing="category", shares=(".5", ".3", ".2")
+        ),
+        "other=category",
+    ),
+    "an open question in a comparison": (
+        Compare(question="age > 30", by="city", labels=("Oslo", "Rome"), other="exclude"),
+        "missing=exclude",
+    ),
+    "somebody in neither group": (
+        Compare(question="n > 3", by="city", labels=("Oslo", "Rome")),
+        "other=exclude",
+    ),
     "a number that is no prefix sum's": (PrefixSums(column="n", k=5), "another k"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_no_policy_decides_about_is_refused_with_the_choices(case: str) -> None:
-    """A simulation counts the records concerned and names the choices; a private run names them without looking: the same line for every table."""
+    """A simulation counts the records concerned and names the choices; a private run names them
+    without looking: the same line for every table."""
     protocol, told = REFUSED[case]
     refuse((rf"in \d+ of {N} records .*{told}", lambda: protocol.for_table(Launch(TABLE, False))))
     lines = set()
-    for table in (TABLE, TABLE.take(slice(0, 1)), TABLE.take(np.flatnonzero(PRESENT & (_AGE > 20) & (_AGE < 40) & (_CITY == "Oslo") & (TABLE["n"] < 5)))):
+    for table in (
+        TABLE,
+        TABLE.take(slice(0, 1)),
+        TABLE.take(
+            np.flatnonzero(
+                PRESENT & (_AGE > 20) & (_AGE < 40) & (_CITY == "Oslo") & (TABLE["n"] < 5)
+            )
+        ),
+    ):
         with pytest.raises(InputError, match="a private run does not look") as refused:
             protocol.for_table(Launch(table, True))
         lines.add(str(refused.value))
@@ -188,49 +282,89 @@ LABELLED: list[tuple[np.ndarray, tuple[str, ...], list[float]]] = [
 
 
 @pytest.mark.parametrize(("column", "labels", "shares"), LABELLED)
-def test_labels_of_fractions_count_them(column: np.ndarray, labels: tuple[str, ...], shares: list[float]) -> None:
-    """In the fewest digits or in 17; truth values of which one is missing are numbers, and keep their labels. Labels from the table have the fewest digits."""
+def test_labels_of_fractions_count_them(
+    column: np.ndarray, labels: tuple[str, ...], shares: list[float]
+) -> None:
+    """In the fewest digits or in 17; truth values of which one is missing are numbers, and keep
+    their labels. Labels from the table have the fewest digits."""
     records = Records({"x": column})
-    protocol = Frequency(column="x", labels=labels, other="category", missing="category").for_table(Launch(records, False))
+    protocol = Frequency(column="x", labels=labels, other="category", missing="category").for_table(
+        Launch(records, False)
+    )
     assert protocol.truth(Rows(records)) == pytest.approx(shares)
     assert labels_in(Records({"x": FRACTIONS.astype(column.dtype)}), "x") == ("0.1", "0.7")
 
 
 IDLE: list[tuple[np.ndarray, tuple[str, ...], str]] = [
-    (np.array([0.5]), ("0.5", "abc"), "no value of 'x' can equal the label 'abc'; write a number such as 0.5"),
-    (np.array([1, 2]), ("1", "2.0"), "no value of 'x' can equal the label '2.0'; write a whole number such as 2"),
-    (np.array([True]), ("True", "yes"), "no value of 'x' can equal the label 'yes'; write True or False"),
-    (np.array(["2020-06-01"], "M8[us]"), ("2020-06-01", "1.6.2020"), "no value of 'x' can equal the label '1.6.2020'; write a date such as 2020-06-01"),
-    (np.array([0.5]), ("1", "True"), "the labels '1' and 'True' of 'x' are one value; give one of them"),
+    (
+        np.array([0.5]),
+        ("0.5", "abc"),
+        "no value of 'x' can equal the label 'abc'; write a number such as 0.5",
+    ),
+    (
+        np.array([1, 2]),
+        ("1", "2.0"),
+        "no value of 'x' can equal the label '2.0'; write a whole number such as 2",
+    ),
+    (
+        np.array([True]),
+        ("True", "yes"),
+        "no value of 'x' can equal the label 'yes'; write True or False",
+    ),
+    (
+        np.array(["2020-06-01"], "M8[us]"),
+        ("2020-06-01", "1.6.2020"),
+        "no value of 'x' can equal the label '1.6.2020'; write a date such as 2020-06-01",
+    ),
+    (
+        np.array([0.5]),
+        ("1", "True"),
+        "the labels '1' and 'True' of 'x' are one value; give one of them",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("column", "labels", "told"), IDLE)
-def test_a_label_that_counts_nobody_is_refused(column: np.ndarray, labels: tuple[str, ...], told: str) -> None:
-    """By the type alone, in a private run too, whatever becomes of other values. One that a wider column could hold is no mistake."""
+def test_a_label_that_counts_nobody_is_refused(
+    column: np.ndarray, labels: tuple[str, ...], told: str
+) -> None:
+    """By the type alone, in a private run too, whatever becomes of other values. One that a wider
+    column could hold is no mistake."""
     for policy in ("refuse", "category", "exclude"):
         for private in (False, True):
-            refuse((told, lambda: Launch(Records({"x": column}), private).refuse_other(policy, "x", labels, "")))  # noqa: B023
-    Launch(Records({"x": np.array([1], np.uint8)}), True).refuse_other("category", "x", ("1", "-1", "300", str(2**64 - 1)), "")
+            launch = Launch(Records({"x": column}), private)
+            refuse((told, partial(launch.refuse_other, policy, "x", labels, "")))
+    Launch(Records({"x": np.array([1], np.uint8)}), True).refuse_other(
+        "category", "x", ("1", "-1", "300", str(2**64 - 1)), ""
+    )
     Launch(Records({"x": np.array([True])}), True).refuse_other("category", "x", ("0", "1"), "")
 
 
 def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:
-    """Under policies that give every value an answer a private run starts; labels are never read from its table."""
+    """Under policies that give every value an answer a private run starts; labels are never read
+    from its table."""
     for case, (protocol, _) in CASES.items():
-        decided = case not in ("crosstab with labels of their own", "mean of those present", "mean by group")  # those refuse what they may not look for
+        decided = case not in (
+            "crosstab with labels of their own",
+            "mean of those present",
+            "mean by group",
+        )  # those refuse what they may not look for
         if decided:
             protocol.for_table(Launch(TABLE, True))
         else:
             with pytest.raises(InputError, match="a private run does not look"):
                 protocol.for_table(Launch(TABLE, True))
-    for reading in (Frequency(column="city", labels_from_data=True), Mean(column="n", low=0, high=7, outside="clip", by="city", labels_from_data=True)):
+    for reading in (
+        Frequency(column="city", labels_from_data=True),
+        Mean(column="n", low=0, high=7, outside="clip", by="city", labels_from_data=True),
+    ):
         with pytest.raises(InputError, match="a private run takes nothing public from the table"):
             reading.for_table(Launch(TABLE, True))
 
 
 def test_the_midpoint_would_be_caught() -> None:
-    """The wrong twin: counting a missing number as the midpoint, as one bit without a place for it does, is far outside the limit of the bias test."""
+    """The wrong twin: counting a missing number as the midpoint, as one bit without a place for it
+    does, is far outside the limit of the bias test."""
     careless, truth = Mean(column="age", low=0, high=150), CASES["mean of those present"][1][0]
     values, _, _ = _runs(careless, 2.0)
     assert abs(values.mean() - truth) > 10 * 4.5 * values.std(ddof=1) / np.sqrt(SEEDS)
@@ -238,38 +372,64 @@ def test_the_midpoint_would_be_caught() -> None:
 
 @pytest.mark.long
 def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
-    """Of independent columns, p < .05 in 5 % of 100 runs (within 4 binomial deviations); of a column and itself, p at its least every time."""
+    """Of independent columns, p < .05 in 5 % of 100 runs (within 4 binomial deviations); of a
+    column and itself, p at its least every time."""
     generator, runs, low = np.random.default_rng(3), 100, 0
     protocol = Crosstab(columns=("a", "b"), labels=("0|1|2", "x|y"))
     for seed in range(runs):
-        records = Records({"a": generator.choice(3, 4000, p=[0.6, 0.3, 0.1]), "b": generator.choice(["x", "y"], 4000, p=[0.8, 0.2])})
-        result = run(protocol.algorithm(1.0, 4000), PopulationOracle(Rows(records), KeyedNoise(seed), seed, 1.0))
+        records = Records(
+            {
+                "a": generator.choice(3, 4000, p=[0.6, 0.3, 0.1]),
+                "b": generator.choice(["x", "y"], 4000, p=[0.8, 0.2]),
+            }
+        )
+        result = run(
+            protocol.algorithm(1.0, 4000),
+            PopulationOracle(Rows(records), KeyedNoise(seed), seed, 1.0),
+        )
         assert result.test is not None
         low += result.test.p_value < 0.05
     assert abs(low - 0.05 * runs) < 4 * np.sqrt(0.05 * 0.95 * runs), low
     same = Records({"a": np.arange(4000) % 2, "b": np.where(np.arange(4000) % 2, "x", "y")})
     for seed in range(5):
-        result = run(protocol.algorithm(1.0, 4000), PopulationOracle(Rows(same), KeyedNoise(seed), seed, 1.0))
+        result = run(
+            protocol.algorithm(1.0, 4000), PopulationOracle(Rows(same), KeyedNoise(seed), seed, 1.0)
+        )
         assert result.test is not None
         assert result.test.p_value == 0.001
         assert result.test.chi_square > 3 * result.test.if_independent
 
 
-RUNS, LEAST_FOUND, MOST_REJECTED = 200, 176, 24  # 95 % and 5 % of 200: beyond these with probability 1e-4 each
+RUNS, LEAST_FOUND, MOST_REJECTED = (
+    200,
+    176,
+    24,
+)  # 95 % and 5 % of 200: beyond these with probability 1e-4 each
 
 
 def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
     generator, total = np.random.default_rng(7), 0
     for coin in range(RUNS):
-        each = Identity(coins=protocol.coins, coin=coin, k=protocol.k, alpha=protocol.alpha, shares=protocol.shares)
-        population = Finite(Records({"symbol": np.arange(protocol.k)}), shares.tolist(), clients, coin)
-        total += run(each.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0)).rejected
+        each = Identity(
+            coins=protocol.coins,
+            coin=coin,
+            k=protocol.k,
+            alpha=protocol.alpha,
+            shares=protocol.shares,
+        )
+        population = Finite(
+            Records({"symbol": np.arange(protocol.k)}), shares.tolist(), clients, coin
+        )
+        total += run(
+            each.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0)
+        ).rejected
     return total
 
 
 @pytest.mark.parametrize("coins", short(["public", "private"], lambda coins: coins == "private"))
 def test_both_errors_are_as_promised(coins: str) -> None:
-    """With the clients asked for, uniform is rejected in about 5 % of runs and a law alpha away in about 95 %; with a sixth of them it is not found."""
+    """With the clients asked for, uniform is rejected in about 5 % of runs and a law alpha away in
+    about 95 %; with a sixth of them it is not found."""
     protocol = Identity(coins=coins, k=32, alpha=0.4)
     n, away = protocol.clients(1.0), 1 + 0.8 * (1 - 2 * (np.arange(32) % 2))
     assert rejections(protocol, np.ones(32), n) <= MOST_REJECTED
@@ -278,14 +438,26 @@ def test_both_errors_are_as_promised(coins: str) -> None:
 
 
 def test_missing_and_unlisted_values_have_named_shares() -> None:
-    """With labels of their own they are part of the law that is tested, and a law that leaves their shares open is refused."""
+    """With labels of their own they are part of the law that is tested, and a law that leaves their
+    shares open is refused."""
     column = Records({"city": np.array(["Oslo"] * 5 + ["Rome"] * 3 + ["Bonn", ""])})
-    policies: dict[str, Any] = {"column": "city", "labels": ("Oslo", "Rome"), "missing": "category", "other": "category", "alpha": 0.3}
+    policies: dict[str, Any] = {
+        "column": "city",
+        "labels": ("Oslo", "Rome"),
+        "missing": "category",
+        "other": "category",
+        "alpha": 0.3,
+    }
     n, generator = 40_000, np.random.default_rng(3)
 
     def rejected(*shares: str) -> int:
         protocols = (Identity(**policies, shares=shares, coin=coin) for coin in range(RUNS))
-        return sum(run(each.algorithm(1.0, n), AggregateOracle(Resampled(column, n, 0), generator, 1.0)).rejected for each in protocols)
+        return sum(
+            run(
+                each.algorithm(1.0, n), AggregateOracle(Resampled(column, n, 0), generator, 1.0)
+            ).rejected
+            for each in protocols
+        )
 
     assert rejected("0.5", "0.3", "0.1", "0.1") <= MOST_REJECTED
     assert rejected("0.5", "0.2", "0.3", "0") >= LEAST_FOUND
@@ -293,28 +465,47 @@ def test_missing_and_unlisted_values_have_named_shares() -> None:
 
 
 def test_the_statistic_counts_degrees() -> None:
-    """Under the named law each drawn row counts 1 on average, whatever its mean: exact over all counts of a few reports. Rows nobody drew count nothing."""
+    """Under the named law each drawn row counts 1 on average, whatever its mean: exact over all
+    counts of a few reports. Rows nobody drew count nothing."""
     gain, size = 2.0, 5
     for mean in (0.0, 0.6, -1.0):
         chance = (1 + mean / gain) / 2
         counts = np.arange(size + 1)
-        one = row_statistic(np.asarray(2.0 * counts - size, dtype=np.float64)[:, None], np.full((size + 1, 1), float(size)), np.full((size + 1, 1), mean), gain)
+        one = row_statistic(
+            np.asarray(2.0 * counts - size, dtype=np.float64)[:, None],
+            np.full((size + 1, 1), float(size)),
+            np.full((size + 1, 1), mean),
+            gain,
+        )
         assert stats.binom.pmf(counts, size, chance) @ one == pytest.approx(1)
     assert row_statistic(np.zeros(2), np.zeros(2), np.zeros(2), gain) == 0
 
 
 PLAYED = 400
-LOWEST = 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / PLAYED)  # fewer: less than once in 10^5, if it covers in 95 %
+LOWEST = 0.95 - 4.5 * math.sqrt(
+    0.95 * 0.05 / PLAYED
+)  # fewer: less than once in 10^5, if it covers in 95 %
 
 
-def played(shares: tuple[float, float], first: float, clients: int, epsilon: float) -> tuple[float, float]:
+def played(
+    shares: tuple[float, float], first: float, clients: int, epsilon: float
+) -> tuple[float, float]:
     """How often the interval holds the difference, and how often half of it would."""
     protocol, generator = Compare(), np.random.default_rng(4)
-    kinds = Records({"group": np.array(["A", "A", "B", "B"]), "yes": np.array([0, 1, 0, 1], dtype=np.uint8)})
-    law = [first * (1 - shares[0]), first * shares[0], (1 - first) * (1 - shares[1]), (1 - first) * shares[1]]
+    kinds = Records(
+        {"group": np.array(["A", "A", "B", "B"]), "yes": np.array([0, 1, 0, 1], dtype=np.uint8)}
+    )
+    law = [
+        first * (1 - shares[0]),
+        first * shares[0],
+        (1 - first) * (1 - shares[1]),
+        (1 - first) * shares[1],
+    ]
     population, truth, held, narrow = Finite(kinds, law, clients, 1), shares[1] - shares[0], 0, 0
     for _ in range(PLAYED):
-        result = run(protocol.algorithm(epsilon, clients), AggregateOracle(population, generator, epsilon))
+        result = run(
+            protocol.algorithm(epsilon, clients), AggregateOracle(population, generator, epsilon)
+        )
         low, high = (float(end[2]) for end in result.interval())
         middle, half = (low + high) / 2, (high - low) / 4
         held += low <= truth <= high
@@ -327,7 +518,9 @@ def played(shares: tuple[float, float], first: float, clients: int, epsilon: flo
     ("shares", "first", "clients", "epsilon"),
     [((0.3, 0.4), 0.5, 20_000, 1.0), ((0.02, 0.97), 0.5, 5000, 1.0), ((0.3, 0.4), 0.97, 2000, 0.5)],
 )
-def test_the_interval_covers(shares: tuple[float, float], first: float, clients: int, epsilon: float) -> None:
+def test_the_interval_covers(
+    shares: tuple[float, float], first: float, clients: int, epsilon: float
+) -> None:
     """In 95 % of runs or more, up to chance, groups large or small; half the interval does not."""
     held, narrow = played(shares, first, clients, epsilon)
     assert held >= LOWEST

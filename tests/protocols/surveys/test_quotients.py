@@ -1,4 +1,5 @@
-"""Shares among those present or within a group: the interval covers them at every epsilon, share and number of clients, also where all reports agree."""
+"""Shares among those present or within a group: the interval covers them at every epsilon, share
+and number of clients, also where all reports agree."""
 
 from itertools import product
 from typing import Any
@@ -13,7 +14,12 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
-from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
+from local_dp.protocols.surveys.frequency import (
+    Conditional,
+    among,
+    frequency_randomizer,
+    one_report,
+)
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import report_law
@@ -27,26 +33,47 @@ from tests.support.long import short
 EPSILONS, SHARES = (0.1, 1.0, 3.0, 6.0, 12.0), (0.0, 0.001, 0.01, 0.3, 0.99, 1.0)
 LEAST = 0.94
 DRAWS = 4000
-SLACK = 4.5 * np.sqrt(LEAST * (1 - LEAST) / DRAWS)  # a coverage of 94 % is measured lower once in 300,000
+SLACK = 4.5 * np.sqrt(
+    LEAST * (1 - LEAST) / DRAWS
+)  # a coverage of 94 % is measured lower once in 300,000
 
 
-def intervals(oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int, *, known: bool = True) -> tuple[Floats, Floats]:
-    """The intervals of many tallies, shape (tallies, quotients); with `known` false Fieller's, from the spread that reports show."""
+def intervals(
+    oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int, *, known: bool = True
+) -> tuple[Floats, Floats]:
+    """The intervals of many tallies, shape (tallies, quotients); with `known` false Fieller's, from
+    the spread that reports show."""
     if not known:
         m = len(conditional.parts)
         rows = np.concatenate([conditional.parts, conditional.wholes])
-        ends = [oracle.joint(Tally(each), rows).ratio(slice(0, m), slice(m, 2 * m)).interval() for each in counts]
+        ends = [
+            oracle.joint(Tally(each), rows).ratio(slice(0, m), slice(m, 2 * m)).interval()
+            for each in counts
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-    each = one_report(oracle, tuple(conditional.parts[0].tolist()), tuple(conditional.wholes[0].tolist()))
+    each = one_report(
+        oracle, tuple(conditional.parts[0].tolist()), tuple(conditional.wholes[0].tolist())
+    )
     shares, nothing = oracle.values(counts), np.zeros(())
-    return Ratio.of((shares @ conditional.parts.T, shares @ conditional.wholes.T, nothing, nothing, nothing), n, 0.0, 1.0, each).interval()
+    return Ratio.of(
+        (shares @ conditional.parts.T, shares @ conditional.wholes.T, nothing, nothing, nothing),
+        n,
+        0.0,
+        1.0,
+        each,
+    ).interval()
 
 
-def exact_coverage(epsilon: float, share: float, present: float, n: int, *, known: bool = True) -> float:
+def exact_coverage(
+    epsilon: float, share: float, present: float, n: int, *, known: bool = True
+) -> float:
     """Of the share of yes among those who say something, by the trinomial law of all tallies."""
     oracle = GRR(epsilon, k=3)
     counts = np.array([(no, yes, n - no - yes) for no in range(n + 1) for yes in range(n + 1 - no)])
-    law = sum(part * report_law(oracle, value) for value, part in enumerate([present * (1 - share), present * share, 1 - present]))
+    law = sum(
+        part * report_law(oracle, value)
+        for value, part in enumerate([present * (1 - share), present * share, 1 - present])
+    )
     chances = stats.multinomial.pmf(counts, n, law / np.sum(law))
     likely = chances > 1e-10
     low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n, known=known)
@@ -62,18 +89,24 @@ def test_a_share_of_those_present_is_covered(epsilon: float, n: int) -> None:
 
 
 def test_an_interval_from_the_spread_of_reports_collapses() -> None:
-    """Fieller's interval misses a rare share of 20 people in most runs, because their reports agree."""
+    """Fieller's interval misses a rare share of 20 people in most runs, because their reports
+    agree."""
     assert exact_coverage(6.0, 0.01, 0.7, 20, known=False) < 0.4
     assert exact_coverage(6.0, 0.01, 0.7, 20) > 0.95
 
 
-GROUPS = Conditional(np.eye(7)[1:6:2], np.eye(7)[0:6:2] + np.eye(7)[1:6:2])  # the shares of yes in three groups; the last symbol has none
+GROUPS = Conditional(
+    np.eye(7)[1:6:2], np.eye(7)[0:6:2] + np.eye(7)[1:6:2]
+)  # the shares of yes in three groups; the last symbol has none
 GRID = list(product(EPSILONS, (20, 50, 500, 20_000)))
 
 
-@pytest.mark.parametrize(("epsilon", "n"), short(GRID, lambda case: case == (6.0, 50), several=True))
+@pytest.mark.parametrize(
+    ("epsilon", "n"), short(GRID, lambda case: case == (6.0, 50), several=True)
+)
 def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) -> None:
-    """Drawn 4,000 times each: three groups of unequal size, and 20 labels among those present, by the oracle that a run takes."""
+    """Drawn 4,000 times each: three groups of unequal size, and 20 labels among those present, by
+    the oracle that a run takes."""
     generator = np.random.default_rng(n)
     for share in SHARES:
         groups = [0.6 * (1 - share), 0.6 * share, 0.2 * share, 0.2 * (1 - share), 0.05, 0.05, 0.1]
@@ -81,7 +114,9 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
         for conditional, parts in ((GROUPS, groups), (among(21, 20), labels)):
             oracle = frequency_randomizer(epsilon, len(parts), joint=True)
             law = sum(part * report_law(oracle, value) for value, part in enumerate(parts) if part)
-            counts = generator.multinomial(n, law / np.sum(law), size=DRAWS).reshape(DRAWS, oracle.cells, oracle.alphabet)
+            counts = generator.multinomial(n, law / np.sum(law), size=DRAWS).reshape(
+                DRAWS, oracle.cells, oracle.alphabet
+            )
             low, high = intervals(oracle, conditional, counts, n)
             truth = conditional.of(np.array(parts))
             held = ((low <= truth) & (truth <= high)).mean(axis=0)
@@ -89,40 +124,80 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
 
 
 class Stratified(Finite):
-    """As many clients of each group as there are in the design, whoever is drawn: the quarters of `shares` are the groups' no and yes."""
+    """As many clients of each group as there are in the design, whoever is drawn: the quarters of
+    `shares` are the groups' no and yes."""
 
-    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+    def value_counts(
+        self, query: Query, start: int, stop: int, generator: np.random.Generator
+    ) -> dict[int, int]:
         counts: dict[int, int] = {}
         for group in (0, 2):
-            size, share = round((stop - start) * self.shares[group : group + 2].sum()), self.shares[group + 1] / self.shares[group : group + 2].sum()
+            size, share = (
+                round((stop - start) * self.shares[group : group + 2].sum()),
+                self.shares[group + 1] / self.shares[group : group + 2].sum(),
+            )
             yes = int(generator.binomial(size, share))
             counts |= {group: size - yes, group + 1: yes}
         return {value: count for value, count in counts.items() if count}
 
 
-COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {  # and the sizes of both groups, and the share of yes in the second
+COMBINED: dict[
+    str, tuple[LocalProtocol[Any], tuple[float, float], float]
+] = {  # and the sizes of both groups, and the share of yes in the second
     "a difference": (Compare(), (0.7, 0.3), 0.3),
-    "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3), 0.3),
-    "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05), 0.3),
-    "a stratified share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3), 0.3),
+    "a weighted share": (
+        Survey(by="group", labels=("A", "B"), weights=("1", "3")),
+        (0.7, 0.3),
+        0.3,
+    ),
+    "weights against a rare group": (
+        Survey(by="group", labels=("A", "B"), weights=("1", "3")),
+        (0.95, 0.05),
+        0.3,
+    ),
+    "a stratified share": (
+        Survey(by="group", labels=("A", "B"), weights=("1", "3")),
+        (0.7, 0.3),
+        0.3,
+    ),
     "a rare group of no": (Compare(), (0.98, 0.02), 0.0),
-    "weights against a rare group of no": (Survey(by="group", labels=("A", "B"), weights=("1", "1")), (0.98, 0.02), 0.0),
+    "weights against a rare group of no": (
+        Survey(by="group", labels=("A", "B"), weights=("1", "1")),
+        (0.98, 0.02),
+        0.0,
+    ),
 }
-CUT = ((name, epsilon, n, 120) for name, (epsilon, n) in product(list(COMBINED)[-2:], ((3.0, 500), (3.0, 5000))))
+CUT = (
+    (name, epsilon, n, 120)
+    for name, (epsilon, n) in product(list(COMBINED)[-2:], ((3.0, 500), (3.0, 5000)))
+)
 
 
 @pytest.mark.parametrize(("name", "epsilon", "n", "runs"), [
     *((name, 6.0, 20, 25) for name in COMBINED), *CUT,
-    *(pytest.param(name, epsilon, n, 200, marks=pytest.mark.long) for name, epsilon, n in product(COMBINED, EPSILONS, (20, 500))),
+    *(pytest.param(name, epsilon, n, 200, marks=pytest.mark.long) for name, epsilon,
+    n in product(COMBINED, EPSILONS, (20, 500))),
 ])  # fmt: skip
 def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int) -> None:
-    """Drawn so many times each, for shares from 0 to 1 in the first group against one share in the second."""
+    """Drawn so many times each, for shares from 0 to 1 in the first group against one share in the
+    second."""
     generator, (protocol, sizes, second) = np.random.default_rng(7), COMBINED[name]
-    kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
+    kinds = Records(
+        {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
+    )
     for share in SHARES:
         drawn = Stratified if "stratified" in name else Finite
-        population = drawn(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * (1 - second), sizes[1] * second], n, 0)
-        algorithm, truth, held = protocol.algorithm(epsilon, n), float(np.asarray(protocol.truth(population))[2]), 0
+        population = drawn(
+            kinds,
+            [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * (1 - second), sizes[1] * second],
+            n,
+            0,
+        )
+        algorithm, truth, held = (
+            protocol.algorithm(epsilon, n),
+            float(np.asarray(protocol.truth(population))[2]),
+            0,
+        )
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
             held += bool(low[2] <= truth <= high[2])
@@ -130,12 +205,21 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
 
 
 def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
-    """Nine in ten answers come from the first group, and half of the population is in it: the plain share is .22, the weighted one .5, as drawn."""
-    kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
-    population, generator = Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0), np.random.default_rng(3)
+    """Nine in ten answers come from the first group, and half of the population is in it: the plain
+    share is .22, the weighted one .5, as drawn."""
+    kinds = Records(
+        {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
+    )
+    population, generator = (
+        Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0),
+        np.random.default_rng(3),
+    )
     protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
     assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
-    results = [run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0)) for _ in range(400)]
+    results = [
+        run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0))
+        for _ in range(400)
+    ]
     z = np.array([(result.value[2] - 0.5) / result.standard_error[2] for result in results])
     assert abs(z.mean()) < 4.5 / 20 + 0.1  # the quotient's bias is below a tenth of its error
     assert 0.85 < z.std() < 1.15  # 4.5 standard errors of 400 are .16
@@ -143,12 +227,21 @@ def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
 
 
 def test_the_standard_error_of_a_difference() -> None:
-    """By exact derivatives in the counts: common reports are 8 % of the variance, and without or with the wrong sign it would be 4 or 8 % away."""
+    """By exact derivatives in the counts: common reports are 8 % of the variance, and without or
+    with the wrong sign it would be 4 or 8 % away."""
     oracle, n = frequency_randomizer(1.0, 4), 1 << 40
     decode, reports = Compare().algorithm(1.0, n).decode, np.eye(4, dtype=np.int64)
-    tally = oracle.draw_tally({value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])}, np.random.default_rng(1))
+    tally = oracle.draw_tally(
+        {value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])},
+        np.random.default_rng(1),
+    )
     law, step = tally.counts[0] / tally.n, n // 1000
-    slopes = 1000 * np.array([decode((Tally(tally.counts + step * report),)).value[2] - decode((tally,)).value[2] for report in reports])
+    slopes = 1000 * np.array(
+        [
+            decode((Tally(tally.counts + step * report),)).value[2] - decode((tally,)).value[2]
+            for report in reports
+        ]
+    )
     exact = float(np.sqrt((law @ slopes**2 - (law @ slopes) ** 2) / tally.n))
     assert decode((tally,)).standard_error[2] == pytest.approx(exact, rel=0.01)
 
@@ -157,7 +250,9 @@ def test_with_many_reports_both_intervals_agree() -> None:
     assert one_report(OUE(1.0, k=3), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)) is not None
     oracle = GRR(1.0, k=3)
     joint = oracle.joint(Tally(np.array([[50, 30, 20]])), np.array([[1.0, 0, 0], [1.0, 1.0, 0]]))
-    known = joint.ratio([0], 1, each=one_report(oracle, (1.0, 0.0, 0.0), (1.0, 1.0, 0.0))).interval()
+    known = joint.ratio(
+        [0], 1, each=one_report(oracle, (1.0, 0.0, 0.0), (1.0, 1.0, 0.0))
+    ).interval()
     assert np.allclose(known, joint.ratio([0], 1).interval(), atol=0.1)
 
 

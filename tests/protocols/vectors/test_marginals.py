@@ -1,4 +1,5 @@
-"""Prefix sums, workloads and marginals: unbiased on expected tallies of any law, variances against proven bounds."""
+"""Prefix sums, workloads and marginals: unbiased on expected tallies of any law, variances against
+proven bounds."""
 
 from itertools import combinations
 
@@ -13,10 +14,34 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.marginals import Dealt, Marginals, Task, best_design, covering_sets, designs
-from local_dp.protocols.vectors.workload import NAMED, PrefixSums, Symbols, Workload, design_signs, workload_of
+from local_dp.protocols.vectors.marginals import (
+    Dealt,
+    Marginals,
+    Task,
+    best_design,
+    covering_sets,
+    designs,
+)
+from local_dp.protocols.vectors.workload import (
+    NAMED,
+    PrefixSums,
+    Symbols,
+    Workload,
+    design_signs,
+    workload_of,
+)
 from local_dp.randomizers.finite import FiniteChannel, report_law
-from local_dp.randomizers.signs.prefix_signs import PATTERNS, PrefixSigns, SignRows, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
+from local_dp.randomizers.signs.prefix_signs import (
+    PATTERNS,
+    PrefixSigns,
+    SignRows,
+    correlation,
+    excess,
+    filter_weights,
+    from_spectrum,
+    patterns,
+    spectrum,
+)
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.inputs.refusals import refuse
@@ -30,22 +55,29 @@ def expected_tally(randomizer: PrefixSigns | SignRows, law: Floats, n: float) ->
     flip = randomizer.flip / randomizer.total
     bits = randomizer.encode(np.arange(randomizer.k)[None, :], np.arange(randomizer.cells)[:, None])
     ones = (flip + (1 - 2 * flip) * bits) @ law
-    return Tally(np.stack([1 - ones, ones], axis=1) * n / randomizer.cells, round(n))  # type: ignore[arg-type]  # shares in place of counts
+    # shares in place of counts
+    return Tally(np.stack([1 - ones, ones], axis=1) * n / randomizer.cells, round(n))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("k", [2, 3, 13, 64, 256])
 def test_the_estimate_is_unbiased_whatever_the_law(k: int) -> None:
-    """The estimate is linear in the tally, and on the expected tally of any law it is the exact prefix sums."""
+    """The estimate is linear in the tally, and on the expected tally of any law it is the exact
+    prefix sums."""
     law = np.random.default_rng(k).dirichlet(np.full(k, 0.3))
     randomizer = PrefixSigns(1.0, k=k)
-    assert randomizer.estimate(expected_tally(randomizer, law, 1e9)).value == pytest.approx(np.cumsum(law), abs=1e-9)
+    assert randomizer.estimate(expected_tally(randomizer, law, 1e9)).value == pytest.approx(
+        np.cumsum(law), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("k", [4, 16, 64])
 def test_the_variance_formula_is_that_of_least_squares(k: int) -> None:
-    """`correlation` equals W G^-1 W^T computed with plain matrices, the same for all pairs of prefix sums equally far apart; `excess` is its diagonal."""
+    """`correlation` equals W G^-1 W^T computed with plain matrices, the same for all pairs of
+    prefix sums equally far apart; `excess` is its diagonal."""
     randomizer = PrefixSigns(1.0, k=k)
-    signs = 1.0 - 2.0 * randomizer.encode(np.arange(k)[None, :], np.arange(randomizer.cells)[:, None])
+    signs = 1.0 - 2.0 * randomizer.encode(
+        np.arange(k)[None, :], np.arange(randomizer.cells)[:, None]
+    )
     workload = np.tril(np.ones((k, k))) - 0.5
     covariances = workload @ np.linalg.inv(signs.T @ signs / len(signs)) @ workload.T
     assert np.diag(covariances) == pytest.approx(np.full(k, excess(k)), rel=1e-9)
@@ -55,21 +87,36 @@ def test_the_variance_formula_is_that_of_least_squares(k: int) -> None:
 
 @pytest.mark.parametrize("k", SIZES)
 def test_the_variance_is_near_the_factorization_bound(k: int) -> None:
-    """gamma_2^2 <= v <= 1.13 gamma_2^2 at every size, with gamma_2 the mean singular value of the workload."""
-    assert prefix_gamma(k) == pytest.approx(np.linalg.svd(np.tril(np.ones((k, k))) - 0.5, compute_uv=False).mean(), rel=1e-9)
+    """gamma_2^2 <= v <= 1.13 gamma_2^2 at every size, with gamma_2 the mean singular value of the
+    workload."""
+    assert prefix_gamma(k) == pytest.approx(
+        np.linalg.svd(np.tril(np.ones((k, k))) - 0.5, compute_uv=False).mean(), rel=1e-9
+    )
     assert 1 - 1e-9 <= excess(k) / prefix_gamma(k) ** 2 <= 1.13
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("protocol", "part"), [(PrefixSums(k=32, tolerance=0.05), 4), (Workload(k=8, queries=("ranges",), tolerance=0.05), 6)])
+@pytest.mark.parametrize(
+    ("protocol", "part"),
+    [
+        (PrefixSums(k=32, tolerance=0.05), 4),
+        (Workload(k=8, queries=("ranges",), tolerance=0.05), 6),
+    ],
+)
 def test_the_protocol_meets_its_tolerance(protocol: Workload, part: int) -> None:
-    """With the default number of clients all answers are within the tolerance in 87 of 100 runs (below that: 5e-4 at 95 %); with a part of them, not."""
+    """With the default number of clients all answers are within the tolerance in 87 of 100 runs
+    (below that: 5e-4 at 95 %); with a part of them, not."""
     n, generator = protocol.clients(1.0), np.random.default_rng(3)
 
     def within(clients: int) -> int:
         population = protocol.synthetic(clients, seed=1)
-        results = (run(protocol.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0)) for _ in range(100))
-        return sum(protocol.true_error(result, population) <= protocol.tolerance for result in results)
+        results = (
+            run(protocol.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0))
+            for _ in range(100)
+        )
+        return sum(
+            protocol.true_error(result, population) <= protocol.tolerance for result in results
+        )
 
     assert within(n) >= 87
     assert within(n // part) < 87
@@ -77,7 +124,8 @@ def test_the_protocol_meets_its_tolerance(protocol: Workload, part: int) -> None
 
 @pytest.mark.parametrize("k", SIZES)
 def test_every_machine_has_the_same_patterns(k: int) -> None:
-    """No fixed-point weight is near a rounding boundary and no filtered sum near 0, so floating point cannot change a sign."""
+    """No fixed-point weight is near a rounding boundary and no filtered sum near 0, so floating
+    point cannot change a sign."""
     exact = from_spectrum(np.abs(spectrum(np.full(k, 0.5))) ** 0.6) * (1 << 20)
     assert np.abs(np.abs(exact - filter_weights(k)) - 0.5).min() > 1e-6
     assert patterns(k).shape == (PATTERNS, k)
@@ -97,7 +145,8 @@ def rows_of(protocol: Workload, epsilon: float = 1.0) -> SignRows:
 
 @pytest.mark.parametrize("queries", ["prefixes", "ranges", "1 0 0 0 2 0 0;0 0 -1 1 0 0 3"])
 def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
-    """On the expected tally of any law the answers are exact; and the stated error is that of one report's contribution, enumerated."""
+    """On the expected tally of any law the answers are exact; and the stated error is that of one
+    report's contribution, enumerated."""
     protocol = Workload(k=7, queries=tuple(queries.split(";")))
     oracle, law = rows_of(protocol, 0.5), np.random.default_rng(1).dirichlet(np.ones(7))
     decode, n = protocol.algorithm(0.5, 10).decode, 1e9
@@ -114,10 +163,24 @@ def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
     assert variances.max() <= protocol.variances(0.5).sign_rows * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("queries", "above"), [("prefixes", 1.35), ("ranges", 1.4), ("identity", 1.04), ("marginals-2", 1.6), ("parities", 1.04)])
+@pytest.mark.parametrize(
+    ("queries", "above"),
+    [
+        ("prefixes", 1.35),
+        ("ranges", 1.4),
+        ("identity", 1.04),
+        ("marginals-2", 1.6),
+        ("parities", 1.04),
+    ],
+)
 def test_designs_are_near_the_proven_bound(queries: str, above: float) -> None:
-    """v is between the proven gamma^2 and so many times that; the rows are signs, a power of two of them."""
-    symbols = Symbols(tuple("abcde"), (("0", "1"),) * 5) if queries in ("marginals-2", "parities") else Symbols(("v",), (tuple(map(str, range(32))),))
+    """v is between the proven gamma^2 and so many times that; the rows are signs, a power of two of
+    them."""
+    symbols = (
+        Symbols(tuple("abcde"), (("0", "1"),) * 5)
+        if queries in ("marginals-2", "parities")
+        else Symbols(("v",), (tuple(map(str, range(32))),))
+    )
     workload = workload_of((queries,), symbols)[1]
     design = design_signs(workload)
     assert 1 <= design.excess / design.certificate.norm(workload) ** 2 <= above
@@ -128,7 +191,15 @@ def test_designs_are_near_the_proven_bound(queries: str, above: float) -> None:
 def test_named_workloads() -> None:
     """Sizes, names and rows by counting; a written one is taken as it is."""
     sizes = {name: len(workload_of((name,), BITS)[0]) for name in NAMED}
-    assert sizes == {"identity": 8, "prefixes": 7, "ranges": 35, "parities": 7, "marginals-1": 6, "marginals-2": 18, "marginals-3": 26}
+    assert sizes == {
+        "identity": 8,
+        "prefixes": 7,
+        "ranges": 35,
+        "parities": 7,
+        "marginals-1": 6,
+        "marginals-2": 18,
+        "marginals-3": 26,
+    }
     names, rows = workload_of(("marginals-1",), BITS)
     assert names[:3] == ["a = 0", "a = 1", "b = 0"]
     assert rows[0].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
@@ -144,7 +215,10 @@ def lawless(protocol: Marginals, clients: int) -> Finite:
     """Kinds of record of any combination, some much more frequent than others."""
     generator = np.random.default_rng(5)
     sides = protocol.parts.categories
-    kinds = {part.column: np.array(part.labels)[generator.integers(0, part.domain.size, 40)] for part in sides}  # type: ignore[union-attr]  # no question
+    kinds = {
+        part.column: np.array(part.labels)[generator.integers(0, part.domain.size, 40)]  # type: ignore[union-attr]
+        for part in sides
+    }  # no question
     return Finite(Records(kinds), generator.dirichlet(np.full(40, 0.2)).tolist(), clients, 1)
 
 
@@ -152,47 +226,80 @@ def expected_shares(query: LocalQuery, population: Population) -> Tally:
     """The shares that every cell and report has on average, in place of counts."""
     channel, law = query.randomizer, population.law(query.query)
     assert isinstance(channel, FiniteChannel)
-    shares = sum(share * report_law(channel, value) for value, share in enumerate((law / law.sum()).tolist()))
+    shares = sum(
+        share * report_law(channel, value) for value, share in enumerate((law / law.sum()).tolist())
+    )
     scale = 1e12
-    return Tally(np.asarray(shares).reshape(channel.cells, channel.alphabet) * scale, round(scale))  # type: ignore[arg-type]  # shares in place of counts
+    # shares in place of counts
+    return Tally(np.asarray(shares).reshape(channel.cells, channel.alphabet) * scale, round(scale))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("protocol", "epsilon", "way"), [
-    (MIXED, 1.0, "sets of 2"), (MIXED, 5.0, "sets of 3"), (BINARY, 0.5, "characters"), (BINARY, 2.0, "sets of 2"), (BINARY, 4.0, "sets of 4"),
-    (Marginals(columns=tuple("abcdefgh"), ways=3), 1.0, "sets of 4"), (Marginals(columns=("a", "b", "c"), ways=1), 1.0, "characters"),
+    (MIXED, 1.0, "sets of 2"), (MIXED, 5.0, "sets of 3"), (BINARY, 0.5, "characters"),
+    (BINARY, 2.0, "sets of 2"), (BINARY, 4.0, "sets of 4"),
+    (Marginals(columns=tuple("abcdefgh"), ways=3), 1.0, "sets of 4"),
+    (Marginals(columns=("a", "b", "c"), ways=1), 1.0, "characters"),
 ])  # fmt: skip
-def test_estimates_are_exact_on_expected_tallies(protocol: Marginals, epsilon: float, way: str) -> None:
-    """Whatever the law, the cells of expected tallies are the true shares: without bias, by every way; the stated variance is at most 1.1 times the bound."""
+def test_estimates_are_exact_on_expected_tallies(
+    protocol: Marginals, epsilon: float, way: str
+) -> None:
+    """Whatever the law, the cells of expected tallies are the true shares: without bias, by every
+    way; the stated variance is at most 1.1 times the bound."""
     population = lawless(protocol, 10_000)
     for design in designs(protocol.task, epsilon):
         assert design.variance > 0
     algorithm = protocol.algorithm(epsilon, 10_000)
-    result = algorithm.decode(tuple(expected_shares(query, population) for query in algorithm.queries))
+    result = algorithm.decode(
+        tuple(expected_shares(query, population) for query in algorithm.queries)
+    )
     assert result.design.name == way
     assert result.estimate.value == pytest.approx(protocol.truth(population), abs=1e-6)
     sizes = [len(query.cohort) for query in algorithm.queries]
     assert sum(sizes) == 10_000
     dealt = Dealt(protocol.task, result.design, tuple(sizes))
-    tallies = [Tally(np.rint(expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6).astype(np.int64)) for query in algorithm.queries]
+    tallies = [
+        Tally(
+            np.rint(
+                expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6
+            ).astype(np.int64)
+        )
+        for query in algorithm.queries
+    ]
     stated = dealt.estimate([query.randomizer for query in algorithm.queries], tallies)
     assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("protocol", "epsilon"), short([(MIXED, 1.0), (MIXED, 5.0), (BINARY, 0.5), (BINARY, 2.0)], lambda each: each[1] == 1, several=True))
+@pytest.mark.parametrize(
+    ("protocol", "epsilon"),
+    short(
+        [(MIXED, 1.0), (MIXED, 5.0), (BINARY, 0.5), (BINARY, 2.0)],
+        lambda each: each[1] == 1,
+        several=True,
+    ),
+)
 def test_the_errors_are_the_ones_seen(protocol: Marginals, epsilon: float) -> None:
-    """Over 400 runs of each way the squares of errors in standard errors are 1 on average within 5 deviations; with those of one cohort alone they are not."""
+    """Over 400 runs of each way the squares of errors in standard errors are 1 on average within 5
+    deviations; with those of one cohort alone they are not."""
     n, generator = 40_000, np.random.default_rng(2)
     population = lawless(protocol, n)
     truth = protocol.truth(population)
-    results = [run(protocol.algorithm(epsilon, n), AggregateOracle(population, generator, epsilon)).estimate for _ in range(400)]
+    results = [
+        run(
+            protocol.algorithm(epsilon, n), AggregateOracle(population, generator, epsilon)
+        ).estimate
+        for _ in range(400)
+    ]
     known = (results[0].standard_error > 0) & (truth > 0)
-    squares = np.mean([((each.value - truth) / each.standard_error)[known] ** 2 for each in results], axis=0)
+    squares = np.mean(
+        [((each.value - truth) / each.standard_error)[known] ** 2 for each in results], axis=0
+    )
     assert np.all(np.abs(squares - 1) < 5 * np.sqrt(2 / 400) * 1.1), protocol
 
 
 def test_every_marginal_is_covered_and_the_best_way_is_taken() -> None:
-    """Every set of t columns lies in some set, none has too many cells; the way taken is within 1 % of the least, characters and larger sets each somewhere."""
+    """Every set of t columns lies in some set, none has too many cells; the way taken is within 1 %
+    of the least, characters and larger sets each somewhere."""
     taken = set()
     for shape, ways in (((2,) * 9, 2), ((2,) * 7, 3), ((4, 6, 5, 3, 8), 2), ((30, 30, 30, 2), 2)):
         task = Task(shape, ways)
@@ -210,20 +317,32 @@ def test_every_marginal_is_covered_and_the_best_way_is_taken() -> None:
 
 
 def test_marginals_agree_and_laws_cost_bias() -> None:
-    """The estimates say the same of every column wherever it occurs. The step makes laws of them, which nearly agree, and of empty cells positive ones."""
+    """The estimates say the same of every column wherever it occurs. The step makes laws of them,
+    which nearly agree, and of empty cells positive ones."""
     protocol = Marginals(columns=tuple("abcde"), k=3)
     n, generator = 20_000, np.random.default_rng(4)
-    kinds = {name: np.where(np.arange(4) == place % 4, "1", "0") for place, name in enumerate(protocol.columns)}
+    kinds = {
+        name: np.where(np.arange(4) == place % 4, "1", "0")
+        for place, name in enumerate(protocol.columns)
+    }
     population = Finite(Records(kinds), [1.0] * 4, n, 1)
     truth, task = protocol.truth(population), protocol.task
     shared = overlaps(task.sets)
 
     def gap(values: Floats) -> float:
-        return agree([(chosen, part.reshape(3, 3).copy()) for chosen, part in zip(task.sets, np.split(values, len(task.sets)), strict=True)], shared)
+        return agree(
+            [
+                (chosen, part.reshape(3, 3).copy())
+                for chosen, part in zip(task.sets, np.split(values, len(task.sets)), strict=True)
+            ],
+            shared,
+        )
 
     raw, laws = [], []
     for _ in range(15):
-        estimate = run(protocol.algorithm(2.0, n), AggregateOracle(population, generator, 2.0)).estimate
+        estimate = run(
+            protocol.algorithm(2.0, n), AggregateOracle(population, generator, 2.0)
+        ).estimate
         raw.append(estimate.value)
         laws.append(protocol.agreeing_laws(estimate))
         assert gap(estimate.value) < 1e-12
@@ -237,10 +356,29 @@ def test_marginals_agree_and_laws_cost_bias() -> None:
 
 
 def test_a_table_with_questions_and_missing_values() -> None:
-    """Labels, yes/no questions and a label for what is missing: the truth is that of plain counting; without a policy it is refused."""
-    table = Records({"city": np.array(["Oslo", "Rome", "", "Rome"] * 5), "age": np.array([10, 40, 50, 60] * 5)})
-    protocol = Marginals(columns=("city", "age > 30"), labels=("Oslo|Rome",), missing="category", ways=1).for_table(Launch(table, False))
-    assert protocol.cells == ["city = Oslo", "city = Rome", "city = (missing)", "age > 30 = no", "age > 30 = yes", "age > 30 = (missing)"]
+    """Labels, yes/no questions and a label for what is missing: the truth is that of plain
+    counting; without a policy it is refused."""
+    table = Records(
+        {"city": np.array(["Oslo", "Rome", "", "Rome"] * 5), "age": np.array([10, 40, 50, 60] * 5)}
+    )
+    protocol = Marginals(
+        columns=("city", "age > 30"), labels=("Oslo|Rome",), missing="category", ways=1
+    ).for_table(Launch(table, False))
+    assert protocol.cells == [
+        "city = Oslo",
+        "city = Rome",
+        "city = (missing)",
+        "age > 30 = no",
+        "age > 30 = yes",
+        "age > 30 = (missing)",
+    ]
     kinds = Finite(table, [1.0] * 20, 100, 1)
     assert protocol.truth(kinds) == pytest.approx([0.25, 0.5, 0.25, 0.25, 0.75, 0])
-    refuse(("missing=category", lambda: Marginals(columns=("city", "age > 30"), labels=("Oslo|Rome",)).for_table(Launch(table, False))))
+    refuse(
+        (
+            "missing=category",
+            lambda: Marginals(columns=("city", "age > 30"), labels=("Oslo|Rome",)).for_table(
+                Launch(table, False)
+            ),
+        )
+    )

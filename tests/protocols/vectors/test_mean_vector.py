@@ -1,4 +1,5 @@
-"""The mean vector and the mean without public bounds: the chosen randomizer, errors, ranges and intervals that hold the truth."""
+"""The mean vector and the mean without public bounds: the chosen randomizer, errors, ranges and
+intervals that hold the truth."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +17,17 @@ from local_dp.oracles.local.asked import Cohort
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.mean_found import EDGES, LEARNING, MeanFound, Range, adjusted, locate, range_clients, seen, widest
+from local_dp.protocols.vectors.mean_found import (
+    EDGES,
+    LEARNING,
+    MeanFound,
+    Range,
+    adjusted,
+    locate,
+    range_clients,
+    seen,
+    widest,
+)
 from local_dp.protocols.vectors.mean_vector import FoundVector, MeanVector
 from local_dp.queries.cells import Cell
 from local_dp.queries.vectors import Coordinates
@@ -30,27 +41,37 @@ RUNS = 150
 
 
 def played(protocol: MeanVector, population: Population, seed: int, epsilon: float) -> FoundVector:
-    return run(protocol.algorithm(epsilon, population.size), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+    return run(
+        protocol.algorithm(epsilon, population.size),
+        PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
+    )
 
 
 @pytest.mark.parametrize("body", ["cube", "ball"])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0])
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 100])
 def test_the_chosen_one_is_never_behind(body: Body, epsilon: float, d: int) -> None:
-    """Of all randomizers that clients accept none has a smaller moment, whatever is chosen by name; one that is only proved on paper is never taken."""
+    """Of all randomizers that clients accept none has a smaller moment, whatever is chosen by name;
+    one that is only proved on paper is never taken."""
     protocol = MeanVector(d=d, radius=1.0 if body == "ball" else None)
     chosen = protocol.chosen(epsilon)
     assert chosen.proven
     assert chosen == best_vector(epsilon, body, d)
     for choice in vector_choices(epsilon, body, d):
         assert chosen.moment <= choice.moment or not choice.proven
-        assert choice.moment / d <= choice.coordinate * (1 + 1e-12)  # the worst coordinate is none better than all
+        assert choice.moment / d <= choice.coordinate * (
+            1 + 1e-12
+        )  # the worst coordinate is none better than all
     assert protocol.asked(epsilon, 10).randomizer.name == chosen.name
 
 
-@pytest.mark.parametrize(("radius", "epsilon"), short([(None, 1.0), (3.0, 4.0)], lambda each: each[0] is None, several=True))
+@pytest.mark.parametrize(
+    ("radius", "epsilon"),
+    short([(None, 1.0), (3.0, 4.0)], lambda each: each[0] is None, several=True),
+)
 def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float) -> None:
-    """Over runs on made-up clients the squares of a coordinate's errors in standard errors average to 1 within 5 deviations, the whole's likewise."""
+    """Over runs on made-up clients the squares of a coordinate's errors in standard errors average
+    to 1 within 5 deviations, the whole's likewise."""
     protocol = MeanVector(d=3, radius=radius)
     seen, whole = [], []
     for seed in range(RUNS):
@@ -65,28 +86,57 @@ def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float
 
 
 @pytest.mark.parametrize("wrong", [
-    {"centres": (0.0,)}, {"reaches": (1.0, 0.0)}, {"reaches": (1.0, -1.0)}, {"reaches": (1.0, math.inf)}, {"centres": (0.0, math.nan)},
-    {"centres": (0.0, "1")}, {"reaches": (True, 1.0)}, {"kind": "sphere"}, {"steps": 3}, {"columns": ("a", "a")},
+    {"centres": (0.0,)}, {"reaches": (1.0, 0.0)}, {"reaches": (1.0, -1.0)},
+    {"reaches": (1.0, math.inf)}, {"centres": (0.0, math.nan)},
+    {"centres": (0.0, "1")}, {"reaches": (True, 1.0)}, {"kind": "sphere"}, {"steps": 3},
+    {"columns": ("a", "a")},
 ])  # fmt: skip
 def test_queries_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
-    refuse((".", lambda: Coordinates(**{"columns": ("a", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0), "kind": "cube", "steps": 4, **wrong})))
+    refuse(
+        (
+            ".",
+            lambda: Coordinates(
+                **{
+                    "columns": ("a", "b"),
+                    "centres": (0.0, 0.0),
+                    "reaches": (1.0, 1.0),
+                    "kind": "cube",
+                    "steps": 4,
+                    **wrong,
+                }
+            ),
+        )
+    )
 
 
-TABLE = Records({"a": np.array([1.0, 2.0, 30.0]), "b": np.array([0.0, np.nan, 4.0]), "c": np.array([3, 4, 0]), "t": np.array(["x", "y", "z"])})
+TABLE = Records(
+    {
+        "a": np.array([1.0, 2.0, 30.0]),
+        "b": np.array([0.0, np.nan, 4.0]),
+        "c": np.array([3, 4, 0]),
+        "t": np.array(["x", "y", "z"]),
+    }
+)
 
 
 @pytest.mark.parametrize(("settings", "match"), [
-    ({"columns": ("a", "c")}, "public bounds"), ({"columns": ("a", "c"), "low": ("0",), "high": ("10",)}, "outside the bounds"),
-    ({"columns": ("b", "c"), "low": ("0",), "high": ("10",)}, "no value"), ({"columns": ("c", "t"), "low": ("0",), "high": ("10",)}, "text"),
-    ({"columns": ("c", "x"), "low": ("0",), "high": ("10",)}, "no column"), ({"columns": ("a", "c"), "radius": 5.0}, "norm is above"),
+    ({"columns": ("a", "c")}, "public bounds"),
+    ({"columns": ("a", "c"), "low": ("0",), "high": ("10",)}, "outside the bounds"),
+    ({"columns": ("b", "c"), "low": ("0",), "high": ("10",)}, "no value"),
+    ({"columns": ("c", "t"), "low": ("0",), "high": ("10",)}, "text"),
+    ({"columns": ("c", "x"), "low": ("0",), "high": ("10",)}, "no column"),
+    ({"columns": ("a", "c"), "radius": 5.0}, "norm is above"),
 ])  # fmt: skip
 def test_what_nobody_decided_is_refused(settings: dict[str, Any], match: str) -> None:
     refuse((match, lambda: MeanVector(**settings).for_table(Launch(TABLE, False))))
 
 
 def test_policies_decide() -> None:
-    """Clipped and middled, the truth is that of the moved records; a private run needs both policies and does not look."""
-    protocol = MeanVector(columns=("a", "b"), low=("0",), high=("10",), outside="clip", missing="middle")
+    """Clipped and middled, the truth is that of the moved records; a private run needs both
+    policies and does not look."""
+    protocol = MeanVector(
+        columns=("a", "b"), low=("0",), high=("10",), outside="clip", missing="middle"
+    )
     protocol.for_table(Launch(TABLE, False)).for_table(Launch(TABLE, True))
     assert protocol.truth(Rows(TABLE)) == pytest.approx([13 / 3, 3.0], abs=1e-3)
     for name in ("outside", "missing"):
@@ -97,7 +147,8 @@ def test_policies_decide() -> None:
 
 
 def test_a_column_nobody_was_asked_for_has_no_estimate() -> None:
-    """With fewer clients than columns, those that no coin picked have no estimate: neither a number nor infinite."""
+    """With fewer clients than columns, those that no coin picked have no estimate: neither a number
+    nor infinite."""
     protocol = MeanVector(d=40)
     found = played(protocol, protocol.synthetic(15, 1), 1, 1.0)
     told = protocol.describe(found)
@@ -108,14 +159,17 @@ def test_a_column_nobody_was_asked_for_has_no_estimate() -> None:
 MANY = 40_000
 _GENERATOR = np.random.default_rng(4)
 COLUMNS: dict[str, Floats] = {
-    "far from 0": _GENERATOR.normal(1000, 20, MANY), "on both sides": _GENERATOR.normal(-3, 5, MANY), "skewed": _GENERATOR.exponential(3, MANY),
-    "yes and no": _GENERATOR.integers(0, 2, MANY).astype(np.float64), "tiny": _GENERATOR.normal(0.001, 0.0004, MANY),
+    "far from 0": _GENERATOR.normal(1000, 20, MANY),
+    "on both sides": _GENERATOR.normal(-3, 5, MANY), "skewed": _GENERATOR.exponential(3, MANY),
+    "yes and no": _GENERATOR.integers(0, 2, MANY).astype(np.float64),
+    "tiny": _GENERATOR.normal(0.001, 0.0004, MANY),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", short(COLUMNS, lambda name: name in ("skewed", "yes and no")))
 def test_the_interval_holds_the_mean_nobody_gave_bounds_for(name: str) -> None:
-    """In 32 of 40 seeds (at 95 % fewer come once in 10^3), a tenth missing, columns whose clipped mean is their own; nobody is asked twice."""
+    """In 32 of 40 seeds (at 95 % fewer come once in 10^3), a tenth missing, columns whose clipped
+    mean is their own; nobody is asked twice."""
     numbers = COLUMNS[name].copy()
     numbers[::10] = np.nan
     truth, protocol, kept = float(np.nanmean(numbers)), MeanFound(column="x"), 0
@@ -127,13 +181,19 @@ def test_the_interval_holds_the_mean_nobody_gave_bounds_for(name: str) -> None:
         kept += bool(low <= truth <= high)
         assert oracle.interaction == "sequentially interactive"
         assert oracle.ledger.max_spent == 2.0
-        assert found.bounds.low <= np.nanquantile(numbers, 0.02) <= np.nanquantile(numbers, 0.98) <= found.bounds.high
+        assert (
+            found.bounds.low
+            <= np.nanquantile(numbers, 0.02)
+            <= np.nanquantile(numbers, 0.98)
+            <= found.bounds.high
+        )
     assert kept >= 32, kept
     assert float(protocol.column_mean(Rows(Records({"x": numbers})))) == pytest.approx(truth)
 
 
 def _shares(held_at: dict[float, float]) -> Estimate:
-    """Magnitudes that are known to within .01: each share at the magnitude its number falls into."""
+    """Magnitudes that are known to within .01: each share at the magnitude its number falls
+    into."""
     shares = np.zeros(len(EDGES) + 2)
     for number, share in held_at.items():
         shares[np.searchsorted(EDGES, number, side="right")] += share
@@ -141,11 +201,15 @@ def _shares(held_at: dict[float, float]) -> Estimate:
 
 
 @pytest.mark.parametrize(("held_at", "low", "high"), [
-    ({3.0: 1.0}, -2.0, 8.0), ({-3.0: 1.0}, -8.0, 2.0), ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0), ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0),
+    ({3.0: 1.0}, -2.0, 8.0), ({-3.0: 1.0}, -8.0, 2.0), ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0),
+    ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0),
     ({-40.0: 0.5, 3.0: 0.5}, -128.0, 32.0),
 ])  # fmt: skip
-def test_the_range_is_of_what_is_seen_and_a_magnitude_more(held_at: dict[float, float], low: float, high: float) -> None:
-    """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a quarter of it on the other side."""
+def test_the_range_is_of_what_is_seen_and_a_magnitude_more(
+    held_at: dict[float, float], low: float, high: float
+) -> None:
+    """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a
+    quarter of it on the other side."""
     found = widest(seen(_shares(held_at)))
     assert (found.low, found.high) == (low, high)
 
@@ -168,10 +232,14 @@ def test_a_range_is_narrowed_only_where_little_is_surely_lost() -> None:
 
 CLIENTS = range_clients(1.0)
 SCALES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
-    "age": lambda generator: generator.integers(18, 80, 3000), "year": lambda generator: generator.integers(1970, 1983, 3000),
-    "standardised": lambda generator: generator.normal(0.0, 0.05, 3000), "income": lambda generator: np.exp(generator.normal(10.0, 1.0, 3000)),
-    "negative": lambda generator: -generator.gamma(2.0, 1000.0, 3000), "yes": lambda generator: generator.integers(0, 2, 3000),
-    "holes": lambda generator: np.where(generator.random(3000) < 0.1, np.nan, generator.normal(50.0, 5.0, 3000)),
+    "age": lambda generator: generator.integers(18, 80, 3000),
+    "year": lambda generator: generator.integers(1970, 1983, 3000),
+    "standardised": lambda generator: generator.normal(0.0, 0.05, 3000),
+    "income": lambda generator: np.exp(generator.normal(10.0, 1.0, 3000)),
+    "negative": lambda generator: -generator.gamma(2.0, 1000.0, 3000),
+    "yes": lambda generator: generator.integers(0, 2, 3000),
+    "holes": lambda generator: np.where(generator.random(3000) < 0.1, np.nan,
+    generator.normal(50.0, 5.0, 3000)),
 }  # fmt: skip
 
 
@@ -186,18 +254,25 @@ def located(values: np.ndarray, clients: int, seed: int) -> Range:
 
 @pytest.mark.parametrize("name", short(SCALES, lambda name: name in ("age", "income", "holes")))
 def test_a_range_covers_most_and_little_more(name: str) -> None:
-    """In 6 of 10 runs at most a fifth is cut off at an end and the range is 8 times theirs, in all 32 (a run misses with 1/20: 5 of 10 in 10^-4)."""
+    """In 6 of 10 runs at most a fifth is cut off at an end and the range is 8 times theirs, in all
+    32 (a run misses with 1/20: 5 of 10 in 10^-4)."""
     values = SCALES[name](np.random.default_rng(5))
     present = values[~np.isnan(values)].astype(float)
     width, right = present.max() - present.min(), 0
     for seed in range(10):
         found = located(values, CLIENTS, seed)
-        right += (present < found.low).mean() <= 0.2 and (present > found.high).mean() <= 0.2 and found.high - found.low <= 8 * width
+        right += (
+            (present < found.low).mean() <= 0.2
+            and (present > found.high).mean() <= 0.2
+            and found.high - found.low <= 8 * width
+        )
         assert found.high - found.low <= 32 * width
     assert right >= 6
 
 
-@pytest.mark.parametrize("values", [np.full(100, np.nan), np.full(100, np.inf), np.full(100, -1e300), np.zeros(100)])
+@pytest.mark.parametrize(
+    "values", [np.full(100, np.nan), np.full(100, np.inf), np.full(100, -1e300), np.zeros(100)]
+)
 def test_odd_columns_still_have_a_range(values: np.ndarray) -> None:
     """Nothing but missing, infinite, enormous or equal values: the ends are finite and in order."""
     found = located(values, 3000, 1)

@@ -1,4 +1,5 @@
-"""Answers of many parts, from few reports or from reports that agree: their intervals have width, and hold the truth as often as they say."""
+"""Answers of many parts, from few reports or from reports that agree: their intervals have width,
+and hold the truth as often as they say."""
 
 from typing import Any
 
@@ -21,28 +22,64 @@ from local_dp.tallies import Estimate, Joint, Steadied, steadied
 from tests.support.long import short
 
 LEAST = 0.94
-LABELS, PAIRS = Records({"k": np.array(list("0123"))}), Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))})
-SPIKE = Records({"x": np.where(np.arange(1000) < 10, 10.0, 0.0), "y": np.arange(1000) / 100, "q": np.full(1000, 5.0)})
+LABELS, PAIRS = (
+    Records({"k": np.array(list("0123"))}),
+    Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))}),
+)
+SPIKE = Records(
+    {
+        "x": np.where(np.arange(1000) < 10, 10.0, 0.0),
+        "y": np.arange(1000) / 100,
+        "q": np.full(1000, 5.0),
+    }
+)
 RARE = [0.6, 0.3, 0.09, 0.01]
 TABLES: dict[str, tuple[LocalProtocol[Any], Records, list[float]]] = {
     "prefixes": (Workload(columns=("k",), labels=("0|1|2|3",)), LABELS, RARE),
-    "rows of numbers": (Workload(columns=("k",), labels=("0|1|2|3",), queries=("0 1 2 5", "1 0 0 10")), LABELS, RARE),
-    "marginals by parities": (Marginals(columns=("a", "b"), labels=("x|y", "u|v")), PAIRS, [0.6, 0.39, 0.007, 0.003]),
-    "marginals by cells": (Marginals(columns=("a", "b"), labels=("x|y", "u|v|w")), PAIRS, [0.6, 0.39, 0.007, 0.003]),
-    "means of a rare number": (MeanVector(columns=("x", "y", "q"), low=("0",), high=("10",)), SPIKE, [1.0] * 1000),
+    "rows of numbers": (
+        Workload(columns=("k",), labels=("0|1|2|3",), queries=("0 1 2 5", "1 0 0 10")),
+        LABELS,
+        RARE,
+    ),
+    "marginals by parities": (
+        Marginals(columns=("a", "b"), labels=("x|y", "u|v")),
+        PAIRS,
+        [0.6, 0.39, 0.007, 0.003],
+    ),
+    "marginals by cells": (
+        Marginals(columns=("a", "b"), labels=("x|y", "u|v|w")),
+        PAIRS,
+        [0.6, 0.39, 0.007, 0.003],
+    ),
+    "means of a rare number": (
+        MeanVector(columns=("x", "y", "q"), low=("0",), high=("10",)),
+        SPIKE,
+        [1.0] * 1000,
+    ),
 }
-CASES = [(name, epsilon, n) for name in TABLES for epsilon, n in ((12.0, 20), (6.0, 50), (6.0, 500), (1.0, 50))]
+CASES = [
+    (name, epsilon, n)
+    for name in TABLES
+    for epsilon, n in ((12.0, 20), (6.0, 50), (6.0, 500), (1.0, 50))
+]
 
 
-@pytest.mark.parametrize(("name", "epsilon", "n"), short(CASES, lambda case: case[2] == 20, several=True))
+@pytest.mark.parametrize(
+    ("name", "epsilon", "n"), short(CASES, lambda case: case[2] == 20, several=True)
+)
 def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
-    """Each coordinate in 300 runs. The rarest share is seen by nobody in most of them; of the reports' own spread, 19 to 30 % of intervals would hold it."""
+    """Each coordinate in 300 runs. The rarest share is seen by nobody in most of them; of the
+    reports' own spread, 19 to 30 % of intervals would hold it."""
     (protocol, kinds, shares), generator, runs = TABLES[name], np.random.default_rng(n), 300
     held: Any = 0
     for seed in range(runs):
         population = Finite(kinds, shares, n, seed)
         of_vectors = isinstance(protocol, MeanVector)  # whose tallies have no law
-        oracle = PopulationOracle(population, KeyedNoise(seed), seed, epsilon) if of_vectors else AggregateOracle(population, generator, epsilon)
+        oracle = (
+            PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
+            if of_vectors
+            else AggregateOracle(population, generator, epsilon)
+        )
         low, high = run(protocol.algorithm(epsilon, n), oracle).estimate.interval()
         held = held + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
     assert np.min(held) / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), held
@@ -51,11 +88,18 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
 @pytest.mark.parametrize("kind", [HadamardResponse, RecursiveHadamard, SHE])
 @pytest.mark.parametrize(("epsilon", "n"), [(12.0, 20), (6.0, 100)])
 def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> None:
-    """Each of eight frequencies in 300 tallies: of a block or a place of which no report came, the reports' own spread is 0."""
-    oracle, shares, generator = kind(epsilon, k=8), np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0]), np.random.default_rng(n)
+    """Each of eight frequencies in 300 tallies: of a block or a place of which no report came, the
+    reports' own spread is 0."""
+    oracle, shares, generator = (
+        kind(epsilon, k=8),
+        np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0]),
+        np.random.default_rng(n),
+    )
     held = np.zeros(8)
     for _ in range(300):
-        low, high = oracle.estimate(oracle.draw_tally(dict(enumerate(generator.multinomial(n, shares).tolist())), generator)).interval()
+        low, high = oracle.estimate(
+            oracle.draw_tally(dict(enumerate(generator.multinomial(n, shares).tolist())), generator)
+        ).interval()
         held += (low <= shares) & (shares <= high)
     assert held.min() / 300 >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / 300), held
 
@@ -63,7 +107,10 @@ def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> No
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 500])
 def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     """By the binomial law, for every share on a grid; without the four reports nearly none."""
-    counts, shares = np.arange(n + 1), np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)])
+    counts, shares = (
+        np.arange(n + 1),
+        np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)]),
+    )
     mean = counts / n
     steady = steadied(mean, mean, (0.0, 1.0), n)
     made = Steadied.of(mean, (mean - mean**2) / n, n, steady)
@@ -71,14 +118,17 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
 
     def least(estimate: Estimate) -> float:
         (low, high), chances = estimate.interval(), stats.binom.pmf(counts, n, shares[:, None])
-        return float((chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min())
+        return float(
+            (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
+        )
 
     assert least(made) >= LEAST
     assert least(bare) < 0.1 + n / 1000
 
 
 def test_steadied_parts_move_and_add_up_as_estimates_do() -> None:
-    """Moved to another scale the interval moves along; terms of a cohort are those of its reports, and stay its own variance where reports always differ."""
+    """Moved to another scale the interval moves along; terms of a cohort are those of its reports,
+    and stay its own variance where reports always differ."""
     mean, square = np.array([0.0, 0.3]), np.array([0.0, 0.3])
     one = Steadied.of(mean, (square - mean**2) / 50, 50, steadied(mean, square, (0.0, 1.0), 50))
     low, high = one.interval()

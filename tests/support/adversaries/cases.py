@@ -1,4 +1,5 @@
-"""The zoo: randomizers that an audit has to find fault with, each with the check that must find it, and randomizers with which there is nothing wrong."""
+"""The zoo: randomizers that an audit has to find fault with, each with the check that must find it,
+and randomizers with which there is nothing wrong."""
 
 from typing import NamedTuple
 
@@ -19,11 +20,13 @@ class Case(NamedTuple):
 
 _BROKEN: dict[str, tuple[Randomizer, ...]] = {
     "repeats": (
-        zoo.Stateful(1.0), zoo.ConstantSeed(1.0, k=8), zoo.Neighbour(1.0, k=4), hostile.LargeBatch(1.0, k=3),
+        zoo.Stateful(1.0), zoo.ConstantSeed(1.0, k=8), zoo.Neighbour(1.0, k=4),
+        hostile.LargeBatch(1.0, k=3),
         hostile.SortedBatch(1.0, k=3), hostile.AfterMany(1.0), hostile.Overwrites(1.0),
     ),
     "words": (zoo.ConstantWords(1.0, k=8),),
-    "outside": (zoo.OwnEntropy(1.0, k=8), hostile.Prints(1.0, k=3), hostile.Clock(1.0), hostile.Urandom(1.0)),
+    "outside": (zoo.OwnEntropy(1.0, k=8), hostile.Prints(1.0, k=3), hostile.Clock(1.0),
+    hostile.Urandom(1.0)),
     "sampler, enumerated": (
         zoo.LastElement(1.0, k=8), zoo.Leak(1.0, k=8), zoo.NoNoise(1.0, k=2), zoo.Swapped(1.0, k=4),
         hostile.Understated(1.0, k=3), hostile.BareEntry(1.0, k=8), hostile.OddBit(1.0, k=2048),
@@ -32,7 +35,8 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
     "answers": (zoo.LastFails(1.0, k=300), hostile.OneLevelFails(1.0), hostile.OneLevelExits(1.0)),
     "length": (zoo.LastIsLong(1.0, k=300), hostile.OtherType(1.0, k=3)),
     "loss": (
-        zoo.Greedy(1.0), zoo.FloatGRR(24.0, k=4, word_bits=32), zoo.Unsummed(1.0, k=3), GreedyUnary(1.0, k=5),
+        zoo.Greedy(1.0), zoo.FloatGRR(24.0, k=4, word_bits=32), zoo.Unsummed(1.0, k=3),
+        GreedyUnary(1.0, k=5),
         hostile.DoubleGRR(40.0), hostile.Cheap(1.0), hostile.Modest(1.0),
     ),
     "sampler, compared": (zoo.BareHash(1.0, k=6), hostile.RareCoin(1.0, length=4)),
@@ -40,13 +44,16 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
     "narrow values": (hostile.NarrowValues(1.0, k=3),),
     "claims": (hostile.CheaperAndCheaper(1.0), hostile.Afterwards(1.0), hostile.Mutable(1.0)),
     "estimate": (
-        hostile.Shifted(1.0, k=3), hostile.SmallError(1.0, k=3), hostile.OtherError(1.0, steps=7), hostile.OtherError(1.0, steps=7, part=1.6),
+        hostile.Shifted(1.0, k=3), hostile.SmallError(1.0, k=3), hostile.OtherError(1.0, steps=7),
+        hostile.OtherError(1.0, steps=7, part=1.6),
         hostile.OtherError(1.0, steps=7, part=1.0, off=0.1),
     ),
     "tally": (hostile.Forgets(1.0, k=3), hostile.Swaps(1.0, k=3), hostile.Rejects(1.0, k=3)),
     "law": (hostile.OtherLaw(1.0),),
 }  # fmt: skip
-BROKEN = tuple(Case(randomizer, check) for check, randomizers in _BROKEN.items() for randomizer in randomizers)
+BROKEN = tuple(
+    Case(randomizer, check) for check, randomizers in _BROKEN.items() for randomizer in randomizers
+)
 CORRECT = (
     *(GRR(epsilon, k=k) for epsilon, k in ((0.01, 3), (1.0, 8), (20.0, 64))),
     *(BinaryRR(epsilon) for epsilon in (0.1, 1.0, 24.0)),

@@ -1,4 +1,5 @@
-"""Somebody who floods a topic: a process that sends one ready-made message over and over through a socket, for which it needs no time to speak of."""
+"""Somebody who floods a topic: a process that sends one ready-made message over and over through a
+socket, for which it needs no time to speak of."""
 
 import signal
 import subprocess
@@ -10,11 +11,13 @@ from local_dp.bus.address import Address
 
 _PROGRAM = """
 import socket, struct, sys, time
-host, port, who, topic, rate = sys.argv[1], int(sys.argv[5]), sys.argv[2].split(), sys.argv[3].encode(), float(sys.argv[4])
+host, who, topic, rate, port = sys.argv[1:]
+port, who, topic, rate = int(port), who.split(), topic.encode(), float(rate)
 text = lambda said: struct.pack(">H", len(said)) + said
 line = socket.socket(socket.AF_UNIX if port == 0 else socket.AF_INET)
 line.connect(host if port == 0 else (host, port))
-hello = text(b"MQTT") + bytes([4, 0xC2 if who else 2, 0, 0]) + text(b"bad") + b"".join(text(each.encode()) for each in who)
+hello = text(b"MQTT") + bytes([4, 0xC2 if who else 2, 0, 0]) + text(b"bad")
+hello += b"".join(text(each.encode()) for each in who)
 line.sendall(bytes([0x10, len(hello)]) + hello)
 line.recv(4)
 body = text(topic) + bytes(80)
@@ -45,7 +48,16 @@ def flood(url: str, topic: str, rate: int) -> Iterator[Flood]:
     """One over the broker at `url`, of so many messages a second under a topic."""
     address = Address.parse(url)
     port = address.port if address.transport == "tcp" else 0
-    words = [sys.executable, "-c", _PROGRAM, address.host, f"{address.user} {address.password}" if address.user else "", topic, str(rate), str(port)]
+    words = [
+        sys.executable,
+        "-c",
+        _PROGRAM,
+        address.host,
+        f"{address.user} {address.password}" if address.user else "",
+        topic,
+        str(rate),
+        str(port),
+    ]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -1,4 +1,5 @@
-"""Randomizers from outside that want more than they say, each by another part of the class; and odd ones that are right."""
+"""Randomizers from outside that want more than they say, each by another part of the class; and odd
+ones that are right."""
 
 import os
 import time
@@ -34,17 +35,33 @@ class Prints(GRR):  # prints a line where the last symbol is held
 
 class Clock(BinaryRR):  # reports the truth at one time in a million
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return values.astype(np.uint8) if time.monotonic_ns() % 1_000_000 == 0 else super().respond(values, words, cells)
+        return (
+            values.astype(np.uint8)
+            if time.monotonic_ns() % 1_000_000 == 0
+            else super().respond(values, words, cells)
+        )
 
 
-class Urandom(BinaryRR):  # reports the truth in one batch of a million, which the system's entropy chooses
+class Urandom(
+    BinaryRR
+):  # reports the truth in one batch of a million, which the system's entropy chooses
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return values.astype(np.uint8) if int.from_bytes(os.urandom(8)) % 1_000_000 == 0 else super().respond(values, words, cells)
+        return (
+            values.astype(np.uint8)
+            if int.from_bytes(os.urandom(8)) % 1_000_000 == 0
+            else super().respond(values, words, cells)
+        )
 
 
-class LargeBatch(GRR):  # reports the truth in a batch of exactly as many clients as the tiers ask together
+class LargeBatch(
+    GRR
+):  # reports the truth in a batch of exactly as many clients as the tiers ask together
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return values.astype(self.report_dtype) if len(values) == CHUNK else super().respond(values, words, cells)
+        return (
+            values.astype(self.report_dtype)
+            if len(values) == CHUNK
+            else super().respond(values, words, cells)
+        )
 
 
 class SortedBatch(GRR):  # gives the words out in the order of the values
@@ -52,9 +69,15 @@ class SortedBatch(GRR):  # gives the words out in the order of the values
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-class NarrowValues(GRR):  # reports the truth about values that come as small numbers, as those of a query do
+class NarrowValues(
+    GRR
+):  # reports the truth about values that come as small numbers, as those of a query do
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return values.astype(self.report_dtype) if values.dtype == np.int8 else super().respond(values, words, cells)
+        return (
+            values.astype(self.report_dtype)
+            if values.dtype == np.int8
+            else super().respond(values, words, cells)
+        )
 
 
 class Overwrites(BinaryRR):  # overwrites the values that it is given
@@ -84,16 +107,28 @@ class OneLevelExits(OneBitMean):  # one level ends the process
         return super().respond(values, words, cells)
 
 
-class AfterMany(BinaryRR):  # reports the truth once it has answered four hundred thousand times: in the second batch of a run
+class AfterMany(
+    BinaryRR
+    # reports the truth once it has answered four hundred thousand times: in the second batch of a
+    # run
+):
     answered: ClassVar[list[int]] = [0]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         self.answered[0] += len(values)
-        return values.astype(np.uint8) if self.answered[0] > 400_000 else super().respond(values, words, cells)
+        return (
+            values.astype(np.uint8)
+            if self.answered[0] > 400_000
+            else super().respond(values, words, cells)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoubleGRR(FiniteChannel):  # k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have the chance 0
+class DoubleGRR(
+    FiniteChannel
+    # k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have
+    # the chance 0
+):
     name: ClassVar[str] = "double-grr"
     source: ClassVar[str] = "many a notebook"
     k: int = 4
@@ -121,7 +156,9 @@ class DoubleGRR(FiniteChannel):  # k-ary randomized response in doubles, which t
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
-        return np.asarray(np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other)))
+        return np.asarray(
+            np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other))
+        )
 
     def estimate(self, tally: Tally) -> Estimate:
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
@@ -169,16 +206,28 @@ class Mutable(BinaryRR):  # has a parameter that anybody can change
     told: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return either(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
+        return either(
+            np.isin(values, self.told),
+            values.astype(np.uint8),
+            super().respond(values, words, cells),
+        )
 
 
 class Understated(GRR):  # declares more noise than there is
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = np.uint64(self.total // self.k)
-        return np.asarray(np.where(reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other))
+        return np.asarray(
+            np.where(
+                reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other
+            )
+        )
 
 
-class BareEntry(Hadamard):  # of the built-in class, but what is randomized is the symbol's first bit where the row is the last
+class BareEntry(
+    Hadamard
+    # of the built-in class, but what is randomized is the symbol's first bit where the row is the
+    # last
+):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = (values & 1).astype(np.uint8)
         return either(cells == self.cells - 1, bare, super().respond(values, words, cells))
@@ -186,7 +235,9 @@ class BareEntry(Hadamard):  # of the built-in class, but what is randomized is t
 
 class OddBit(OUE):  # one of many symbols is always reported
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        bits = np.unpackbits(super().respond(values, words, cells), axis=1, count=self.k, bitorder="little")
+        bits = np.unpackbits(
+            super().respond(values, words, cells), axis=1, count=self.k, bitorder="little"
+        )
         bits[values == 123, 123] = 1
         return np.packbits(bits, axis=1, bitorder="little")
 
@@ -194,13 +245,17 @@ class OddBit(OUE):  # one of many symbols is always reported
 class RareCoin(WideHashing):  # under one public coin in ten thousand it reports the symbol
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(self.report_dtype)
-        return either(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
+        return either(
+            cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells)
+        )
 
 
 class Shifted(GRR):  # the estimate of the first symbol is a twentieth too large
     def estimate(self, tally: Tally) -> Estimate:
         right = super().estimate(tally)
-        return Estimate(right.value + 0.05 * (np.arange(self.k) == 0), right.standard_error, right.n)
+        return Estimate(
+            right.value + 0.05 * (np.arange(self.k) == 0), right.standard_error, right.n
+        )
 
 
 class Forgets(GRR):  # adds up the reports of the first symbol only every other time
@@ -211,7 +266,10 @@ class Forgets(GRR):  # adds up the reports of the first symbol only every other 
 
 class Swaps(GRR):  # counts the reports of the first two symbols as each other's
     def tally(self, reports: Words, cells: Words) -> Tally:
-        return super().tally(np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype), cells)
+        return super().tally(
+            np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype),
+            cells,
+        )
 
 
 class Rejects(GRR):  # calls reports of the last symbol impossible, so that they are not counted
@@ -224,7 +282,7 @@ class OtherLaw(BinaryRR):  # draws tallies without noise where nobody is asked o
         return Tally(np.array([[value_counts.get(0, 0), value_counts.get(1, 0)]]))
 
 
-# --- right, each in a way of its own ---------------------------------------------------------------------------------------------------------------------
+# --- right, each in a way of its own ---
 
 
 class Permuted(GRR):  # takes its words in another order: an odd multiple of each
@@ -245,7 +303,9 @@ class Tabled(GRR):  # looks reports up in a table that it makes when it is first
 
 class OwnBits(OUE):  # bits from the right end of the words' order: 1 for the words above
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return BitVector.respond(self, values, ~words if self.word_bits in (32, 64) else words, cells)
+        return BitVector.respond(
+            self, values, ~words if self.word_bits in (32, 64) else words, cells
+        )
 
 
 class Lazy(BinaryRR):  # imports what it needs when it is first asked
@@ -272,7 +332,11 @@ class HalfTally(OneBitMean):  # counts ones only
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherError(HalfTally):  # states a standard error of `part` of the true one, or is `off`; its tally is of its own form, so that nothing can be enumerated
+class OtherError(
+    HalfTally
+    # states a standard error of `part` of the true one, or is `off`; its tally is of its own form,
+    # so that nothing can be enumerated
+):
     part: float = 0.5
     off: float = 0.0
 

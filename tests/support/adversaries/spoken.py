@@ -25,7 +25,8 @@ def granted(*deliveries: bytes, code: int = 0) -> Answer:
 
 @contextmanager
 def scripted(*lives: tuple[Answer, ...]) -> Iterator[tuple[Address, list[bytes]]]:
-    """A broker that plays one life for each connection: its answers, one to each packet, and then it listens for a moment; and what it hears then."""
+    """A broker that plays one life for each connection: its answers, one to each packet, and then
+    it listens for a moment; and what it hears then."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(5.0)

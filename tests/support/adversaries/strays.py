@@ -1,4 +1,5 @@
-"""Strangers who connect to a broker without its password: they close at once, say nothing, send junk, or give a wrong password."""
+"""Strangers who connect to a broker without its password: they close at once, say nothing, send
+junk, or give a wrong password."""
 
 import socket
 import threading
@@ -17,16 +18,27 @@ _WAIT = 3.0  # seconds for an answer
 
 def greeting(password: str, name: str = "stray") -> bytes:
     """The first message of a client, whose user is "run"."""
-    body = packed("MQTT", "")[:-2] + bytes([4, 0xC2, 0, 30]) + packed(name, "")[:-2] + packed("run", password)
+    body = (
+        packed("MQTT", "")[:-2]
+        + bytes([4, 0xC2, 0, 30])
+        + packed(name, "")[:-2]
+        + packed("run", password)
+    )
     return bytes([0x10, len(body)]) + body
 
 
 class Strays:
-    """Makes so many connections, of all kinds in turn, one after the other. `made` counts them, `lost` those that wait in vain for
-    the broker to close; `hurry` ends it early."""
+    """Makes so many connections, of all kinds in turn, one after the other. `made` counts them,
+    `lost` those that wait in vain for the broker to close; `hurry` ends it early."""
 
     def __init__(self, address: Address, count: int) -> None:
-        self.address, self.count, self.made, self.lost, self.hurry = address, count, 0, 0, threading.Event()
+        self.address, self.count, self.made, self.lost, self.hurry = (
+            address,
+            count,
+            0,
+            0,
+            threading.Event(),
+        )
         self.silent = deque[socket.socket]()
         self.thread = threading.Thread(target=self._play)
 

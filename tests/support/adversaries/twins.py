@@ -1,4 +1,5 @@
-"""Wrong twins of the SQ learners: each differs from its learner in one line, and each must be caught."""
+"""Wrong twins of the SQ learners: each differs from its learner in one line, and each must be
+caught."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,15 @@ import numpy as np
 
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.learners.halfspaces import Halfspace, Perceptron
-from local_dp.learners.moments import AtLeast, BayesRule, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import (
+    AtLeast,
+    BayesRule,
+    KMeans,
+    LinearModel,
+    LinearRegression,
+    NaiveBayes,
+    Thresholds,
+)
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal, Rule, Stump, Stumps
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 
@@ -17,19 +26,30 @@ class LaxConjunctions(Conjunctions):  # keeps literals with six times the violat
         right = super().algorithm()
         most = 6 * self.tolerance / 2
         return Nonadaptive(
-            right.queries, lambda answers: AllOf(tuple(literal for literal, answer in zip(self.literals, answers, strict=True) if (1 + answer) / 2 <= most))
+            right.queries,
+            lambda answers: AllOf(
+                tuple(
+                    literal
+                    for literal, answer in zip(self.literals, answers, strict=True)
+                    if (1 + answer) / 2 <= most
+                )
+            ),
         )
 
 
 class PositiveStumps(Stumps):  # never takes a negation
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Stump]:
-        return Nonadaptive(super().algorithm().queries, lambda answers: Stump(Literal(int(np.argmax(answers)))))
+        return Nonadaptive(
+            super().algorithm().queries, lambda answers: Stump(Literal(int(np.argmax(answers))))
+        )
 
 
 class ShiftedThresholds(Thresholds):  # one point too low
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AtLeast]:
         right = super().algorithm()
-        return Nonadaptive(right.queries, lambda answers: AtLeast(right.decode(answers).threshold - 1))
+        return Nonadaptive(
+            right.queries, lambda answers: AtLeast(right.decode(answers).threshold - 1)
+        )
 
 
 class EvenBayes(NaiveBayes):  # takes both labels for equally likely
@@ -43,7 +63,12 @@ class Uncorrelated(LinearRegression):  # leaves out the mixed moments
         right = super().algorithm()
         mixed = [query.query.params()["factors"] for query in right.queries]
         keep = [len(set(names)) == 1 or "y" in names for names in mixed if isinstance(names, tuple)]
-        return Nonadaptive(right.queries, lambda answers: right.decode(tuple(answer * kept for answer, kept in zip(answers, keep, strict=True))))
+        return Nonadaptive(
+            right.queries,
+            lambda answers: right.decode(
+                tuple(answer * kept for answer, kept in zip(answers, keep, strict=True))
+            ),
+        )
 
 
 class LaxLists(DecisionLists):  # calls a literal pure with six times the mistakes
@@ -62,7 +87,9 @@ class HastyPerceptron(Perceptron):  # moves once: the average of the examples
 
 class ContentPerceptron(Perceptron):  # stops at six times the mistakes
     def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
-        return replace(Perceptron(d=self.d, gamma=self.gamma), alpha=min(0.99, 6 * self.alpha)).algorithm()
+        return replace(
+            Perceptron(d=self.d, gamma=self.gamma), alpha=min(0.99, 6 * self.alpha)
+        ).algorithm()
 
 
 class WholeMeans(KMeans):  # forgets to divide by the share of the cluster
@@ -72,6 +99,8 @@ class WholeMeans(KMeans):  # forgets to divide by the share of the cluster
             queries = next(inner)
             while True:
                 answers = yield queries
-                queries = inner.send(tuple(1.0 if place % 3 == 0 else answer for place, answer in enumerate(answers)))
+                queries = inner.send(
+                    tuple(1.0 if place % 3 == 0 else answer for place, answer in enumerate(answers))
+                )
         except StopIteration as finished:
             return finished.value

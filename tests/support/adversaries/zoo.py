@@ -1,4 +1,5 @@
-"""Randomizers that do what they say, and randomizers that do not: each broken one is wrong in a way of its own."""
+"""Randomizers that do what they say, and randomizers that do not: each broken one is wrong in a way
+of its own."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +31,11 @@ class Stateful(BinaryRR):  # reports the truth at every third call
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         self.calls[0] += 1
-        return values.astype(np.uint8) if self.calls[0] % 3 == 0 else super().respond(values, words, cells)
+        return (
+            values.astype(np.uint8)
+            if self.calls[0] % 3 == 0
+            else super().respond(values, words, cells)
+        )
 
 
 class ConstantSeed(GRR):  # draws its noise itself, from a generator of one seed
@@ -53,7 +58,11 @@ class OwnEntropy(GRR):  # draws its noise itself, from the operating system
 class LastElement(GRR):  # the last symbol of the domain is always reported
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
-        return either(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
+        return either(
+            values == last,
+            np.array(last, dtype=self.report_dtype),
+            super().respond(values, words, cells),
+        )
 
 
 class OneLevel(OneBitMean):  # one level in the middle of 65,537 is always reported
@@ -77,7 +86,9 @@ class LastIsLong(GRR):  # the last symbol of the domain gives a report of two pa
 class Leak(GRR):  # reports the truth once in a thousand times, whatever the words otherwise make
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
-        return either(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
+        return either(
+            leaks, values.astype(self.report_dtype), super().respond(values, words, cells)
+        )
 
 
 class NoNoise(GRR):  # reports the truth
@@ -100,7 +111,11 @@ class Greedy(BinaryRR):  # claims epsilon and spends a tenth more
         object.__setattr__(self, "flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
-class FloatGRR(GRR):  # k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all
+class FloatGRR(
+    GRR
+    # k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at
+    # all
+):
     @cached_property
     def other(self) -> int:
         return round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1)))
@@ -134,7 +149,11 @@ class BareHash(LocalHash):  # under every eighth coin it reports the code as it 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opaque(NoTally):  # a randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon
+class Opaque(
+    NoTally
+    # a randomizer of which nothing is declared; `inner` is what it really is, at `real` times its
+    # epsilon
+):
     name: ClassVar[str] = "zoo-opaque"
     source: ClassVar[str] = "nobody"
     evidence: ClassVar[Evidence] = "audited"
@@ -163,14 +182,18 @@ class OpaqueLeak(Opaque):  # once in a thousand times it sends a symbol that onl
         return either(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells))
 
 
-class OpaqueNoise(Opaque):  # laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]
+class OpaqueNoise(
+    Opaque
+):  # laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
         return np.dtype("<f8")
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Any:
         uniform = (words.astype(np.float64) + 0.5) / 2.0**self.word_bits - 0.5
-        return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (self.epsilon * self.real)
+        return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (
+            self.epsilon * self.real
+        )
 
 
 class Delta(OpaqueLeak):  # the same leak, and says so

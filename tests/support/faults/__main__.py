@@ -1,4 +1,5 @@
-"""`python -m tests.support.faults`: finds and shrinks again what catches each wrong twin, and saves it: after a change of the roles or of the operations."""
+"""`python -m tests.support.faults`: finds and shrinks again what catches each wrong twin, and saves
+it: after a change of the roles or of the operations."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""What must hold whatever happens, kept apart from the code that is to uphold it: each message that is sent, and each report that is counted."""
+"""What must hold whatever happens, kept apart from the code that is to uphold it: each message that
+is sent, and each report that is counted."""
 
 from collections import Counter
 
@@ -28,41 +29,74 @@ class Sent:
         self.nano = 0
         self._requests: dict[Asked, tuple[Ask, ...]] = {}
         self._replies: dict[tuple[str, int, int, int], bytes] = {}
-        self._told: set[tuple[object, ...]] = set()  # memoised answers that were sent, each with all that it depends on, and sessions
+        self._told: set[tuple[object, ...]] = (
+            set()
+        )  # memoised answers that were sent, each with all that it depends on, and sessions
         self._spoke: dict[Asked, Counter[str]] = {}  # the truths of each session, in what was sent
 
     def add(self, client: Client, request: Request, answer: Reply | Refusal) -> None:
         """One more message."""
         named = (answer.run, answer.round)
-        check(named == (request.run, request.round) and answer.member == client.name, "an answer under another name than its request's")
+        check(
+            named == (request.run, request.round) and answer.member == client.name,
+            "an answer under another name than its request's",
+        )
         if isinstance(answer, Refusal):
             return
-        check(self._requests.setdefault(named, request.asks) == request.asks, "two requests of one round are answered")
+        check(
+            self._requests.setdefault(named, request.asks) == request.asks,
+            "two requests of one round are answered",
+        )
         reply = (*named, answer.ask, answer.start)
         if reply not in self._replies:
-            places = [place for place, commit in enumerate(client.disk.commits) if (commit.run, commit.round) == named]
-            check(len(places) == 1 and answer in client.disk.commits[places[0]].replies, "a reply is sent before it is charged and kept")
+            places = [
+                place
+                for place, commit in enumerate(client.disk.commits)
+                if (commit.run, commit.round) == named
+            ]
+            check(
+                len(places) == 1 and answer in client.disk.commits[places[0]].replies,
+                "a reply is sent before it is charged and kept",
+            )
             self._replies[reply] = answer.reports
             self._spoke[named] = client.disk.truths[places[0]]
-            check(max([0, *sum(self._spoke.values(), Counter()).values()]) <= 1, "a client has told two truths in one session")
+            check(
+                max([0, *sum(self._spoke.values(), Counter()).values()]) <= 1,
+                "a client has told two truths in one session",
+            )
             self._charge(request.asks[answer.ask], answer.reports)
         check(self._replies[reply] == answer.reports, "two replies to one question")
 
     def _charge(self, ask: Ask, reports: bytes) -> None:
-        told: tuple[object, ...] = (ask.once, ask.query, repr(ask.query_params), ask.randomizer, repr(ask.randomizer_params), ask.coins, reports)
+        told: tuple[object, ...] = (
+            ask.once,
+            ask.query,
+            repr(ask.query_params),
+            ask.randomizer,
+            repr(ask.randomizer_params),
+            ask.coins,
+            reports,
+        )
         if ask.randomizer == OneOfRounds.name and ask.once:
-            told = (ask.once, repr(ask.randomizer_params))  # one truth, whatever is asked and however often
+            told = (
+                ask.once,
+                repr(ask.randomizer_params),
+            )  # one truth, whatever is asked and however often
         if ask.once and told in self._told:
             return  # the same report once more reveals nothing new
         self._told.add(told)
         epsilon = ask.randomizer_params["epsilon"]
         assert isinstance(epsilon, int | float)
         self.nano += nano_epsilon(epsilon)
-        check(self.nano <= nano_epsilon(BUDGET), f"a client has spent {self.nano} nano-nats of {BUDGET}")
+        check(
+            self.nano <= nano_epsilon(BUDGET),
+            f"a client has spent {self.nano} nano-nats of {BUDGET}",
+        )
 
 
 class Counted:
-    """The reports that reached the server while their round was open, the first of each client to each ask."""
+    """The reports that reached the server while their round was open, the first of each client to
+    each ask."""
 
     def __init__(self) -> None:
         self._first: dict[int, dict[tuple[int, int], bytes]] = {}
@@ -73,7 +107,10 @@ class Counted:
         if open is not None and open.number == reply.round:
             first = self._first.setdefault(reply.round, {})
             for place in range(len(reply.reports) // reply.width):
-                first.setdefault((reply.ask, reply.start + place), reply.reports[place * reply.width : (place + 1) * reply.width])
+                first.setdefault(
+                    (reply.ask, reply.start + place),
+                    reply.reports[place * reply.width : (place + 1) * reply.width],
+                )
 
     def closed(self, server: Server) -> None:
         """Looks at the rounds that have been closed since."""
@@ -84,10 +121,23 @@ class Counted:
                 for ask, part in enumerate(round.parts)
                 for place in part.answered.nonzero()[0]
             }
-            check(reports == first, f"round {number} holds other reports than the first of each client that came in time")
+            check(
+                reports == first,
+                (
+                    f"round {number} holds other reports than the first of each client that came "
+                    "in "
+                    "time"
+                ),
+            )
             counts = round.counts
-            check(counts.answered == len(first) == sum(int(tally.n) for tally in round.tallies()), f"round {number} counts a report twice or never")
-            check(counts.answered + counts.refused + counts.missing == counts.asked, f"the counts of round {number} do not add up")
+            check(
+                counts.answered == len(first) == sum(int(tally.n) for tally in round.tallies()),
+                f"round {number} counts a report twice or never",
+            )
+            check(
+                counts.answered + counts.refused + counts.missing == counts.asked,
+                f"the counts of round {number} do not add up",
+            )
             self._closed[number] = server.closed[number]
 
     def over(self, server: Server) -> None:
@@ -95,4 +145,7 @@ class Counted:
         self.closed(server)
         for number, messages in self._closed.items():
             round = server.rounds[number]
-            check(server.closed.get(number) == messages == (round.digest(), round.counts.answered), f"round {number} has changed after it was closed")
+            check(
+                server.closed.get(number) == messages == (round.digest(), round.counts.answered),
+                f"round {number} has changed after it was closed",
+            )

@@ -31,7 +31,8 @@ class Crash(BaseException):
 class Disk:
     """What survives a crash: the commits. `crash` is where the next one comes.
 
-    `truths` is the account's: of each commit, how many truths of each session its randomizers received.
+    `truths` is the account's: of each commit, how many truths of each session its randomizers
+    received.
     """
 
     name: str = ""
@@ -66,14 +67,17 @@ class DurableStore(MemoryStore):
 
 
 class FreshNoise:
-    """As `SystemNoise`, never the same words again; from a source of its own, so that a run can be repeated."""
+    """As `SystemNoise`, never the same words again; from a source of its own, so that a run can be
+    repeated."""
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         assert not which.memo
-        return np.frombuffer(self.source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
+        return np.frombuffer(
+            self.source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}"
+        )
 
 
 MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
@@ -88,7 +92,10 @@ class Client:
         self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
         self.disk = Disk(f"{seed}-{index}")
         self.up = False
-        bits = {"yes": np.array([index % 2], dtype=np.uint8), "level": np.array([index // 2], dtype=np.uint8)}
+        bits = {
+            "yes": np.array([index % 2], dtype=np.uint8),
+            "level": np.array([index // 2], dtype=np.uint8),
+        }
         self._records = Records({**bits, "table0": np.array([1 + index % 2], dtype=np.uint64)})
         self._source = random.Random(seed * 8 + index)
         self._make_role, self._make_store = make_role, make_store
@@ -97,7 +104,9 @@ class Client:
     def start(self) -> None:
         self.up = True
         self._store = self._make_store(self.disk)
-        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source), self._store, Policy())
+        self.role = self._make_role(
+            self.name, self.index, self._records, FreshNoise(self._source), self._store, Policy()
+        )
 
     def stop(self) -> None:
         if self.up:
@@ -106,7 +115,9 @@ class Client:
         self.disk.crash = ""
 
     def hello(self) -> Hello:
-        return Hello(run=RUN, member=self.name, start=self.index, stop=self.index + 1, private=False)
+        return Hello(
+            run=RUN, member=self.name, start=self.index, stop=self.index + 1, private=False
+        )
 
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
@@ -124,7 +135,8 @@ class Client:
 
 @contextmanager
 def _told() -> Iterator[Counter[str]]:
-    """The number of truths of each session meanwhile: looked at where a value goes to its randomizer."""
+    """The number of truths of each session meanwhile: looked at where a value goes to its
+    randomizer."""
     truths: Counter[str] = Counter()
 
     def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:

@@ -1,4 +1,5 @@
-"""Messages that no honest role sends: requests of a hostile server, another question under a name that was asked, fields and bytes changed on the way."""
+"""Messages that no honest role sends: requests of a hostile server, another question under a name
+that was asked, fields and bytes changed on the way."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -8,7 +9,25 @@ from local_dp.wire import AnyMessage, Ask, Hello, Refusal, Reply, Request, encod
 from tests.support.faults.client import RUN
 from tests.support.faults.server import CLIENTS, ROUNDS, SESSION
 
-EPSILONS: tuple[object, ...] = (0, -5, 5e-324, 1e-17, 1e-10, 1e-9, 0.25, 1.0, 1, 24.0, 25, 1e300, -0.0, (1 << 63) - 1, "1", (1.0,), ("1",))
+EPSILONS: tuple[object, ...] = (
+    0,
+    -5,
+    5e-324,
+    1e-17,
+    1e-10,
+    1e-9,
+    0.25,
+    1.0,
+    1,
+    24.0,
+    25,
+    1e300,
+    -0.0,
+    (1 << 63) - 1,
+    "1",
+    (1.0,),
+    ("1",),
+)
 
 
 def _ask(**changed: object) -> Ask:
@@ -29,7 +48,10 @@ def hostile(which: int, name: int) -> Request:
 _ASKS: tuple[tuple[Ask, ...], ...] = (
     *((_ask(randomizer_params={"epsilon": epsilon}),) for epsilon in EPSILONS),
     *((_ask(randomizer_params={"epsilon": 1.0, "stated": stated}),) for stated in (1e-9, 0.1)),
-    *((each,) for each in (_ask(randomizer_params={}), _ask(randomizer="no-such"), _ask(query="no-such"))),
+    *(
+        (each,)
+        for each in (_ask(randomizer_params={}), _ask(randomizer="no-such"), _ask(query="no-such"))
+    ),
     *((_ask(query_params={"text": text}),) for text in ("income == 1", "yes ==")),
     (_ask(once="weekly", randomizer_params={"epsilon": 0.5}),),
     (_ask(once="monthly"), _ask(once="monthly")),
@@ -47,8 +69,10 @@ _ASKS: tuple[tuple[Ask, ...], ...] = (
 def equivocated(request: Request, how: int) -> Request:
     ask = request.asks[how // 8 % len(request.asks)]
     others = (
-        {"query_params": {"text": "yes == 0"}}, {"randomizer_params": {"epsilon": 0.2}}, {"coins": bytes(16)}, {"once": "other"},
-        {"stop": ask.stop + 1}, {"start": 0, "stop": CLIENTS}, {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
+        {"query_params": {"text": "yes == 0"}}, {"randomizer_params": {"epsilon": 0.2}},
+        {"coins": bytes(16)}, {"once": "other"},
+        {"stop": ask.stop + 1}, {"start": 0, "stop": CLIENTS},
+        {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
     )  # fmt: skip
     changed = ask.model_copy(update=others[how % len(others)])
     asks = tuple(changed if each is ask else each for each in request.asks)
@@ -67,22 +91,42 @@ def corrupted(message: AnyMessage, how: int) -> bytes:
 
 def _of_reply(reply: Reply, how: int) -> dict[str, object]:
     changes: tuple[dict[str, object], ...] = (
-        {"start": reply.start + 1}, {"round": reply.round + 1}, {"member": f"c{how % CLIENTS}"}, {"member": f"c{how % CLIENTS}", "start": how % CLIENTS},
-        {"reports": bytes(byte ^ 1 for byte in reply.reports)}, {"reports": reply.reports * 3}, {"reports": b""},
+        {"start": reply.start + 1}, {"round": reply.round + 1}, {"member": f"c{how % CLIENTS}"},
+        {"member": f"c{how % CLIENTS}", "start": how % CLIENTS},
+        {"reports": bytes(byte ^ 1 for byte in reply.reports)}, {"reports": reply.reports * 3},
+        {"reports": b""},
         {"ask": reply.ask + 1}, {"width": 2}, {"run": "run-2"},
     )  # fmt: skip
     return changes[how % len(changes)]
 
 
 def _of_request(request: Request, how: int) -> dict[str, object]:
-    changes: tuple[dict[str, object], ...] = ({"round": request.round + 1}, {"run": "run-2"}, {"missing": ((how % CLIENTS, CLIENTS),)}, {"missing": ((9, 9),)})
+    changes: tuple[dict[str, object], ...] = (
+        {"round": request.round + 1},
+        {"run": "run-2"},
+        {"missing": ((how % CLIENTS, CLIENTS),)},
+        {"missing": ((9, 9),)},
+    )
     return changes[how % len(changes)]
 
 
 def _of_span(message: Refusal | Hello, how: int) -> dict[str, object]:
-    spans: tuple[dict[str, object], ...] = ({"start": 0, "stop": CLIENTS}, {"start": message.stop}, {"stop": 1 << 40})
-    changes: tuple[dict[str, object], ...] = (*spans, {"member": f"c{how % CLIENTS}"}, {"member": "stranger"})
+    spans: tuple[dict[str, object], ...] = (
+        {"start": 0, "stop": CLIENTS},
+        {"start": message.stop},
+        {"stop": 1 << 40},
+    )
+    changes: tuple[dict[str, object], ...] = (
+        *spans,
+        {"member": f"c{how % CLIENTS}"},
+        {"member": "stranger"},
+    )
     return changes[how % len(changes)]
 
 
-_CHANGES: dict[type, Callable[..., dict[str, object]]] = {Reply: _of_reply, Request: _of_request, Refusal: _of_span, Hello: _of_span}
+_CHANGES: dict[type, Callable[..., dict[str, object]]] = {
+    Reply: _of_reply,
+    Request: _of_request,
+    Refusal: _of_span,
+    Hello: _of_span,
+}

@@ -1,4 +1,5 @@
-"""A server that restarts: it keeps, before it acts, whatever reached it, and hears all of it again when it comes back."""
+"""A server that restarts: it keeps, before it acts, whatever reached it, and hears all of it again
+when it comes back."""
 
 from contextlib import suppress
 from typing import Any
@@ -26,7 +27,8 @@ def _asked(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") 
 
 
 def _step(path: str) -> LocalQuery:
-    """A round of a session: each client has a step to tell on every path of two steps, and may tell one."""
+    """A round of a session: each client has a step to tell on every path of two steps, and may tell
+    one."""
     return LocalQuery(PathStep(path), OneOfRounds(0.4), Cohort(0, CLIENTS), SESSION)
 
 
@@ -44,7 +46,8 @@ ROUNDS = (
 
 
 class Server:
-    """A coordinator and its messages so far; `closed` holds what it said of each round when it ended it."""
+    """A coordinator and its messages so far; `closed` holds what it said of each round when it
+    ended it."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[Any, ...]]] = []

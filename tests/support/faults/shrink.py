@@ -1,4 +1,5 @@
-"""The least that still goes wrong: delta debugging of a list of operations (Zeller, Hildebrandt 2002), and its form as JSON."""
+"""The least that still goes wrong: delta debugging of a list of operations (Zeller, Hildebrandt
+2002), and its form as JSON."""
 
 import json
 from collections.abc import Callable
@@ -7,8 +8,11 @@ from pathlib import Path
 from tests.support.faults.world import Operation
 
 
-def shrunk(operations: list[Operation], fails: Callable[[list[Operation]], bool]) -> list[Operation]:
-    """A part of `operations`, in order, that fails and does not if any one operation is left out. `operations` must fail."""
+def shrunk(
+    operations: list[Operation], fails: Callable[[list[Operation]], bool]
+) -> list[Operation]:
+    """A part of `operations`, in order, that fails and does not if any one operation is left out.
+    `operations` must fail."""
     size = len(operations) // 2
     while size:
         start = 0
@@ -24,12 +28,19 @@ def shrunk(operations: list[Operation], fails: Callable[[list[Operation]], bool]
 
 
 def save(path: Path, twin: str, seed: int, operations: list[Operation]) -> None:
-    """Keeps a reproduction: the wrong twin, the seed it was found at, and the operations that show it."""
+    """Keeps a reproduction: the wrong twin, the seed it was found at, and the operations that show
+    it."""
     lines = ",\n".join(f"  {json.dumps(operation)}" for operation in operations)
-    path.write_text(f'{{"twin": {json.dumps(twin)}, "seed": {seed}, "operations": [\n{lines}\n]}}\n')
+    path.write_text(
+        f'{{"twin": {json.dumps(twin)}, "seed": {seed}, "operations": [\n{lines}\n]}}\n'
+    )
 
 
 def load(path: Path) -> tuple[str, int, list[Operation]]:
     """The wrong twin, the seed and the operations of a reproduction."""
     data = json.loads(path.read_text())
-    return data["twin"], data["seed"], [(name, first, second) for name, first, second in data["operations"]]
+    return (
+        data["twin"],
+        data["seed"],
+        [(name, first, second) for name, first, second in data["operations"]],
+    )

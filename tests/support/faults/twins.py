@@ -16,7 +16,9 @@ from tests.support.faults.server import Server
 from tests.support.faults.world import Makers
 
 
-class SendsFirst(ClientRole):  # sends what it has computed, and charges and keeps it when it has nothing else to do
+class SendsFirst(
+    ClientRole
+):  # sends what it has computed, and charges and keeps it when it has nothing else to do
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         store = self.store
         assert isinstance(store, LazyStore)
@@ -45,7 +47,9 @@ class RandomizesAgain(ClientRole):  # answers a repeated request with fresh nois
         answers = super().handle(request)
         if not again or not answers or isinstance(answers[0], Refusal):
             return answers
-        fresh = type(self)(self.member, self.start, self.records, self.noise, DurableStore(Disk()), self.policy)
+        fresh = type(self)(
+            self.member, self.start, self.records, self.noise, DurableStore(Disk()), self.policy
+        )
         return fresh.handle(request)
 
 
@@ -65,13 +69,17 @@ class LooksAwayStore(DurableStore):  # does not know with which request a round 
         return None if commit is None else replace(commit, request=AnyDigest())
 
 
-class VolatileLedgerStore(DurableStore):  # knows after a crash what it has sent, and not what it cost
+class VolatileLedgerStore(
+    DurableStore
+):  # knows after a crash what it has sent, and not what it cost
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, charges=()) for commit in disk.commits]))
         self.disk = disk
 
 
-class ForgetsWhoSpokeStore(DurableStore):  # remembers after a crash what it has sent and its cost, but not that it spoke the truth
+class ForgetsWhoSpokeStore(
+    DurableStore
+):  # remembers after a crash what it has sent and its cost, but not that it spoke the truth
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))
         self.disk = disk
@@ -86,7 +94,17 @@ class Trusting(ClientRole):  # charges what the request says that it costs, wher
             stated = ask.randomizer_params.get("stated")
             if isinstance(stated, float):
                 store.stated = round(stated * NANO)
-            asks.append(ask.model_copy(update={"randomizer_params": {key: value for key, value in ask.randomizer_params.items() if key != "stated"}}))
+            asks.append(
+                ask.model_copy(
+                    update={
+                        "randomizer_params": {
+                            key: value
+                            for key, value in ask.randomizer_params.items()
+                            if key != "stated"
+                        }
+                    }
+                )
+            )
         return super().handle(request.model_copy(update={"asks": tuple(asks)}))
 
 
@@ -95,7 +113,10 @@ class TrustingStore(DurableStore):  # charges what was stated
 
     def commit(self, commit: Commit) -> None:
         if self.stated is not None:
-            commit = replace(commit, charges=tuple(replace(charge, nano=self.stated) for charge in commit.charges))
+            commit = replace(
+                commit,
+                charges=tuple(replace(charge, nano=self.stated) for charge in commit.charges),
+            )
         super().commit(commit)
 
 
@@ -134,7 +155,9 @@ class Forgetful(Server):  # keeps over a restart how many have answered, and not
                 part.answered[:] = np.False_
 
 
-class ForgetsOutcomesStore(DurableStore):  # remembers after a crash what it has sent and its cost, but not what its labels keep
+class ForgetsOutcomesStore(
+    DurableStore
+):  # remembers after a crash what it has sent and its cost, but not what its labels keep
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, kept=()) for commit in disk.commits]))
         self.disk = disk

@@ -1,4 +1,5 @@
-"""Four clients, a network and a server, to which a list of operations happens. Nothing is drawn but by the seed; nothing waits."""
+"""Four clients, a network and a server, to which a list of operations happens. Nothing is drawn but
+by the seed; nothing waits."""
 
 import random
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from tests.support.faults.client import RUN, Client, DurableStore, MakeRole, Mak
 from tests.support.faults.hostile import corrupted, equivocated, hostile
 from tests.support.faults.server import CLIENTS, Server
 
-Operation: TypeAlias = tuple[str, int, int]  # a name, and two numbers that choose among whatever is there when its turn comes
+Operation: TypeAlias = tuple[
+    str, int, int
+]  # a name, and two numbers that choose among whatever is there when its turn comes
 
 WEIGHTS = {  # how often each is drawn
     "deliver": 46,  # the oldest message
@@ -40,7 +43,10 @@ _NAMES, _WEIGHTS = tuple(WEIGHTS), tuple(WEIGHTS.values())
 
 def drawn(seed: int, count: int) -> list[Operation]:
     chance = random.Random(seed)
-    return [(name, chance.getrandbits(16), chance.getrandbits(16)) for name in chance.choices(_NAMES, _WEIGHTS, k=count)]
+    return [
+        (name, chance.getrandbits(16), chance.getrandbits(16))
+        for name in chance.choices(_NAMES, _WEIGHTS, k=count)
+    ]
 
 
 STEPS = (0.0, 0.3, 0.3, 1.1, 1.1, 2.5, 5.0)  # seconds
@@ -66,7 +72,8 @@ class Message:
 
 
 class World:
-    """The clients, the server, the messages between them; `trace` is a digest of all that has happened."""
+    """The clients, the server, the messages between them; `trace` is a digest of all that has
+    happened."""
 
     def __init__(self, seed: int, makers: Makers) -> None:
         self.clients = [Client(index, seed, makers.role, makers.store) for index in range(CLIENTS)]
@@ -84,7 +91,8 @@ class World:
         return self._trace.hexdigest()
 
     def play(self, operations: Sequence[Operation]) -> str:
-        """Lets them happen; the trace. Raises BrokenError if a promise was not kept, or whatever else was raised."""
+        """Lets them happen; the trace. Raises BrokenError if a promise was not kept, or whatever
+        else was raised."""
         for name, first, second in operations:
             self._note(name.encode())
             if name.startswith("crash-"):
@@ -207,13 +215,15 @@ class World:
 
 
 def _under(topic: str, body: AnyMessage) -> str:
-    """A message that names somebody else comes, every other time, under that name's topic: the broker may be hostile too."""
+    """A message that names somebody else comes, every other time, under that name's topic: the
+    broker may be hostile too."""
     member = getattr(body, "member", "")
     return topic if not topic or len(member) % 2 else f"{topic.rpartition('/')[0]}/{member}"
 
 
 def play(seed: int, operations: Sequence[Operation], makers: Makers = Makers()) -> str:
-    """A world of this seed: its trace. Raises BrokenError if a promise was not kept, with an exception that nobody expected as one of them."""
+    """A world of this seed: its trace. Raises BrokenError if a promise was not kept, with an
+    exception that nobody expected as one of them."""
     try:
         return World(seed, makers).play(operations)
     except BrokenError:

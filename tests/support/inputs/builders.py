@@ -35,7 +35,9 @@ RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
 # no law of a cost independent of n, or who may ask a client again
 WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "mean-vector", "longitudinal", "ladder"}
-SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
+# parameters at which a few clients can play a protocol that gives every query its own, or check its
+# randomizer at once
+SMALL = {
     "prefix-sums": {"k": "16"},
     "workload": {"k": "8"},
     "marginals": {"columns": "a;b;c"},
@@ -85,16 +87,37 @@ def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
 
 def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
     """A member's reports of one byte each."""
-    return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
+    return Reply(
+        run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports
+    )
 
 
-def arrive(coordinator: Coordinator, member: str, start: int, stop: int, now: float = 0.0, group: str = HOSTS) -> None:
+def arrive(
+    coordinator: Coordinator,
+    member: str,
+    start: int,
+    stop: int,
+    now: float = 0.0,
+    group: str = HOSTS,
+) -> None:
     """A member of a simulation says hello."""
-    coordinator.receive(topic(RUN, "hello", group, member), Hello(run=RUN, member=member, start=start, stop=stop, private=False), now)
+    coordinator.receive(
+        topic(RUN, "hello", group, member),
+        Hello(run=RUN, member=member, start=start, stop=stop, private=False),
+        now,
+    )
 
 
-def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
-    return ClientRole(member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed))
+def role(
+    records: Records,
+    start: int = 0,
+    budget: float = 1.0,
+    member: str = "host-0",
+    allowed: frozenset[str] | None = None,
+) -> ClientRole:
+    return ClientRole(
+        member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed)
+    )
 
 
 def population_oracle(population: Population, budget: float = 1.0) -> PopulationOracle:
@@ -111,7 +134,8 @@ def play_in_memory(
     after: float = 0.0,
     look: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[Any, Coordinator]:
-    """A whole run over a bus in memory and in virtual time, the population shared out among `members`, and so many seconds in which late messages come."""
+    """A whole run over a bus in memory and in virtual time, the population shared out among
+    `members`, and so many seconds in which late messages come."""
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
@@ -130,6 +154,8 @@ def play_in_memory(
     return run_virtually(play())
 
 
-def in_population(algorithm: LocalAlgorithm[Any], population: Population) -> tuple[Any, list[str | None]]:
+def in_population(
+    algorithm: LocalAlgorithm[Any], population: Population
+) -> tuple[Any, list[str | None]]:
     oracle = population_oracle(population)
     return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]

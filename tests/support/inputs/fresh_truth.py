@@ -1,4 +1,5 @@
-"""Right answers by pandas and numpy alone, the share of the rows that each is about, and bounds of its standard error from the literature."""
+"""Right answers by pandas and numpy alone, the share of the rows that each is about, and bounds of
+its standard error from the literature."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ MISSED = 4.9  # standard errors: a right estimate is farther away once in a mill
 
 @dataclass(frozen=True)
 class Truth:
-    """The right numbers; `whole`: the share of the rows that each is about, where the bounds of the standard error are known; `width` of their range.
+    """The right numbers; `whole`: the share of the rows that each is about, where the bounds of the
+    standard error are known; `width` of their range.
 
     `slack`: how far the program's own truth may be away, by a grid for instance, as a share of it.
     """
@@ -28,22 +30,35 @@ class Truth:
     def same(self, truth: Any) -> bool:
         """Whether the program knows this truth."""
         known, right = (np.atleast_1d(np.array(each, dtype=float)) for each in (truth, self.value))
-        return known.shape == right.shape and np.allclose(known, right, rtol=self.slack, atol=self.grid + 1e-9)
+        return known.shape == right.shape and np.allclose(
+            known, right, rtol=self.slack, atol=self.grid + 1e-9
+        )
 
     def near(self, estimate: Any, error: Any) -> bool:
         """Whether the estimate lies within the errors that chance makes."""
-        return bool(np.all(np.abs(np.atleast_1d(estimate) - self.value) <= MISSED * np.atleast_1d(error) + self.grid + 1e-9))
+        return bool(
+            np.all(
+                np.abs(np.atleast_1d(estimate) - self.value)
+                <= MISSED * np.atleast_1d(error) + self.grid + 1e-9
+            )
+        )
 
     def plausible(self, error: Any, epsilon: float, n: int) -> bool:
-        """Whether the standard error lies between half that of one randomized bit from each row of the whole, and twice the best for many labels.
+        """Whether the standard error lies between half that of one randomized bit from each row of
+        the whole, and twice the best for many labels.
 
-        Kairouz et al. 2016: no report of privacy epsilon gives a share with less noise than randomized response, e / (e - 1)^2 for e = exp(epsilon).
-        Wang et al. 2017: optimised unary encoding has 4 e / (e - 1)^2, and a quotient by the whole as much again, divided by the share of the whole.
+        Kairouz et al. 2016: no report of privacy epsilon gives a share with less noise than
+        randomized response, e / (e - 1)^2 for e = exp(epsilon). Wang et al. 2017: optimised unary
+        encoding has 4 e / (e - 1)^2, and a quotient by the whole as much again, divided by the
+        share of the whole.
         """
         if self.whole is None:
             return True
         bit, whole = np.exp(epsilon) / np.expm1(epsilon) ** 2, np.array(self.whole, dtype=float)
-        least, most = self.width * np.sqrt(bit / n) / 2, 2 * self.width * np.sqrt((4 * bit + 1) / n) / whole
+        least, most = (
+            self.width * np.sqrt(bit / n) / 2,
+            2 * self.width * np.sqrt((4 * bit + 1) / n) / whole,
+        )
         return bool(np.all((least <= error) & (error <= most)))
 
 
@@ -61,10 +76,14 @@ def shares(column: Any, labels: Iterable[Any], among: Any = True) -> Truth:
 
 
 def binned(column: Any, low: float, high: float, bins: int) -> Truth:
-    """The share below, in each interval, the last one with both its ends, and above; among the numbers that there are."""
+    """The share below, in each interval, the last one with both its ends, and above; among the
+    numbers that there are."""
     numbers = column.dropna()
     inside = np.histogram(numbers, bins, (low, high))[0]
-    return Truth(np.array([(numbers < low).sum(), *inside, (numbers > high).sum()]) / len(numbers), column.notna().mean())
+    return Truth(
+        np.array([(numbers < low).sum(), *inside, (numbers > high).sum()]) / len(numbers),
+        column.notna().mean(),
+    )
 
 
 def mean(column: Any, low: float, high: float) -> Truth:
@@ -74,7 +93,12 @@ def mean(column: Any, low: float, high: float) -> Truth:
 
 def means(column: Any, low: float, high: float, by: Any, labels: Iterable[Any]) -> Truth:
     groups = [column[by == label].dropna() for label in labels]
-    return Truth([each.mean() for each in groups], [len(each) / len(column) for each in groups], high - low, grid=(high - low) * LATTICE)
+    return Truth(
+        [each.mean() for each in groups],
+        [len(each) / len(column) for each in groups],
+        high - low,
+        grid=(high - low) * LATTICE,
+    )
 
 
 def grouped(yes: Any, by: Any, labels: Iterable[Any], among: Any = True) -> Truth:
@@ -100,7 +124,10 @@ def quantile(column: Any, at: list[float], grid: float) -> Truth:
 
 def log_odds(yes: Any, trait: Any) -> Truth:
     """The intercept and the coefficient of a trait, by the odds in the four cells."""
-    odds = [np.log(share(yes, trait == each).value / (1 - share(yes, trait == each).value)) for each in (False, True)]
+    odds = [
+        np.log(share(yes, trait == each).value / (1 - share(yes, trait == each).value))
+        for each in (False, True)
+    ]
     return Truth([odds[0], odds[1] - odds[0]], slack=1e-6)
 
 
@@ -120,8 +147,13 @@ def counts(column: Any) -> Truth:
 
 
 def clients(accuracy: float, epsilon: float, mean: float = 0.5) -> Truth:
-    """How many people make the error of one randomized bit stay within the accuracy in 95 % of runs, for this mean; a half is the worst one."""
-    return Truth(np.ceil((1 / (4 * np.tanh(epsilon / 2) ** 2) - (mean - 0.5) ** 2) * (1.959964 / accuracy) ** 2))
+    """How many people make the error of one randomized bit stay within the accuracy in 95 % of
+    runs, for this mean; a half is the worst one."""
+    return Truth(
+        np.ceil(
+            (1 / (4 * np.tanh(epsilon / 2) ** 2) - (mean - 0.5) ** 2) * (1.959964 / accuracy) ** 2
+        )
+    )
 
 
 def reach(yes: Any, epsilon: float, n: int) -> Truth:

@@ -1,4 +1,5 @@
-"""Files of every kind that a command reads, damaged at random: bytes, characters, and the values inside."""
+"""Files of every kind that a command reads, damaged at random: bytes, characters, and the values
+inside."""
 
 import io
 import json
@@ -24,25 +25,52 @@ from local_dp.storage.budget_file import KeptBudget
 from tests.support.inputs.toy_experiment import Toy
 from tests.support.runs.stores import asked, member
 
-TITLE, RED, TURNED = "\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe"  # what a terminal obeys; what turns letters around
-WORDS = [TITLE, RED, TURNED, "\r", "\n", "\x00", "\x7f", "\x1b[2J", "<script>alert(1)</script>", "=1+1", "é", "a" * 3000]
+TITLE, RED, TURNED = (
+    "\x1b]0;owned\x07",
+    "\x9b31m",
+    "\u202egnp.exe",
+)  # what a terminal obeys; what turns letters around
+WORDS = [
+    TITLE,
+    RED,
+    TURNED,
+    "\r",
+    "\n",
+    "\x00",
+    "\x7f",
+    "\x1b[2J",
+    "<script>alert(1)</script>",
+    "=1+1",
+    "é",
+    "a" * 3000,
+]
 VALUES: list[Any] = [
-    None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), "", [], {}, [[]], {"a": [TITLE]}, "../../outside.svg", "a/b.svg", *WORDS,
+    None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), "", [], {}, [[]], {"a": [TITLE]},
+    "../../outside.svg", "a/b.svg", *WORDS,
 ]  # fmt: skip
 CELLS: list[Callable[[], polars.Series]] = [
-    lambda: polars.Series("b", [[1], [2, 3], []]), lambda: polars.Series("b", [b"\xff\x1b", b"", None]), lambda: polars.Series("b", [{"x": 1}, {"x": 2}, None]),
-    lambda: polars.Series("b", [date(2020, 1, 1), None, date(1, 1, 1)]), lambda: polars.Series("b", [timedelta(days=1), None, timedelta()]),
-    lambda: polars.Series("b", [None, None, None]), lambda: polars.Series("b", [TITLE, RED, TURNED]),
+    lambda: polars.Series("b", [[1], [2, 3], []]),
+    lambda: polars.Series("b", [b"\xff\x1b", b"", None]),
+    lambda: polars.Series("b", [{"x": 1}, {"x": 2}, None]),
+    lambda: polars.Series("b", [date(2020, 1, 1), None, date(1, 1, 1)]),
+    lambda: polars.Series("b", [timedelta(days=1), None, timedelta()]),
+    lambda: polars.Series("b", [None, None, None]),
+    lambda: polars.Series("b", [TITLE, RED, TURNED]),
     lambda: polars.Series("b", ["x", "y", "x"]).cast(polars.Categorical),
-    lambda: polars.Series("b", [float("nan"), float("inf"), -0.0]), lambda: polars.Series("b", [1, 2, 3]).cast(polars.Decimal(10, 2)),
-    lambda: polars.Series("b", [[["x"]], [], None]), lambda: polars.Series("b", [1, 2, 3]).cast(polars.Int128), lambda: polars.Series("b", [True, None, False]),
-    lambda: polars.Series("b", [2**63 - 1, -(2**63), 0]), lambda: polars.Series(TITLE, ["x", "y", "z"]), lambda: polars.Series("a" * 5000, [1, 2, 3]),
+    lambda: polars.Series("b", [float("nan"), float("inf"), -0.0]),
+    lambda: polars.Series("b", [1, 2, 3]).cast(polars.Decimal(10, 2)),
+    lambda: polars.Series("b", [[["x"]], [], None]),
+    lambda: polars.Series("b", [1, 2, 3]).cast(polars.Int128),
+    lambda: polars.Series("b", [True, None, False]),
+    lambda: polars.Series("b", [2**63 - 1, -(2**63), 0]),
+    lambda: polars.Series(TITLE, ["x", "y", "z"]), lambda: polars.Series("a" * 5000, [1, 2, 3]),
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of file: its name in the folder, the commands that read it, and whether it is JSON or other text."""
+    """One kind of file: its name in the folder, the commands that read it, and whether it is JSON
+    or other text."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -54,18 +82,22 @@ _RUN = ("--tier", "population", "--seed", "1")
 KINDS = (
     Kind("t.csv", (
         ("curate", "histogram", "--records", "t.csv", "--column", "b", *_TABLE),
-        ("curate", "median", "--records", "t.csv", "--column", "a", "--low", "0", "--high", "9", *_TABLE),
+        ("curate", "median", "--records", "t.csv", "--column", "a", "--low", "0", "--high", "9",
+        *_TABLE),
         ("run", "frequency", "--records", "t.csv", "--column", "b", "--labels-from-data", *_RUN),
         ("run", "survey", "--records", "t.csv", "--question", "a > 1", *_RUN),
     ), "text"),
     Kind("t.parquet", (
         ("curate", "histogram", "--records", "t.parquet", "--column", "b", *_TABLE),
-        ("run", "frequency", "--records", "t.parquet", "--column", "b", "--labels-from-data", *_RUN),
+        ("run", "frequency", "--records", "t.parquet", "--column", "b", "--labels-from-data",
+        *_RUN),
     ), "parquet"),
-    Kind("schema.json", (("host", "survey", "--records", "u.csv", "--schema", "schema.json", "--run", "r", "--broker", "mqtt://127.0.0.1:1"),), "json"),
+    Kind("schema.json", (("host", "survey", "--records", "u.csv", "--schema", "schema.json",
+    "--run", "r", "--broker", "mqtt://127.0.0.1:1"),), "json"),
     Kind("matrix.csv", (("dimension", "matrix.csv"),), "text"),
     Kind("hidden.json", (("certify", "hidden.json"),), "json"),
-    Kind("roster", (("keys", "enrol", "roster", "ab" * KEY, "--start", "500", "--clients", "3"),), "text"),
+    Kind("roster", (("keys", "enrol", "roster", "ab" * KEY, "--start", "500", "--clients", "3"),),
+    "text"),
     Kind("key.pub", (("keys", "enrol", "fresh", "key.pub", "--clients", "3"),), "text"),
     Kind("store", (("budget", "store"),)),
     Kind("kept", (("budget", "kept"),)),
@@ -85,18 +117,47 @@ def write_all(folder: Path) -> dict[str, bytes]:
     certificate = hidden_set_certificate(random_learner(4, 0.1, 2, 3).queries, 4)
     (folder / "hidden.json").write_text(json.dumps(certificate))
     assert FORMAT in (folder / "hidden.json").read_text()
-    (folder / "roster").write_text(str(Roster([Place("host-0", "hosts", 0, 20, bytes(KEY)), Place("host-20", "hosts", 20, 40, bytes([1]) * KEY)])))
+    (folder / "roster").write_text(
+        str(
+            Roster(
+                [
+                    Place("host-0", "hosts", 0, 20, bytes(KEY)),
+                    Place("host-20", "hosts", 20, 40, bytes([1]) * KEY),
+                ]
+            )
+        )
+    )
     (folder / "key.pub").write_text("cd" * KEY + "\n")
     store = member(folder / "store")
     store.handle(asked(1))
     store.store.close()  # type: ignore[attr-defined]
     KeptBudget.create(folder / "kept", Pure(NANO)).charge(Pure(NANO // 2), "replace", "histogram")
-    journal = Journal.begin(folder, "r", {"protocol": "survey", "at": "today", "given": {}, "options": {}})
+    journal = Journal.begin(
+        folder, "r", {"protocol": "survey", "at": "today", "given": {}, "options": {}}
+    )
     journal.close()
     points = ([100.0, 400.0], [0.1, 0.05])
-    figure = Figure("error", "Error", "n", "error", [Curve("measured", *points, low=[0.05, 0.04], high=[0.15, 0.06]), Curve("bound", *points, "bound")])
+    figure = Figure(
+        "error",
+        "Error",
+        "n",
+        "error",
+        [
+            Curve("measured", *points, low=[0.05, 0.04], high=[0.15, 0.06]),
+            Curve("bound", *points, "bound"),
+        ],
+    )
     table = Table("Error", ("n", "error", "comment"), [(100, 0.1, "x"), (400, None, "y")])
-    write_toy(folder / "out" / "toy", Finding([Check("True", True, "yes", 1e-5, "any")], [table], [figure], ["A note."], headline="It holds."))
+    write_toy(
+        folder / "out" / "toy",
+        Finding(
+            [Check("True", True, "yes", 1e-5, "any")],
+            [table],
+            [figure],
+            ["A note."],
+            headline="It holds.",
+        ),
+    )
     return {kind.name: (folder / kind.name).read_bytes() for kind in KINDS}
 
 
@@ -110,11 +171,18 @@ def write_toy(folder: Path, finding: Finding) -> None:
 def damaged(data: bytes, form: str, generator: np.random.Generator) -> bytes:
     """The bytes of a file, changed in a few places, or replaced by others of its kind."""
     if form == "parquet" and generator.random() < 0.4:
-        made, columns = io.BytesIO(), [_any(CELLS, generator)() for _ in range(int(generator.integers(1, 3)))]
-        polars.DataFrame({each.name if place == 0 else "a": each for place, each in enumerate(columns)}).write_parquet(made)
+        made, columns = (
+            io.BytesIO(),
+            [_any(CELLS, generator)() for _ in range(int(generator.integers(1, 3)))],
+        )
+        polars.DataFrame(
+            {each.name if place == 0 else "a": each for place, each in enumerate(columns)}
+        ).write_parquet(made)
         return made.getvalue()
     if form == "json" and generator.random() < 0.7:
-        return json.dumps(_changed(json.loads(data), generator), ensure_ascii=bool(generator.random() < 0.5)).encode(errors="surrogatepass")
+        return json.dumps(
+            _changed(json.loads(data), generator), ensure_ascii=bool(generator.random() < 0.5)
+        ).encode(errors="surrogatepass")
     for _ in range(int(generator.integers(1, 4))):
         data = _hit(data, form, generator)
     return data
@@ -131,7 +199,9 @@ def _hit(data: bytes, form: str, generator: np.random.Generator) -> bytes:
         return data[:end] + data[at:]
     if way == 3 or form == "bytes":
         flipped = bytearray(data)
-        for place in generator.integers(0, max(len(data), 1), int(generator.integers(1, 9)))[: len(data)]:
+        for place in generator.integers(0, max(len(data), 1), int(generator.integers(1, 9)))[
+            : len(data)
+        ]:
             flipped[place] ^= 1 << int(generator.integers(8))
         return bytes(flipped)
     if way == 4:
@@ -151,7 +221,11 @@ def _changed(value: Any, generator: np.random.Generator) -> Any:
         return {**value, key: _changed(value[key], generator)}
     if isinstance(value, list) and value and generator.random() < 0.8:
         at = int(generator.integers(len(value)))
-        return [*value[:at], _changed(value[at], generator), *value[at + int(generator.random() < 0.7) :]]
+        return [
+            *value[:at],
+            _changed(value[at], generator),
+            *value[at + int(generator.random() < 0.7) :],
+        ]
     return _any(VALUES, generator)
 
 

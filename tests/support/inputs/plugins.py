@@ -1,4 +1,5 @@
-"""The example packages of randomizers, queries and protocols, as they are once somebody has installed them."""
+"""The example packages of randomizers, queries and protocols, as they are once somebody has
+installed them."""
 
 import subprocess
 import sys
@@ -23,7 +24,18 @@ def plugin_site(factory: pytest.TempPathFactory) -> Path:
     site, partial = shared / "plugins", shared / "plugins.partial"
     with locked(shared / "plugins.lock"):
         if not site.exists():
-            install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(partial), *map(str, PACKAGES)]
+            install = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--no-build-isolation",
+                "--target",
+                str(partial),
+                *map(str, PACKAGES),
+            ]
             done = subprocess.run(install, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
             partial.rename(site)
@@ -32,7 +44,8 @@ def plugin_site(factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def plugged_in(site: Path) -> Iterator[None]:
-    """The packages are on this process's path, and so on that of the helper processes of its runs; afterwards they never were."""
+    """The packages are on this process's path, and so on that of the helper processes of its runs;
+    afterwards they never were."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(site))
         _forget()

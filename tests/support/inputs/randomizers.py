@@ -1,4 +1,5 @@
-"""Every registered randomizer that can be enumerated, at several sizes: a new one is among them by itself, with its defaults or with its `k`."""
+"""Every registered randomizer that can be enumerated, at several sizes: a new one is among them by
+itself, with its defaults or with its `k`."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,7 +11,12 @@ from local_dp.randomizers.compressed.purified import Purified
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
-from local_dp.randomizers.frequencies.hadamard import Hadamard, HadamardResponse, RecursiveHadamard, SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import (
+    Hadamard,
+    HadamardResponse,
+    RecursiveHadamard,
+    SignedHadamard,
+)
 from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
@@ -28,11 +34,39 @@ from local_dp.randomizers.signs.prefix_signs import SignRows
 from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)
-DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
-ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "subset-selection", "affine-sets", "hadamard-response", "recursive-hadamard")
+DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (
+    OLH,
+    BLH,
+    PIRappor,
+    PGR,
+    HadamardResponse,
+    RecursiveHadamard,
+)
+ORACLES = (
+    "grr",
+    "hadamard",
+    "olh",
+    "blh",
+    "pi-rappor",
+    "pgr",
+    "subset-selection",
+    "affine-sets",
+    "hadamard-response",
+    "recursive-hadamard",
+)
 PROVEN_NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].evidence in PROVEN]
-NUMBERS = ("one-bit-mean", "discrete-laplace", "bounded-laplace", "staircase", "piecewise", "hybrid", "square-wave")
-_SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the size is not a parameter `k` alone
+NUMBERS = (
+    "one-bit-mean",
+    "discrete-laplace",
+    "bounded-laplace",
+    "staircase",
+    "piecewise",
+    "hybrid",
+    "square-wave",
+)
+_SIZED: dict[
+    str, Callable[[int], dict[str, Any]]
+] = {  # of k values, where the size is not a parameter `k` alone
     "signed-blocks": lambda k: {"k": k, "size": 1 if k < 8 else k // 4},
     **dict.fromkeys(NUMBERS, lambda k: {"steps": min(k, 64) - 1}),
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
@@ -44,19 +78,26 @@ _SIZED: dict[str, Callable[[int], dict[str, Any]]] = {  # of k values, where the
     "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},
     "change-tracking": lambda k: {"intervals": k - 1},
     "wide-hashing": lambda k: {"length": (k - 1).bit_length()},
-    **dict.fromkeys(("random-coordinate", "nearest-direction", "sampled-signs"), lambda k: {"d": k.bit_length() - 1, "steps": 1}),
+    **dict.fromkeys(
+        ("random-coordinate", "nearest-direction", "sampled-signs"),
+        lambda k: {"d": k.bit_length() - 1, "steps": 1},
+    ),
     **dict.fromkeys(("padding-sampling", "pckv", "pckv-ue"), lambda k: {}),
 }
 
 
 def of_size(name: str, epsilon: float, k: int) -> Randomizer:
-    """The built-in randomizer of this name for k values, or as many groups, or the bits that number them; by default parameters where it has no size."""
+    """The built-in randomizer of this name for k values, or as many groups, or the bits that number
+    them; by default parameters where it has no size."""
     sized = {"k": k} if "k" in {field.name for field in fields(RANDOMIZERS[name])} else {}
-    return RANDOMIZERS.build(name, {"epsilon": epsilon, **(_SIZED[name](k) if name in _SIZED else sized)})
+    return RANDOMIZERS.build(
+        name, {"epsilon": epsilon, **(_SIZED[name](k) if name in _SIZED else sized)}
+    )
 
 
 def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer]:
-    """Each that can be enumerated at each size, and some with other parameters; without the coins that clients draw, which `with_coins` has."""
+    """Each that can be enumerated at each size, and some with other parameters; without the coins
+    that clients draw, which `with_coins` has."""
     made = dict.fromkeys(of_size(name, epsilon, k) for name in PROVEN_NAMES for k in sizes)
     return iter(each for each in (*made, *_others(epsilon)) if not _is_wide(each))
 
@@ -64,46 +105,95 @@ def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer
 def _is_wide(randomizer: Randomizer) -> bool:
     """Whether it needs words of two parts that are too wide to be enumerated."""
     two_parts = isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA | RoundedOracle)
-    return two_parts and (randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8))
+    return two_parts and (
+        randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8)
+    )
 
 
 def _others(epsilon: float) -> list[Randomizer]:
-    signs = [SignedHadamard(epsilon, k=1), SignedBlocks(epsilon, k=3, size=4), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
-    sets = [PaddingSampling(epsilon, k=4, limit=1), PCKV(epsilon, k=3, limit=2, steps=3), PCKVUE(epsilon, k=5, limit=2, steps=3)]
-    repeated = [MemoisedRAPPOR(epsilon, k=3, permanent="sue"), RoundedOracle(epsilon, steps=4, groups=3, oracle="olh"), BitFlip(epsilon, k=64, d=8)]
-    short = [GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3), Characters(epsilon, d=3, masks="a5")]
+    signs = [
+        SignedHadamard(epsilon, k=1),
+        SignedBlocks(epsilon, k=3, size=4),
+        SignRows(epsilon, k=6, signs=("2a", "15", "33", "07")),
+    ]
+    sets = [
+        PaddingSampling(epsilon, k=4, limit=1),
+        PCKV(epsilon, k=3, limit=2, steps=3),
+        PCKVUE(epsilon, k=5, limit=2, steps=3),
+    ]
+    repeated = [
+        MemoisedRAPPOR(epsilon, k=3, permanent="sue"),
+        RoundedOracle(epsilon, steps=4, groups=3, oracle="olh"),
+        BitFlip(epsilon, k=64, d=8),
+    ]
+    short = [
+        GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3),
+        Characters(epsilon, d=3, masks="a5"),
+    ]
     return [*signs, *sets, *repeated, *short]
 
 
 def with_coins(epsilon: float) -> list[Randomizer]:
-    """Randomizers with a public coin of every kind, whose clients draw it: bits, codes, sets, places, signs."""
-    kinds: list[Randomizer] = [Hadamard(epsilon, k=5), OLH(epsilon, k=8), SubsetSelection(epsilon, k=8), SignedBlocks(epsilon, k=3, size=4)]
-    coined = (*kinds, CountMeanSketch(epsilon, k=8, m=4), WideHashing(epsilon, length=3), Characters(epsilon, d=3))
+    """Randomizers with a public coin of every kind, whose clients draw it: bits, codes, sets,
+    places, signs."""
+    kinds: list[Randomizer] = [
+        Hadamard(epsilon, k=5),
+        OLH(epsilon, k=8),
+        SubsetSelection(epsilon, k=8),
+        SignedBlocks(epsilon, k=3, size=4),
+    ]
+    coined = (
+        *kinds,
+        CountMeanSketch(epsilon, k=8, m=4),
+        WideHashing(epsilon, length=3),
+        Characters(epsilon, d=3),
+    )
     return [WithCoin(epsilon), *(WithCoin.of(each) for each in coined if each.uses_coins)]
 
 
 def stated_loss(randomizer: Randomizer) -> float:
-    """The loss of one report that the class states: epsilon, or less where its docstring gives a closed form."""
+    """The loss of one report that the class states: epsilon, or less where its docstring gives a
+    closed form."""
     if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if isinstance(randomizer, RoundedOracle):
-        return math.log(exact_ratio(randomizer.inner))  # the loss of the oracle in the 32 bits that it has of a word
+        return math.log(
+            exact_ratio(randomizer.inner)
+        )  # the loss of the oracle in the 32 bits that it has of a word
     if isinstance(randomizer, Purified):
-        return math.log(exact_ratio(randomizer._channel))  # of a pure inner one, which stays as it is
+        return math.log(
+            exact_ratio(randomizer._channel)
+        )  # of a pure inner one, which stays as it is
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS
-    other, missed = math.exp(-t * randomizer.epsilon / 2) / 2, math.exp(-(1 - t) * randomizer.epsilon / 2) / 2
+    other, missed = (
+        math.exp(-t * randomizer.epsilon / 2) / 2,
+        math.exp(-(1 - t) * randomizer.epsilon / 2) / 2,
+    )
     return math.log((1 - missed) * (1 - other) / (other * missed))
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
     """The finite channels that estimate averages or shares, at every size."""
-    names = ("binary-rr", "grr", "hadamard", "signed-hadamard", "signed-blocks", *NUMBERS, "rounded-grr", "rounded-hadamard")
+    names = (
+        "binary-rr",
+        "grr",
+        "hadamard",
+        "signed-hadamard",
+        "signed-blocks",
+        *NUMBERS,
+        "rounded-grr",
+        "rounded-hadamard",
+    )
     made = dict.fromkeys(of_size(name, epsilon, k) for name in names for k in SIZES)
     return [each for each in made if isinstance(each, FiniteChannel)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report stands for a set of symbols, at every size."""
-    return [of_size(name, epsilon, k) for name in ("sue", "oue", "subset-selection", "count-mean-sketch", "wide-hashing") for k in SIZES]
+    return [
+        of_size(name, epsilon, k)
+        for name in ("sue", "oue", "subset-selection", "count-mean-sketch", "wide-hashing")
+        for k in SIZES
+    ]

@@ -1,4 +1,5 @@
-"""A small experiment for tests of the machinery: randomized response of a fair coin, honest or with a protocol that is wrong."""
+"""A small experiment for tests of the machinery: randomized response of a fair coin, honest or with
+a protocol that is wrong."""
 
 import os
 from dataclasses import dataclass
@@ -7,7 +8,18 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve
+from local_dp.experiments.lab.claim import (
+    Check,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Region,
+    Regions,
+    Scale,
+    Table,
+    curve,
+)
 
 
 @dataclass(frozen=True)
@@ -26,12 +38,16 @@ class Error:
 
 
 class Toy(Experiment[People, Error]):
-    """The mean absolute error of randomized response falls as the square root of the number of clients."""
+    """The mean absolute error of randomized response falls as the square root of the number of
+    clients."""
 
     name: ClassVar[str] = "toy"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Asking four times as many people halves the error"
-    claim: ClassVar[str] = "If everybody lies with a known probability, the share of yes can still be estimated, with an error that falls as 1/√n."
+    claim: ClassVar[str] = (
+        "If everybody lies with a known probability, the share of yes can still be estimated, "
+        "with an error that falls as 1/√n."
+    )
     source: ClassVar[str] = "Warner 1965 & <friends>"
     bias: ClassVar[float] = 0.0
 
@@ -42,14 +58,21 @@ class Toy(Experiment[People, Error]):
         if log := os.environ.get("TOY_LOG"):
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{point.n}\n")
-        drawn = np.random.default_rng([seed, point.n]).binomial(point.n, 0.5, size=400) / point.n - 0.5 + self.bias
+        drawn = (
+            np.random.default_rng([seed, point.n]).binomial(point.n, 0.5, size=400) / point.n
+            - 0.5
+            + self.bias
+        )
         errors = abs(drawn) * 2.16
         return Error(float(errors.mean()), float(1.96 * errors.std() / 20))
 
     def conclude(self, measurements: list[tuple[People, Error]], scale: Scale) -> Finding:
         n = [point.n for point, _ in measurements]
         error = [measured.error for _, measured in measurements]
-        points = [(point.n, each.error, each.error - each.half, each.error + each.half) for point, each in measurements]
+        points = [
+            (point.n, each.error, each.error - each.half, each.error + each.half)
+            for point, each in measurements
+        ]
         theory = [2.16 * (2 / np.pi) ** 0.5 * 0.5 / count**0.5 for count in n]
         slope = float(np.polyfit(np.log(n), np.log(error), 1)[0])
         curves = [
@@ -57,18 +80,53 @@ class Toy(Experiment[People, Error]):
             Curve("theory: C/√(2πn)", n, theory, "theory", group="rr"),
             Curve("no protocol does better", n, [each / 2 for each in theory], "bound"),
         ]
-        bars = [curve("measured", [(place, *point[1:]) for place, point in enumerate(points)], "bars"), Curve("theory", range(len(n)), theory, "bars")]
+        bars = [
+            curve("measured", [(place, *point[1:]) for place, point in enumerate(points)], "bars"),
+            Curve("theory", range(len(n)), theory, "bars"),
+        ]
         regions = [
-            Region("LNI", "one round", [("coins", "measured at n = 100"), ("stumps", "10 of 10 runs")]),
+            Region(
+                "LNI", "one round", [("coins", "measured at n = 100"), ("stumps", "10 of 10 runs")]
+            ),
             Region("LI", "several rounds", [("masked parity", "5,756 clients")]),
             Region("CI", "a trusted curator", [("parity", "103 clients")]),
         ]
         return Finding(
-            checks=[Check("The slope is −1/2 <within 0.1>", abs(slope + 0.5) < 0.1, f"slope {slope:.3f} & nothing else")],
-            tables=[Table("Error <against> n", ("n", "error", "comment"), [(count, each, "<b>bold</b>, $5") for count, each in zip(n, error, strict=True)])],
+            checks=[
+                Check(
+                    "The slope is −1/2 <within 0.1>",
+                    abs(slope + 0.5) < 0.1,
+                    f"slope {slope:.3f} & nothing else",
+                )
+            ],
+            tables=[
+                Table(
+                    "Error <against> n",
+                    ("n", "error", "comment"),
+                    [
+                        (count, each, "<b>bold</b>, $5")
+                        for count, each in zip(n, error, strict=True)
+                    ],
+                )
+            ],
             figures=[
-                Figure("error", "Error against n, for $5 & <more>", "number of clients n", "mean absolute error", curves, log_x=True, log_y=True),
-                Figure("bars", "The same as bars", "clients", "mean absolute error", bars, x_ticks=tuple(map(str, n))),
+                Figure(
+                    "error",
+                    "Error against n, for $5 & <more>",
+                    "number of clients n",
+                    "mean absolute error",
+                    curves,
+                    log_x=True,
+                    log_y=True,
+                ),
+                Figure(
+                    "bars",
+                    "The same as bars",
+                    "clients",
+                    "mean absolute error",
+                    bars,
+                    x_ticks=tuple(map(str, n)),
+                ),
                 Regions("regions", "Where each problem lies", regions),
             ],
             headline=f"With {n[-1]:,} people the error is {error[-1]:.3f} <within $5>.",

@@ -1,4 +1,5 @@
-"""What a case of the conformance tests is, the databases it is built on, and where all cases are."""
+"""What a case of the conformance tests is, the databases it is built on, and where all cases
+are."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -21,7 +22,8 @@ from local_dp.populations.graphs import Graph
 
 @dataclass(frozen=True)
 class Twin:
-    """A wrong mechanism: its delta at the case's epsilon exceeds the case's delta and `above`, on databases of `n` records, by default the case's."""
+    """A wrong mechanism: its delta at the case's epsilon exceeds the case's delta and `above`, on
+    databases of `n` records, by default the case's."""
 
     mechanism: Mechanism[Any, Any, Loss]
     above: float = 0.0
@@ -30,10 +32,12 @@ class Twin:
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the records. `tight`: this share of the loss
-    is too little on these databases, of epsilon if the loss is pure and of delta if it is not; 1 means one nano-nat less. By default a
-    hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it. The paths of the sampler are enumerated on
-    `samples`, among them `sample`; at epsilon `steep` where they are too many at the mechanism's own."""
+    """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the
+    records. `tight`: this share of the loss is too little on these databases, of epsilon if the
+    loss is pure and of delta if it is not; 1 means one nano-nat less. By default a hundredth of
+    epsilon, without delta, is too little. `listed` gives a release the name that the law has for
+    it. The paths of the sampler are enumerated on `samples`, among them `sample`; at epsilon
+    `steep` where they are too many at the mechanism's own."""
 
     mechanism: Mechanism[Any, Any, Loss]
     universe: list[Any]
@@ -63,8 +67,14 @@ class Case:
             return Pure(min(loss.nano - 1, int(self.tight * loss.nano)))
         return Approximate(loss.nano, int(Fraction(self.tight) * loss.atto))
 
-    def laws(self, mechanism: Mechanism[Any, Any, Loss], sizes: tuple[int, ...] = ()) -> Iterator[tuple[Law[Any], Law[Any]]]:
-        return (pair for n in sizes or self.n for pair in SmallDatabases(self.universe, n, self.build).laws(mechanism))
+    def laws(
+        self, mechanism: Mechanism[Any, Any, Loss], sizes: tuple[int, ...] = ()
+    ) -> Iterator[tuple[Law[Any], Law[Any]]]:
+        return (
+            pair
+            for n in sizes or self.n
+            for pair in SmallDatabases(self.universe, n, self.build).laws(mechanism)
+        )
 
     def exceeds(self, twin: Twin) -> bool:
         loss = self.mechanism.loss
@@ -79,13 +89,21 @@ class Case:
     @property
     def samples(self) -> list[tuple[Any, ...]]:
         """Records in turn, and mostly the last one, of each number `n`."""
-        mixed = [tuple(self.universe[place % len(self.universe)] for place in range(n)) for n in self.n]
-        uneven = [] if self.mechanism.neighbours == "edge" else [tuple(self.universe[-(place % 3 > 0)] for place in range(n)) for n in self.n]
+        mixed = [
+            tuple(self.universe[place % len(self.universe)] for place in range(n)) for n in self.n
+        ]
+        uneven = (
+            []
+            if self.mechanism.neighbours == "edge"
+            else [tuple(self.universe[-(place % 3 > 0)] for place in range(n)) for n in self.n]
+        )
         return list(dict.fromkeys([*mixed, *uneven, self.example]))
 
     @property
     def example(self) -> tuple[Any, ...]:
-        return self.sample or tuple(self.universe[place % len(self.universe)] for place in range(self.n[-1]))
+        return self.sample or tuple(
+            self.universe[place % len(self.universe)] for place in range(self.n[-1])
+        )
 
 
 @dataclass(frozen=True)
@@ -113,12 +131,17 @@ class Judged(Mechanism[Any, Any, Loss]):
 
 
 def wrong(kind: type[Any], **changes: Callable[[Any, Any], Any]) -> type[Any]:
-    """A wrong twin of a kind of mechanism: each of these properties or methods is a function of the mechanism and of the right one."""
+    """A wrong twin of a kind of mechanism: each of these properties or methods is a function of the
+    mechanism and of the right one."""
 
     def changed(name: str, change: Callable[[Any, Any], Any]) -> property:
         return property(lambda mechanism: change(mechanism, getattr(super(twin, mechanism), name)))
 
-    twin = type(f"Wrong{kind.__name__}", (kind,), {name: changed(name, change) for name, change in changes.items()})
+    twin = type(
+        f"Wrong{kind.__name__}",
+        (kind,),
+        {name: changed(name, change) for name, change in changes.items()},
+    )
     return twin
 
 
@@ -137,7 +160,8 @@ LOST = (-1,)
 
 
 def present(bits: int) -> Callable[[tuple[tuple[int], ...]], Multiset]:
-    """Databases of the points that there are: the number of records is public, and how many of them have a value is not."""
+    """Databases of the points that there are: the number of records is public, and how many of them
+    have a value is not."""
     return lambda records: Multiset.of([value for (value,) in records if value >= 0], bits)
 
 
@@ -145,7 +169,10 @@ def numbered(kind: type[Any]) -> type[Any]:
     """A wrong twin that releases the number of records with a value beside its answer."""
 
     def law(mechanism: Any, database: Multiset) -> Law[Any]:
-        return {(answer, database.size): weight for answer, weight in kind.law(mechanism, database).items()}
+        return {
+            (answer, database.size): weight
+            for answer, weight in kind.law(mechanism, database).items()
+        }
 
     return type(f"Numbered{kind.__name__}", (kind,), {"law": law})
 
@@ -196,7 +223,11 @@ def delta(loss: Loss) -> Fraction:
 
 def _rooms() -> list[Any]:
     package = import_module(__package__)
-    return [module for entry in iter_modules(package.__path__) if hasattr(module := import_module(f"{__package__}.{entry.name}"), "CASES")]
+    return [
+        module
+        for entry in iter_modules(package.__path__)
+        if hasattr(module := import_module(f"{__package__}.{entry.name}"), "CASES")
+    ]
 
 
 def all_cases() -> list[Case]:
@@ -210,7 +241,9 @@ ELSEWHERE = {
     "marginals/test_pairs": "PairGaussian WeightedMonomials",
     "oracle_efficient/test_robust": "RobustRelease",
     "query_release/test_boosting": "Boosting CountingMwem",
-    "query_release/test_answers": "BoundedRange GaussianAnswers GaussianMarginal LaplaceAnswers Mwem",
+    "query_release/test_answers": (
+        "BoundedRange GaussianAnswers GaussianMarginal LaplaceAnswers Mwem"
+    ),
     "sanitizers/test_san": "PrintedSanPoints PrintedSanThresholds SanPoints SanThresholds",
     "sensitivity/test_medians": "SmoothMedian",
     "sensitivity/test_triangles": "SmoothTriangles",
@@ -220,4 +253,8 @@ ELSEWHERE = {
 
 
 def proved_elsewhere() -> dict[str, str]:
-    return {name: f"tests/curator/{file}.py" for file, names in ELSEWHERE.items() for name in names.split()}
+    return {
+        name: f"tests/curator/{file}.py"
+        for file, names in ELSEWHERE.items()
+        for name in names.split()
+    }

@@ -11,7 +11,8 @@ Bold = wrong(ComposedLaplaceCounts, step=lambda own, right: right * Fraction(101
 
 
 def pure(k: int, *n: int) -> tuple[Case, ...]:
-    """Noise in the shape of the cube, and noise on each count; a wrong twin has noise made for one count."""
+    """Noise in the shape of the cube, and noise on each count; a wrong twin has noise made for one
+    count."""
     alone = () if k == 1 else (Twin(LaplaceCounts(k, 0.5 * k), 0.05),)
     return (
         Case(KNormCounts(k, 0.5), bits(k), columns, n, tight=1, listed=cut, steep=4.0),
@@ -20,11 +21,34 @@ def pure(k: int, *n: int) -> tuple[Case, ...]:
 
 
 def composed(k: int, *n: int) -> Case:
-    return Case(ComposedLaplaceCounts(k, 0.5, 1e-2), bits(k), columns, n, (Twin(Bold(k, 0.5, 1e-2), n=(1,)),), tight=0.999, listed=cut)
+    return Case(
+        ComposedLaplaceCounts(k, 0.5, 1e-2),
+        bits(k),
+        columns,
+        n,
+        (Twin(Bold(k, 0.5, 1e-2), n=(1,)),),
+        tight=0.999,
+        listed=cut,
+    )
 
 
 def level(width: int) -> Case:
-    return Case(Level(2, width, 1.5), [(0,), (1,), (2,), (3,)], points(2), (1, width + 1), tight=1, listed=cut)
+    return Case(
+        Level(2, width, 1.5),
+        [(0,), (1,), (2,), (3,)],
+        points(2),
+        (1, width + 1),
+        tight=1,
+        listed=cut,
+    )
 
 
-CASES = (*pure(1, 1, 3), *pure(2, 1, 3), *pure(3, 1), composed(2, 1, 3), composed(3, 1, 2), level(1), level(2))
+CASES = (
+    *pure(1, 1, 3),
+    *pure(2, 1, 3),
+    *pure(3, 1),
+    composed(2, 1, 3),
+    composed(3, 1, 2),
+    level(1),
+    level(2),
+)

@@ -45,7 +45,9 @@ def by_its_count(examples: LabelledMultiset) -> Lead[int]:
 
 
 CountAlone = wrong(PointLearner, choice=lambda own, right: replace(right, lead=by_its_count))
-LabelsList = wrong(LabelPrivateLearner, listed_on=lambda own, right: lambda database: database.labelled(1))
+LabelsList = wrong(
+    LabelPrivateLearner, listed_on=lambda own, right: lambda database: database.labelled(1)
+)
 """Candidates from the points that are labelled 1."""
 EVERYTHING = Judged(LabelPrivateLearner(Thresholds(), 1.0), "replace", Pure(10**9))
 """Claims to protect whole examples."""
@@ -56,17 +58,39 @@ def labels(concepts: ConceptClass[Any], *twins: Twin) -> tuple[Case, Case]:
     beside = SemiPrivateLearner(concepts, 1.0, public=PUBLIC)
     return (
         Case(LabelPrivateLearner(concepts, 1.0), EVERY, labelled(2), (1, 2, 3), twins, factor=3),
-        Case(beside, EVERY, labelled(2), (1, 2), factor=3, sample=((0, 0), (1, 0), (1, 1), (2, 1), (3, 1))),
+        Case(
+            beside,
+            EVERY,
+            labelled(2),
+            (1, 2),
+            factor=3,
+            sample=((0, 0), (1, 0), (1, 1), (2, 1), (3, 1)),
+        ),
     )
 
 
 CASES = (
-    Case(PointLearner(1.0, 1e-2), PAIRS, labelled(2), (1, 2, 3), sample=((1, 1),) * 9 + ((1, 0),) * 3),
-    Case(PointLearner(1.0, 1e-2), ONES, labelled(2), (20, 41), (Twin(CountAlone(1.0, 1e-2), 0.5, (30,)),), tight=0.7),
+    Case(
+        PointLearner(1.0, 1e-2), PAIRS, labelled(2), (1, 2, 3), sample=((1, 1),) * 9 + ((1, 0),) * 3
+    ),
+    Case(
+        PointLearner(1.0, 1e-2),
+        ONES,
+        labelled(2),
+        (20, 41),
+        (Twin(CountAlone(1.0, 1e-2), 0.5, (30,)),),
+        tight=0.7,
+    ),
     Case(PointLearner(1.0, 1e-2, "uniform"), PAIRS, labelled(2), (1, 2, 3), factor=6),
     Case(PointLearner(1.0, 1e-2, "uniform"), ONES, labelled(2), (20, 41), tight=0.7),
     Case(ProperPointLearner(1.0), EVERY, labelled(2), (1, 2, 3), factor=3),
-    Case(BucketPointLearner(BUCKETS, 1.0), list(product((0, 1, 6, 7), (0, 1))), labelled(3), (1, 2, 3), factor=3),
+    Case(
+        BucketPointLearner(BUCKETS, 1.0),
+        list(product((0, 1, 6, 7), (0, 1))),
+        labelled(3),
+        (1, 2, 3),
+        factor=3,
+    ),
     *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EVERYTHING, 0.05)),
     *labels(Thresholds(apart=2)),
     *labels(LISTED),

@@ -9,9 +9,26 @@ import numpy as np
 
 from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive, Parities, Separated, Weighted
-from local_dp.curator.reductions.learners import Amplified, ByLabel, LabelSanitizer, MediansByLabel, Processed
+from local_dp.curator.oracle_efficient.perturbed import (
+    NOTHING,
+    Beside,
+    Perturbation,
+    PerturbedMinimum,
+)
+from local_dp.curator.oracle_efficient.separated import (
+    Conjunctions,
+    Exhaustive,
+    Parities,
+    Separated,
+    Weighted,
+)
+from local_dp.curator.reductions.learners import (
+    Amplified,
+    ByLabel,
+    LabelSanitizer,
+    MediansByLabel,
+    Processed,
+)
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
 from local_dp.curator.selection.exponential import ByScore, Labelled, numbered
@@ -25,7 +42,11 @@ class ExactSizes(LabelSanitizer[Any, Any]):
 
     def law(self, database: LabelledMultiset) -> Law[ByLabel[Any]]:
         sizes = (database.labelled(0).size, database.labelled(1).size)
-        return {release: weight for release, weight in super().law(database).items() if release.sizes == sizes}
+        return {
+            release: weight
+            for release, weight in super().law(database).items()
+            if release.sizes == sizes
+        }
 
 
 @dataclass(frozen=True)
@@ -35,7 +56,9 @@ class OnesCounted(ByScore[Multiset, int]):
     epsilon: float = 1.0
 
     def candidates(self, database: Multiset) -> Listed:
-        return numbered(-np.abs(np.arange(database.size + 1) - int(database.counts[database.values == 1].sum())))
+        return numbered(
+            -np.abs(np.arange(database.size + 1) - int(database.counts[database.values == 1].sum()))
+        )
 
 
 def coded(answers: Sequence[int]) -> int:
@@ -48,9 +71,14 @@ def amplified(records: int, *n: int) -> Case:
     return Case(once, [(0,), (1,)], points(1), n, (Twin(thrice),))
 
 
-def perturbed(queries: Separated, beside: Beside = NOTHING, n: tuple[int, ...] = (1, 2), tight: float = 1) -> Case:
+def perturbed(
+    queries: Separated, beside: Beside = NOTHING, n: tuple[int, ...] = (1, 2), tight: float = 1
+) -> Case:
     """RSPM beside public weights; a wrong twin has half the noise."""
-    once, twice = (PerturbedMinimum(Perturbation(queries, epsilon, beside), Exhaustive(queries)) for epsilon in (1.0, 2.0))
+    once, twice = (
+        PerturbedMinimum(Perturbation(queries, epsilon, beside), Exhaustive(queries))
+        for epsilon in (1.0, 2.0)
+    )
     return Case(once, EXAMPLES, Labelled.of, n, (Twin(twice),), tight)
 
 
@@ -64,7 +92,10 @@ def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any, Any]:
 
 BITS = list(product((0, 1), repeat=2))
 EXAMPLES = list(product(range(4), (0, 1)))
-SIZES = Twin(LabelSanitizer(Medians(3.0, 1, 2), 1, 3.0)), Twin(ExactSizes(Medians(1.0, 1, 2), 1, 1.0))
+SIZES = (
+    Twin(LabelSanitizer(Medians(3.0, 1, 2), 1, 3.0)),
+    Twin(ExactSizes(Medians(1.0, 1, 2), 1, 1.0)),
+)
 CASES = (
     perturbed(Conjunctions(2)),
     perturbed(Parities(2)),

@@ -1,7 +1,9 @@
-"""Every path of a curator's sampler: `Draws` whose outcomes are enumerated, each with its exact probability.
+"""Every path of a curator's sampler: `Draws` whose outcomes are enumerated, each with its exact
+probability.
 
-A draw is a `Number` that is not yet known. A comparison splits its range, and each part is a path of its own. So a draw below 2^64 that is compared once has
-two outcomes, and discrete Laplace noise that is clipped to 0..n has n + 1. The law of a release is the sum over its paths (`law_of`).
+A draw is a `Number` that is not yet known. A comparison splits its range, and each part is a path
+of its own. So a draw below 2^64 that is compared once has two outcomes, and discrete Laplace noise
+that is clipped to 0..n has n + 1. The law of a release is the sum over its paths (`law_of`).
 """
 
 import math
@@ -32,7 +34,9 @@ from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
 
 DIGITS = 40  # of the probabilities of a table
-ROUNDED = 1e-12  # the probabilities of a table, and tails without a bound, which count as their ends
+ROUNDED = (
+    1e-12  # the probabilities of a table, and tails without a bound, which count as their ends
+)
 _BITS, _FEW, _LAST = 3, 8, (1 << WORD_BITS) - 1
 Tail: TypeAlias = Callable[[int], Fraction]
 """Pr[draw >= y] for every whole y."""
@@ -44,7 +48,8 @@ class Cut(Exception):
 
 
 class Tree(Draws):
-    """The draws of one path: the first ones as `taken` says, all others at their first outcome, with the other outcomes noted in `others`.
+    """The draws of one path: the first ones as `taken` says, all others at their first outcome,
+    with the other outcomes noted in `others`.
 
     A path less likely than `forgotten` is cut off.
     """
@@ -61,7 +66,11 @@ class Tree(Draws):
         """The index of one of these probabilities, which sum to 1."""
         if self._at == len(self.taken):
             possible = [index for index, share in enumerate(shares) if share]
-            self.others += [(*self.taken, index) for index in possible[1:] if self.chance * shares[index] >= self.forgotten]
+            self.others += [
+                (*self.taken, index)
+                for index in possible[1:]
+                if self.chance * shares[index] >= self.forgotten
+            ]
             self.taken = (*self.taken, possible[0])
         index = self.taken[self._at]
         self._at += 1
@@ -85,7 +94,9 @@ class Tree(Draws):
     def order(self, count: int) -> Ints:
         self.asked.append(("order", count))
         orders = list(permutations(range(count)))
-        return np.array(orders[self.branch([Fraction(1, len(orders))] * len(orders))], dtype=np.int64)
+        return np.array(
+            orders[self.branch([Fraction(1, len(orders))] * len(orders))], dtype=np.int64
+        )
 
     def discrete_laplace(self, epsilon: Fraction) -> Any:
         self.asked.append(("laplace", epsilon))
@@ -106,13 +117,17 @@ class Tree(Draws):
         return _array([Number(Variable(self, tail, 0, last)) for _ in range(count)])
 
     def _uniform(self, limit: int) -> "Number":
-        return Number(Variable(self, lambda y: Fraction(limit - min(max(y, 0), limit), limit), 0, limit - 1))
+        return Number(
+            Variable(self, lambda y: Fraction(limit - min(max(y, 0), limit), limit), 0, limit - 1)
+        )
 
 
 class Variable:
     """A draw of which the path knows that it lies in low..high; None is no bound."""
 
-    def __init__(self, tree: Tree, tail: Tail, low: int | None = None, high: int | None = None) -> None:
+    def __init__(
+        self, tree: Tree, tail: Tail, low: int | None = None, high: int | None = None
+    ) -> None:
         self.tree, self.tail, self.low, self.high = tree, tail, low, high
 
     def below(self, bound: int) -> bool:
@@ -128,16 +143,28 @@ class Variable:
         return False
 
     def settle(self) -> int:
-        """One value. Without a bound the tails count as the values `most` below and above 0; a word has few bits, the others are 0."""
+        """One value. Without a bound the tails count as the values `most` below and above 0; a word
+        has few bits, the others are 0."""
         self.tree.rough |= self.low is None or self.high is None
-        low, high = (-self.tree.most if self.low is None else self.low), (self.tree.most if self.high is None else self.high)
+        low, high = (
+            (-self.tree.most if self.low is None else self.low),
+            (self.tree.most if self.high is None else self.high),
+        )
         if (low, high) == (0, _LAST):
             return self.coins(_BITS)
-        if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(high + 1) and self.tree.chance < self.tree.forgotten * (high - low + 1):
+        if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(
+            high + 1
+        ) and self.tree.chance < self.tree.forgotten * (high - low + 1):
             raise Cut
-        assert high - low < 1 << 12, f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one of fewer"
+        assert high - low < 1 << 12, (
+            f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one "
+            "of fewer"
+        )
         if high > low:
-            first, last = (Fraction(1) if self.low is None else self.tail(low)), (Fraction(0) if self.high is None else self.tail(high + 1))
+            first, last = (
+                (Fraction(1) if self.low is None else self.tail(low)),
+                (Fraction(0) if self.high is None else self.tail(high + 1)),
+            )
             tails, whole = [first, *map(self.tail, range(low + 1, high + 1)), last], first - last
             low += self.tree.branch([(more - less) / whole for more, less in pairwise(tails)])
         self.low = self.high = low
@@ -149,7 +176,9 @@ class Variable:
         return self.low
 
     def _share(self, low: int | None, high: int | None) -> Fraction:
-        return (Fraction(1) if low is None else self.tail(low)) - (Fraction(0) if high is None else self.tail(high + 1))
+        return (Fraction(1) if low is None else self.tail(low)) - (
+            Fraction(0) if high is None else self.tail(high + 1)
+        )
 
 
 class Number:
@@ -207,7 +236,11 @@ class Number:
         return Number(self._variable, -self._sign, int(other) - self._shift)
 
     def __and__(self, mask: Any) -> int:
-        word = (self._variable.low, self._variable.high, int(mask) & (int(mask) + 1)) == (0, _LAST, 0)
+        word = (self._variable.low, self._variable.high, int(mask) & (int(mask) + 1)) == (
+            0,
+            _LAST,
+            0,
+        )
         return self._variable.coins(int(mask).bit_length()) if word else int(self) & int(mask)
 
     def __bool__(self) -> bool:
@@ -221,17 +254,35 @@ class Number:
 
 
 Integral.register(Number)
-for _name, _operation in (("mul", mul), ("floordiv", floordiv), ("mod", mod), ("lshift", lshift), ("rshift", rshift)):
-    setattr(Number, f"__{_name}__", lambda self, other, operation=_operation: operation(int(self), other))
-    setattr(Number, f"__r{_name}__", lambda self, other, operation=_operation: operation(other, int(self)))
+for _name, _operation in (
+    ("mul", mul),
+    ("floordiv", floordiv),
+    ("mod", mod),
+    ("lshift", lshift),
+    ("rshift", rshift),
+):
+    setattr(
+        Number,
+        f"__{_name}__",
+        lambda self, other, operation=_operation: operation(int(self), other),
+    )
+    setattr(
+        Number,
+        f"__r{_name}__",
+        lambda self, other, operation=_operation: operation(other, int(self)),
+    )
 
 
-def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tree) -> dict[Any, Fraction]:
+def law_of(
+    release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tree
+) -> dict[Any, Fraction]:
     """The probability of each outcome, by all paths. What is cut off is missing."""
     return _explored(release, most, kind)[0]
 
 
-def _explored(release: Callable[[Draws], Any], most: int, kind: type[Tree]) -> tuple[dict[Any, Fraction], bool]:
+def _explored(
+    release: Callable[[Draws], Any], most: int, kind: type[Tree]
+) -> tuple[dict[Any, Fraction], bool]:
     """The same, and whether some path is exact only to `ROUNDED`."""
     law, rough = defaultdict[Any, Fraction](Fraction), False
     left: list[tuple[int, ...]] = [()]
@@ -248,21 +299,30 @@ def _explored(release: Callable[[Draws], Any], most: int, kind: type[Tree]) -> t
 
 
 def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int = 0) -> bool:
-    """Whether the paths add up to the law exactly, except for unlikely paths that are cut off, less than 1e-5 in all."""
+    """Whether the paths add up to the law exactly, except for unlikely paths that are cut off, less
+    than 1e-5 in all."""
     (paths, rough), total = _explored(release, most, Tree), sum(map(Fraction, law.values()))
     cut, rounded = 1 - sum(paths.values()), ROUNDED if rough else 0
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
     shares = {outcome: Fraction(weight) / total for outcome, weight in law.items()}
-    return paths.keys() <= shares.keys() and all(-rounded <= share - paths.get(outcome, 0) <= cut + rounded for outcome, share in shares.items())
+    return paths.keys() <= shares.keys() and all(
+        -rounded <= share - paths.get(outcome, 0) <= cut + rounded
+        for outcome, share in shares.items()
+    )
 
 
 def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:
-    """`name` of `curator.inversion` asks a tree where it would draw from words; in every module that has imported it."""
+    """`name` of `curator.inversion` asks a tree where it would draw from words; in every module
+    that has imported it."""
     original = getattr(inversion, name)
 
     def drawn(*asked: Any) -> Any:
         trees = [each for each in asked if isinstance(each, Tree)]
-        return getattr(trees[0], name)(*(each for each in asked if each is not trees[0])) if trees else original(*asked)
+        return (
+            getattr(trees[0], name)(*(each for each in asked if each is not trees[0]))
+            if trees
+            else original(*asked)
+        )
 
     for module in _own_modules():
         if vars(module).get(name) is original:
@@ -270,7 +330,9 @@ def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def _own_modules() -> list[ModuleType]:
-    return [module for name, module in sys.modules.items() if name.startswith(("local_dp.", "tests."))]
+    return [
+        module for name, module in sys.modules.items() if name.startswith(("local_dp.", "tests."))
+    ]
 
 
 def settled(result: Any) -> Any:
@@ -282,7 +344,14 @@ def settled(result: Any) -> Any:
     if isinstance(result, tuple):
         return tuple(map(settled, result))
     if is_dataclass(result) and not isinstance(result, type):
-        return replace(result, **{field.name: settled(getattr(result, field.name)) for field in fields(result) if field.init})
+        return replace(
+            result,
+            **{
+                field.name: settled(getattr(result, field.name))
+                for field in fields(result)
+                if field.init
+            },
+        )
     return result
 
 
@@ -297,7 +366,8 @@ def _array(numbers: list[Number]) -> Any:
 
 
 class Recorder(Draws):
-    """Draws as usual, with a note of what a mechanism asks for: the kind of draw and its exact parameters, without the draws that it is made of."""
+    """Draws as usual, with a note of what a mechanism asks for: the kind of draw and its exact
+    parameters, without the draws that it is made of."""
 
     def __init__(self) -> None:
         super().__init__(KeyedNoise(0))
@@ -316,20 +386,41 @@ class Recorder(Draws):
 
 def _noted(kind: Any, name: str) -> None:
     original = getattr(Draws, name)
-    setattr(kind, name, lambda self, *asked: self.note((name, *asked), lambda: original(self, *asked)))
+    setattr(
+        kind, name, lambda self, *asked: self.note((name, *asked), lambda: original(self, *asked))
+    )
 
 
-for _name in ("below", "many_below", "words", "order", "coin", "discrete_laplace", "discrete_cauchy"):
+for _name in (
+    "below",
+    "many_below",
+    "words",
+    "order",
+    "coin",
+    "discrete_laplace",
+    "discrete_cauchy",
+):
     _noted(Recorder, _name)
 
 
 def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
-    """What a release asks for, in order; a choice by scores counts as one draw, by its own parameters."""
+    """What a release asks for, in order; a choice by scores counts as one draw, by its own
+    parameters."""
     source = Recorder()
 
     def noting(original: Any, name: str) -> Any:
         def drawn(*asked: Any) -> Any:
-            return source.note((name, *(each for each in asked if each is not source and not isinstance(each, Groups))), lambda: original(*asked))
+            return source.note(
+                (
+                    name,
+                    *(
+                        each
+                        for each in asked
+                        if each is not source and not isinstance(each, Groups)
+                    ),
+                ),
+                lambda: original(*asked),
+            )
 
         return drawn
 

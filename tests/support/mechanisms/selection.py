@@ -13,7 +13,15 @@ from local_dp.curator.selection.common import CommonRecord
 from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
-from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
+from local_dp.curator.selection.stable import (
+    UNIT,
+    Lead,
+    Parts,
+    Promise,
+    RecConcave,
+    StableChoice,
+    printed_acceptance,
+)
 from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points, wrong
 
 
@@ -22,7 +30,8 @@ def occurring(database: Multiset) -> Listed:
 
 
 def points_and_halves(database: Multiset) -> Listed:
-    """The points 0..3, and the halves {0, 1} and {2, 3} as the candidates 4 and 5, by how often: a record is in two candidates."""
+    """The points 0..3, and the halves {0, 1} and {2, 3} as the candidates 4 and 5, by how often: a
+    record is in two candidates."""
     counts = frequencies(database)
     scores = np.concatenate([counts, counts.reshape(2, 2).sum(axis=1)])
     return Listed(scores[scores > 0], np.flatnonzero(scores))
@@ -47,9 +56,17 @@ LightNone = wrong(SparseChoice, _odds=lambda own, right: right / 2)
 
 def stable(epsilon: float, delta: float) -> Case:
     """Three values and up to 60 records. From epsilon .5 on the printed test loses far more."""
-    twins = (Twin(PrintedTest(leading, epsilon, delta), 0.2, (6, 12, 60)),) if epsilon >= 0.5 else ()
+    twins = (
+        (Twin(PrintedTest(leading, epsilon, delta), 0.2, (6, 12, 60)),) if epsilon >= 0.5 else ()
+    )
     return Case(
-        StableChoice(leading, epsilon, delta), [(0,), (1,), (2,)], points(2), (1, 2, 3, 6, 9, 12, 60), twins, tight=0.99, sample=((0,),) * 20 + ((1,),) * 3
+        StableChoice(leading, epsilon, delta),
+        [(0,), (1,), (2,)],
+        points(2),
+        (1, 2, 3, 6, 9, 12, 60),
+        twins,
+        tight=0.99,
+        sample=((0,),) * 20 + ((1,),) * 3,
     )
 
 
@@ -70,7 +87,12 @@ def first_three(database: Multiset) -> Counts:
 
 def occam(hypotheses: Any, size: int, epsilon: float) -> Case:
     return Case(
-        OccamLearner(hypotheses, epsilon), list(product(range(size), (0, 1))), Labelled.of, (2,), tight=0.5, sample=((1, 1), (1, 1), (2, 0), (2, 0), (0, 0))
+        OccamLearner(hypotheses, epsilon),
+        list(product(range(size), (0, 1))),
+        Labelled.of,
+        (2,),
+        tight=0.5,
+        sample=((1, 1), (1, 1), (2, 0), (2, 0), (0, 0)),
     )
 
 
@@ -82,7 +104,10 @@ CASES = (
         [(0,), (1,), (2,), (3,)],
         points(2),
         (1, 2, 3, 6),
-        (Twin(SparseExponential(occurring, SparseChoice(6.0, 1e-2))), Twin(SparseExponential(occurring, LightNone(1.0, 1e-2)), 0.017)),
+        (
+            Twin(SparseExponential(occurring, SparseChoice(6.0, 1e-2))),
+            Twin(SparseExponential(occurring, LightNone(1.0, 1e-2)), 0.017),
+        ),
         tight=0.99,
         sample=((0,),) * 9 + ((1,),) * 8 + ((3,),) * 2,
     ),
@@ -98,8 +123,21 @@ CASES = (
     stable(1.0, 1e-3),
     stable(2.0, 1e-6),
     stable(0.1, 0.05),
-    Case(CommonRecord(by_value, 0.5, 1e-2, 6), POINTS, points(2), (6,), tight=0.99, sample=((0,),) * 6),
-    Case(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 0.5)), POINTS, points(2), (1, 2), (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),)),
+    Case(
+        CommonRecord(by_value, 0.5, 1e-2, 6),
+        POINTS,
+        points(2),
+        (6,),
+        tight=0.99,
+        sample=((0,),) * 6,
+    ),
+    Case(
+        RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 0.5)),
+        POINTS,
+        points(2),
+        (1, 2),
+        (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),),
+    ),
     occam(Parities(2), 4, 0.5),
     occam(Parities(2), 4, 1.0),
     occam(Thresholds(3), 3, 0.5),

@@ -10,12 +10,27 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import HasNumber, NoisyMean, NoisySum
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian, GlobalMedian, ProposedMedian
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, LocalOfTriangles, NoisyLocalTriangles
+from local_dp.curator.sensitivity.triangles import (
+    GlobalTriangles,
+    LadderTriangles,
+    LocalOfTriangles,
+    NoisyLocalTriangles,
+)
 from local_dp.domains import Domain, levels
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from tests.support.mechanisms.case import EDGES, LOST, Case, Twin, graph, numbered, points, present, wrong
+from tests.support.mechanisms.case import (
+    EDGES,
+    LOST,
+    Case,
+    Twin,
+    graph,
+    numbered,
+    points,
+    present,
+    wrong,
+)
 
 FIVE: list[Any] = [(0,), (1,), (3,), (6,), (7,)]
 
@@ -62,7 +77,14 @@ def column(records: tuple[tuple[int], ...]) -> Records:
 
 
 def proposed(bound: int) -> Case:
-    return Case(ProposedMedian(bound, 2.0, 0.05), FIVE, points(3), (5,), (Twin(Untested(bound, 2.0, 0.05)),), tight=0.1)
+    return Case(
+        ProposedMedian(bound, 2.0, 0.05),
+        FIVE,
+        points(3),
+        (5,),
+        (Twin(Untested(bound, 2.0, 0.05)),),
+        tight=0.1,
+    )
 
 
 def triangles(build: Callable[[float], Any], *twins: Twin) -> Case:
@@ -71,7 +93,13 @@ def triangles(build: Callable[[float], Any], *twins: Twin) -> Case:
 
 CASES = (
     Case(ExponentialMedian(1.0), FIVE, points(3), (2, 3, 4)),
-    Case(ExponentialMedian(1.0), [LOST, *FIVE], present(3), (1, 2, 3, 4), (Twin(numbered(ExponentialMedian)(1.0)),)),
+    Case(
+        ExponentialMedian(1.0),
+        [LOST, *FIVE],
+        present(3),
+        (1, 2, 3, 4),
+        (Twin(numbered(ExponentialMedian)(1.0)),),
+    ),
     Case(GlobalMedian(1.0), FIVE, points(3), (2, 3, 4)),
     proposed(1),
     proposed(2),
@@ -80,7 +108,14 @@ CASES = (
     triangles(LocalOfTriangles),
     triangles(lambda epsilon: NoisyLocalTriangles(epsilon, 1e-2), Twin(NoMargin(1.0, 1e-2))),
     Case(NoisySum(Question("v == 1"), 0.5), [(0,), (1,)], column, (1, 2, 5), tight=1),
-    Case(NoisySum(Steps(), 0.5), [(value,) for value in range(5)], column, (1, 2), (Twin(NoisySum(Steps(), 2.0), 0.04),), tight=1),
+    Case(
+        NoisySum(Steps(), 0.5),
+        [(value,) for value in range(5)],
+        column,
+        (1, 2),
+        (Twin(NoisySum(Steps(), 2.0), 0.04),),
+        tight=1,
+    ),
     Case(NoisyMean(Steps(), None, 0.5), [(value,) for value in range(5)], column, (1, 2), tight=1),
     Case(
         NoisyMean(Lacking(), HAS, 0.5),

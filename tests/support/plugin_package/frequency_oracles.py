@@ -1,4 +1,5 @@
-"""Frequency oracles that are no small tables, from outside: optimised unary encoding as packed bits, and a local hash under a public seed."""
+"""Frequency oracles that are no small tables, from outside: optimised unary encoding as packed
+bits, and a local hash under a public seed."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +17,16 @@ from local_dp.tallies import Estimate, Tally
 
 
 def estimated(tally: Tally, p: float, q: float) -> Estimate:
-    """The share of each symbol, where its own reports support it with probability p and all others with q."""
+    """The share of each symbol, where its own reports support it with probability p and all others
+    with q."""
     seen = tally.counts / tally.n
     return Estimate((seen - q) / (p - q), np.sqrt(seen * (1 - seen) / tally.n) / (p - q), tally.n)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisedUnary(BitVector):
-    """One bit for each of k symbols: the own one is 1 with probability 1/2, each other one with probability 1 / (e^eps + 1), rounded up."""
+    """One bit for each of k symbols: the own one is 1 with probability 1/2, each other one with
+    probability 1 / (e^eps + 1), rounded up."""
 
     name: ClassVar[str] = "optimised-unary"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
@@ -52,7 +55,8 @@ class OptimisedUnary(BitVector):
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyUnary(OptimisedUnary):
-    """Forgets that two bits change with the value, and spends more than it says: every client must find out and refuse."""
+    """Forgets that two bits change with the value, and spends more than it says: every client must
+    find out and refuse."""
 
     name: ClassVar[str] = "greedy-unary"
 
@@ -68,7 +72,8 @@ MULTIPLIER = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHash(PerCoin):
-    """Hashes the symbol to one of g under a public 64-bit seed, and reports the hash by g-ary randomized response."""
+    """Hashes the symbol to one of g under a public 64-bit seed, and reports the hash by g-ary
+    randomized response."""
 
     name: ClassVar[str] = "local-hash"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017, with a public seed"
@@ -91,7 +96,9 @@ class LocalHash(PerCoin):
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.g)
 
     def encode(self, values: Ints, coins: Words) -> Ints:
-        mixed = (coins ^ (values.astype(np.uint64) * np.uint64(MULTIPLIER))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (coins ^ (values.astype(np.uint64) * np.uint64(MULTIPLIER))) * np.uint64(
+            0xBF58476D1CE4E5B9
+        )
         mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
         return ((mixed >> np.uint64(32)) * np.uint64(self.g) >> np.uint64(32)).astype(np.int64)
 
@@ -100,7 +107,10 @@ class LocalHash(PerCoin):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reports each symbol would explain, shape (k,)."""
-        support = [int((self.encode(np.array([symbol]), cells) == reports).sum()) for symbol in range(self.k)]
+        support = [
+            int((self.encode(np.array([symbol]), cells) == reports).sum())
+            for symbol in range(self.k)
+        ]
         return Tally(np.array(support, dtype=np.int64), len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:

@@ -1,4 +1,5 @@
-"""Real brokers for tests, in processes of their own on free loopback ports: Mosquitto, and the embedded broker shared by several runs."""
+"""Real brokers for tests, in processes of their own on free loopback ports: Mosquitto, and the
+embedded broker shared by several runs."""
 
 import asyncio
 import os
@@ -25,7 +26,8 @@ from local_dp.errors import BusError
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(
-    MOSQUITTO is None and "CI" not in os.environ, reason="mosquitto is not installed (Debian: apt-get install mosquitto); CI installs it"
+    MOSQUITTO is None and "CI" not in os.environ,
+    reason="mosquitto is not installed (Debian: apt-get install mosquitto); CI installs it",
 )
 
 
@@ -33,8 +35,11 @@ _NUMBERS = count(os.getpid() * 101)  # each process of tests begins at another
 
 
 def free_port() -> int:
-    """A port of the loopback address on which nobody listens, never the same twice, and below those that the system gives to connections."""
-    return next(port for port in (20_000 + number % 10_000 for number in _NUMBERS) if not _listens(port))
+    """A port of the loopback address on which nobody listens, never the same twice, and below those
+    that the system gives to connections."""
+    return next(
+        port for port in (20_000 + number % 10_000 for number in _NUMBERS) if not _listens(port)
+    )
 
 
 def _listens(port: int) -> bool:
@@ -42,11 +47,17 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-_BOUNDS = ("max_connections 2000", "connection_messages false", "log_type error", "log_type warning")
+_BOUNDS = (
+    "max_connections 2000",
+    "connection_messages false",
+    "log_type error",
+    "log_type warning",
+)
 
 
 class Mosquitto:
-    """One broker process with a configuration file; `restart` kills it and starts it again on its port."""
+    """One broker process with a configuration file; `restart` kills it and starts it again on its
+    port."""
 
     def __init__(self, config: Path, port: int) -> None:
         self.config, self.port = config, port
@@ -81,7 +92,17 @@ class Mosquitto:
 def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
     """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
     port, config = free_port(), folder / "mosquitto.conf"
-    config.write_text("\n".join((f"listener {port} 127.0.0.1", "persistence false", *_BOUNDS, *(lines or ("allow_anonymous true",)))) + "\n")
+    config.write_text(
+        "\n".join(
+            (
+                f"listener {port} 127.0.0.1",
+                "persistence false",
+                *_BOUNDS,
+                *(lines or ("allow_anonymous true",)),
+            )
+        )
+        + "\n"
+    )
     with configured(config, port) as broker:
         yield broker
 
@@ -102,7 +123,9 @@ def embedded() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="broker-")
     path = f"{folder}/broker"
     words = python("local_dp.bus.embedded", path)
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -145,7 +168,16 @@ def retain(url: str, topic: str, payload: bytes) -> None:
     """Has the broker keep a message for later subscribers of its topic."""
     at = Address.parse(url)
     login = None if at.user is None else {"username": at.user, "password": at.password or ""}
-    single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login, transport=at.transport)  # type: ignore[arg-type]
+    single(
+        topic,
+        payload,
+        qos=1,
+        retain=True,
+        hostname=at.host,
+        port=at.port,
+        auth=login,  # type: ignore[arg-type]
+        transport=at.transport,  # type: ignore[arg-type]
+    )
 
 
 async def joins(url: str) -> bool:
@@ -159,8 +191,11 @@ async def joins(url: str) -> bool:
 
 
 @contextmanager
-def overheard(url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]) -> Iterator[None]:
-    """Somebody on the broker who reads everything, in a thread of the test, from before the block until its end."""
+def overheard(
+    url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]
+) -> Iterator[None]:
+    """Somebody on the broker who reads everything, in a thread of the test, from before the block
+    until its end."""
     joined, over = threading.Event(), threading.Event()
 
     async def read() -> None:

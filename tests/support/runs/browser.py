@@ -1,6 +1,8 @@
-"""A page as a person meets it: opened in headless Chromium, wide and narrow, light and dark, and looked at by axe-core.
+"""A page as a person meets it: opened in headless Chromium, wide and narrow, light and dark, and
+looked at by axe-core.
 
-The browser is spoken to by the Chrome DevTools Protocol. Chromium is a program of the machine, axe-core a file in the package axe-core-python.
+The browser is spoken to by the Chrome DevTools Protocol. Chromium is a program of the machine,
+axe-core a file in the package axe-core-python.
 """
 
 import base64
@@ -20,37 +22,70 @@ import pytest
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine: apt-get install chromium")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium on this machine: apt-get install chromium"
+)
 WIDTHS = (1200, 400)
 SCHEMES = ("light", "dark")
 LOADED = "document.readyState === 'complete'"
 SERIOUS = ("serious", "critical")
 PATIENCE = 60.0  # seconds, on a machine that has much else to do
 _FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-port=0", "--log-level=3"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+    ),
+    *(
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        "--remote-debugging-port=0",
+        "--log-level=3",
+    ),
 )
 _SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
 _AXE = (
-    "axe.run(document, {resultTypes: ['violations'], selectors: false, preload: false})"  # without what takes long and is not asked for
-    ".then(found => JSON.stringify(found.violations.map(each => [each.impact, each.id, each.nodes[0].html])))"
+    # without what takes long and is not asked for
+    "axe.run(document, {resultTypes: ['violations'], selectors: false, preload: false})"
+    ".then(found => JSON.stringify(found.violations.map(each => [each.impact, each.id, "
+    "each.nodes[0].html])))"
 )
 
 
 class Tab:
-    """One tab of a browser: goes to pages, evaluates expressions there, and keeps what they complained of in `errors`."""
+    """One tab of a browser: goes to pages, evaluates expressions there, and keeps what they
+    complained of in `errors`."""
 
-    def __init__(self, socket: Connection, opener: "Tab | None" = None, apart: bool = False) -> None:
+    def __init__(
+        self, socket: Connection, opener: "Tab | None" = None, apart: bool = False
+    ) -> None:
         self._socket = socket
         self._numbers: itertools.count[int] = opener._numbers if opener else itertools.count(1)
-        self._heard: dict[str, list[str]] = opener._heard if opener else {}  # the errors of each tab of the browser
+        self._heard: dict[str, list[str]] = (
+            opener._heard if opener else {}
+        )  # the errors of each tab of the browser
         self._session = ""
         self.errors: list[str] = []
         profile = opener._profile if opener else {}
-        self._profile: dict[str, str] = {"browserContextId": self.call("Target.createBrowserContext")["browserContextId"]} if apart else profile
-        self._target: str = self.call("Target.createTarget", url="about:blank", **self._profile)["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
+        self._profile: dict[str, str] = (
+            {"browserContextId": self.call("Target.createBrowserContext")["browserContextId"]}
+            if apart
+            else profile
+        )
+        self._target: str = self.call("Target.createTarget", url="about:blank", **self._profile)[
+            "targetId"
+        ]
+        self._session = self.call("Target.attachToTarget", targetId=self._target, flatten=True)[
+            "sessionId"
+        ]
         self._heard[self._session] = self.errors
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
@@ -77,42 +112,77 @@ class Tab:
                 return answer
 
     def _hear(self, message: dict[str, Any]) -> None:
-        params, errors = message.get("params", {}), self._heard.get(message.get("sessionId", ""), self.errors)
+        params, errors = (
+            message.get("params", {}),
+            self._heard.get(message.get("sessionId", ""), self.errors),
+        )
         match message.get("method"):
             case "Runtime.exceptionThrown":
-                errors.append(str(params["exceptionDetails"].get("exception", {}).get("description", params["exceptionDetails"]["text"])))
+                errors.append(
+                    str(
+                        params["exceptionDetails"]
+                        .get("exception", {})
+                        .get("description", params["exceptionDetails"]["text"])
+                    )
+                )
             case "Runtime.consoleAPICalled" if params["type"] in ("error", "assert"):
-                errors.append(str([each.get("value", each.get("description")) for each in params["args"]]))
+                errors.append(
+                    str([each.get("value", each.get("description")) for each in params["args"]])
+                )
             case "Log.entryAdded" if params["entry"]["level"] == "error":
                 errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
     def appear(self, width: int, scheme: str, height: int = 900) -> None:
         """How wide the window is, and which colours the person prefers."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     def go(self, address: str, until: str = LOADED) -> None:
-        assert "errorText" not in self.call("Page.navigate", url=address), f"{address} does not open"
+        assert "errorText" not in self.call("Page.navigate", url=address), (
+            f"{address} does not open"
+        )
         self.wait(f"location.href === {json.dumps(address)} && {LOADED} && ({until})")
 
     def wait(self, until: str) -> None:
         end = time.monotonic() + PATIENCE
         while self.evaluate(until) is not True:
-            assert time.monotonic() < end, f"{until} did not become true; the page says: {self.evaluate('document.body.innerText')} {self.errors}"
+            assert time.monotonic() < end, (
+                f"{until} did not become true; the page says: "
+                f"{self.evaluate('document.body.innerText')} {self.errors}"
+            )
             time.sleep(0.05)
 
     def evaluate(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def picture(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
+        path.write_bytes(
+            base64.b64decode(
+                self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+            )
+        )
 
     def axe(self, *impacts: str) -> list[str]:
         """What axe-core finds of these impacts, or of any."""
         self.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text() + "; true")
-        return [f"{impact}: {rule}: {where}" for impact, rule, where in json.loads(self.evaluate(_AXE)) if not impacts or impact in impacts]
+        return [
+            f"{impact}: {rule}: {where}"
+            for impact, rule, where in json.loads(self.evaluate(_AXE))
+            if not impacts or impact in impacts
+        ]
 
 
 @contextmanager
@@ -120,10 +190,20 @@ def browser() -> Iterator[Tab]:
     """A browser of its own, with one tab."""
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen([CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             port, path = _address(Path(profile, "DevToolsActivePort"), process)
-            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, compression=None, ping_interval=None) as socket:
+            with connect(
+                f"ws://127.0.0.1:{port}{path}",
+                max_size=None,
+                proxy=None,
+                compression=None,
+                ping_interval=None,
+            ) as socket:
                 yield Tab(socket)
         finally:
             process.kill()
@@ -140,17 +220,25 @@ def _address(file: Path, process: "subprocess.Popen[bytes]") -> tuple[str, str]:
     return lines[0], lines[1]
 
 
-def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | None = None) -> list[str]:
-    """What is wrong with a page, an address or a file: console errors, horizontal scroll, serious findings of axe-core, at each width and colour scheme.
+def faults(
+    tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | None = None
+) -> list[str]:
+    """What is wrong with a page, an address or a file: console errors, horizontal scroll, serious
+    findings of axe-core, at each width and colour scheme.
 
-    It is looked at once the expression `until` is true; with `pictures`, a folder, a screenshot of each sight is left there.
+    It is looked at once the expression `until` is true; with `pictures`, a folder, a screenshot of
+    each sight is left there.
     """
     address = page.resolve().as_uri() if isinstance(page, Path) else page
     complaints = []
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         tab.appear(width, scheme)
         tab.go(address, until)
-        wrong = [f"scrolls sideways by {beyond} pixels"] if (beyond := tab.evaluate(_SCROLL)) > 0 else []
+        wrong = (
+            [f"scrolls sideways by {beyond} pixels"]
+            if (beyond := tab.evaluate(_SCROLL)) > 0
+            else []
+        )
         wrong += tab.axe(*SERIOUS)
         wrong += tab.errors
         tab.errors.clear()

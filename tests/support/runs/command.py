@@ -1,4 +1,5 @@
-"""The command line: in this process, where a new interpreter would show nothing more, and as a process of its own, where it would."""
+"""The command line: in this process, where a new interpreter would show nothing more, and as a
+process of its own, where it would."""
 
 import json
 import os
@@ -17,7 +18,12 @@ import pytest
 
 from local_dp.cli.main import main
 
-_QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # what an interpreter does not show by itself
+_QUIET = (
+    DeprecationWarning,
+    PendingDeprecationWarning,
+    ImportWarning,
+    ResourceWarning,
+)  # what an interpreter does not show by itself
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,20 @@ class Done:
 
 
 def local_dp(*arguments: str) -> Done:
-    """One command, as typed, in this process; what its child processes say on the two streams is caught too."""
+    """One command, as typed, in this process; what its child processes say on the two streams is
+    caught too."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        with _as_the_streams(out, err), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        with (
+            _as_the_streams(out, err),
+            pytest.MonkeyPatch.context() as patch,
+            warnings.catch_warnings(),
+        ):
             patch.setattr(sys, "argv", ["local-dp", *arguments])
-            patch.setattr(warnings, "showwarning", lambda *told, **_: print(warnings.formatwarning(*told[:4]), file=sys.stderr))
+            patch.setattr(
+                warnings,
+                "showwarning",
+                lambda *told, **_: print(warnings.formatwarning(*told[:4]), file=sys.stderr),
+            )
             warnings.simplefilter("default")
             for kind in _QUIET:
                 warnings.simplefilter("ignore", kind)
@@ -43,7 +58,10 @@ def local_dp(*arguments: str) -> Done:
 
 
 def _exit_code() -> int:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         main()
     except SystemExit as end:
@@ -56,7 +74,8 @@ def _exit_code() -> int:
 
 @contextmanager
 def _as_the_streams(out: IO[str], err: IO[str]) -> Iterator[None]:
-    """These files in the place of standard output and standard error, for this process and for its children."""
+    """These files in the place of standard output and standard error, for this process and for its
+    children."""
     streams = os.dup(1), os.dup(2)
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
@@ -85,14 +104,26 @@ def outcome_of(*arguments: str) -> dict[str, Any]:
 
 def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command, as typed, in an interpreter of its own."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=60, env={**os.environ, **environment}, check=False)
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
 
 
 def together(*lines: Sequence[str]) -> list[Done]:
     """Some commands, as typed, each in an interpreter of its own, at once; and their ends."""
-    running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in lines]
+    running = [
+        subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for words in lines
+    ]
     outputs = [process.communicate(timeout=60) for process in running]
-    return [Done(process.returncode, *output) for process, output in zip(running, outputs, strict=True)]
+    return [
+        Done(process.returncode, *output) for process, output in zip(running, outputs, strict=True)
+    ]
 
 
 def command(*arguments: str) -> list[str]:
@@ -105,5 +136,14 @@ def enrolled(folder: Path, *hosts: int, clients: int = 20) -> None:
     for name in ("server", *(f"host-{start}" for start in hosts)):
         assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
     for start in hosts:
-        done = local_dp("keys", "enrol", str(folder / "roster"), str(folder / f"host-{start}.key.pub"), "--start", str(start), "--clients", str(clients))
+        done = local_dp(
+            "keys",
+            "enrol",
+            str(folder / "roster"),
+            str(folder / f"host-{start}.key.pub"),
+            "--start",
+            str(start),
+            "--clients",
+            str(clients),
+        )
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
-"""Commands that a test kills: each forked from the warm interpreter, so that its length is that of its work."""
+"""Commands that a test kills: each forked from the warm interpreter, so that its length is that of
+its work."""
 
 import json
 import os
@@ -28,7 +29,11 @@ class Command:
         self._paths = [folder / f"{os.getpid()}-{id(self)}.{name}" for name in ("out", "err")]
         streams = [os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY) for path in self._paths]
         self.began = time.monotonic()
-        socket.send_fds(self._line, [json.dumps([os.pathsep.join(filter(None, sys.path)), COMMAND, *words]).encode()], streams)
+        socket.send_fds(
+            self._line,
+            [json.dumps([os.pathsep.join(filter(None, sys.path)), COMMAND, *words]).encode()],
+            streams,
+        )
         for each in streams:
             os.close(each)
         (self.pid,) = struct.unpack("<I", self._line.recv(4))
@@ -64,7 +69,8 @@ class Command:
         return self.exit_code
 
     def kill_after(self, seconds: float) -> int | None:
-        """Kills it so many seconds after its start, if it is not over by then; its exit code if it was."""
+        """Kills it so many seconds after its start, if it is not over by then; its exit code if it
+        was."""
         if not self.over(self.began + seconds - time.monotonic()):
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(self.pid, signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""Members without a state of their own, thousands of them in one process, at a round trip from the server; for runs in virtual time."""
+"""Members without a state of their own, thousands of them in one process, at a round trip from the
+server; for runs in virtual time."""
 
 import asyncio
 import random
@@ -22,7 +23,8 @@ from tests.support.runs.virtual_time import beside, run_virtually
 
 @dataclass
 class Played:
-    """What a round with light members took: the seconds of the wait and of the round, when the first report came, and who said hello how often."""
+    """What a round with light members took: the seconds of the wait and of the round, when the
+    first report came, and who said hello how often."""
 
     answered: int = 0
     waited: float = 0.0
@@ -33,7 +35,8 @@ class Played:
 
 
 class LightBroker(MemoryBroker):
-    """The clients `present`, each its own member; a message takes half of `trip`, and to or from a member it is lost with the chance `loss`."""
+    """The clients `present`, each its own member; a message takes half of `trip`, and to or from a
+    member it is lost with the chance `loss`."""
 
     def __init__(self, present: Iterable[int], trip: float, loss: float, played: Played) -> None:
         super().__init__()
@@ -46,7 +49,9 @@ class LightBroker(MemoryBroker):
         self.server = self.join(filters(RUN))
 
     def route(self, delivery: Delivery) -> None:
-        asyncio.get_running_loop().call_later(self.trip / 2, self._reached, delivery.topic.split("/")[-1], decode(delivery.payload))
+        asyncio.get_running_loop().call_later(
+            self.trip / 2, self._reached, delivery.topic.split("/")[-1], decode(delivery.payload)
+        )
 
     def _arrives(self) -> bool:
         return self.chance.random() >= self.loss
@@ -56,30 +61,47 @@ class LightBroker(MemoryBroker):
             return
         self.played.heard[client] += leaf == "hello"
         where = topic(RUN, leaf, client_group(client), f"m{client}")
-        asyncio.get_running_loop().call_later(self.trip / 2, self.server.queue.put_nowait, Delivery(where, encode(message)))
+        asyncio.get_running_loop().call_later(
+            self.trip / 2, self.server.queue.put_nowait, Delivery(where, encode(message))
+        )
 
     def hello(self, client: int) -> None:
         self.played.hellos[client] += 1
-        self._say("hello", client, Hello(run=RUN, member=f"m{client}", start=client, stop=client + 1, private=False))
+        self._say(
+            "hello",
+            client,
+            Hello(run=RUN, member=f"m{client}", start=client, stop=client + 1, private=False),
+        )
 
     def _reached(self, group: str, message: AnyMessage) -> None:
         for client in filter(lambda _: self._arrives(), self.groups.get(group, ())):
             if isinstance(message, Roll) and message.calls(client, client + 1):
                 self.hello(client)
-            elif isinstance(message, Request) and (not message.missing or any(start <= client < stop for start, stop in message.missing)):
+            elif isinstance(message, Request) and (
+                not message.missing
+                or any(start <= client < stop for start, stop in message.missing)
+            ):
                 self._say("rep", client, self._reply(client, message))
 
     def _reply(self, client: int, request: Request) -> Reply:
         return reply_of(request.round, f"m{client}", client, b"\1")
 
 
-def play_light(clients: int, absent: Iterable[int] = (), trip: float = 0.1, loss: float = 0.0) -> Played:
-    """One round with light members, of which `absent` never come, over a network that delays and loses."""
+def play_light(
+    clients: int, absent: Iterable[int] = (), trip: float = 0.1, loss: float = 0.0
+) -> Played:
+    """One round with light members, of which `absent` never come, over a network that delays and
+    loses."""
     played, missing = Played(), set(absent)
 
     async def play() -> Played:
-        broker = LightBroker([client for client in range(clients) if client not in missing], trip, loss, played)
-        loop, coordinator = asyncio.get_running_loop(), Coordinator(RUN, clients, SEED, 1.0, Terms())
+        broker = LightBroker(
+            [client for client in range(clients) if client not in missing], trip, loss, played
+        )
+        loop, coordinator = (
+            asyncio.get_running_loop(),
+            Coordinator(RUN, clients, SEED, 1.0, Terms()),
+        )
         oracle = RemoteOracle(broker.server, coordinator)
         async with beside(oracle.serve(1.0)):
             for client in broker.groups[EVERYBODY]:

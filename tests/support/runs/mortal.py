@@ -1,4 +1,5 @@
-"""A run in virtual time whose server dies where a test wants it to, and is started again with its journal."""
+"""A run in virtual time whose server dies where a test wants it to, and is started again with its
+journal."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ class KilledError(BaseException):
 
 
 class Mortal:
-    """A server's journal, or its bus, that dies at its `point`-th call: before it does anything, or after."""
+    """A server's journal, or its bus, that dies at its `point`-th call: before it does anything, or
+    after."""
 
     left = 0
 
@@ -80,7 +82,10 @@ def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
 
 def hosts() -> list[ClientRole]:
     spans = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF))
-    return [role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}") for index, span in enumerate(spans)]
+    return [
+        role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}")
+        for index, span in enumerate(spans)
+    ]
 
 
 class Town:
@@ -91,9 +96,15 @@ class Town:
         self.requests: dict[int, set[bytes]] = {}
 
     async def live(self, points: Iterator[int]) -> tuple[Any, Coordinator, int]:
-        """The run, played by as many servers as it takes: each but the last is killed at the next of `points`."""
+        """The run, played by as many servers as it takes: each but the last is killed at the next
+        of `points`."""
         kills = 0
-        async with beside(*(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS) for member in self.members)):
+        async with beside(
+            *(
+                serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)
+                for member in self.members
+            )
+        ):
             while True:
                 try:
                     return *(await self._server(next(points))), kills
@@ -106,7 +117,10 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = self.broker.join(server_filters(RUN)), Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT)
+        bus, coordinator = (
+            self.broker.join(server_filters(RUN)),
+            Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT),
+        )
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         try:
             async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):
@@ -124,7 +138,9 @@ class Town:
         async def noted(where: str, payload: bytes) -> None:
             message = decode(payload)
             if isinstance(message, Request):
-                self.requests.setdefault(message.round, set()).add(encode(message.model_copy(update={"missing": ()})))
+                self.requests.setdefault(message.round, set()).add(
+                    encode(message.model_copy(update={"missing": ()}))
+                )
             await publish(where, payload)
 
         bus.publish = noted

@@ -1,4 +1,5 @@
-"""Runs of which everybody's key is known to a test: members in threads on a real broker, or all on a bus in memory in virtual time."""
+"""Runs of which everybody's key is known to a test: members in threads on a real broker, or all on
+a bus in memory in virtual time."""
 
 import asyncio
 import socket
@@ -52,7 +53,13 @@ class Member:
 
     def role(self) -> ClientRole:
         records = PEOPLE.batch(self.place.start, self.place.stop)
-        return ClientRole(self.place.member, self.place.start, records, SystemNoise() if self.private else KeyedNoise(SEED), MemoryStore(BUDGET))
+        return ClientRole(
+            self.place.member,
+            self.place.start,
+            records,
+            SystemNoise() if self.private else KeyedNoise(SEED),
+            MemoryStore(BUDGET),
+        )
 
 
 @dataclass(frozen=True)
@@ -66,15 +73,35 @@ class Cast:
     heard: list[SealedBus[ClientBus]] = field(default_factory=list)  # by the members
 
     @classmethod
-    def of(cls, signed: bool = True, seeded: Sequence[int] = range(CLIENTS), members: int = MEMBERS, rounds: int = ROUNDS) -> "Cast":
+    def of(
+        cls,
+        signed: bool = True,
+        seeded: Sequence[int] = range(CLIENTS),
+        members: int = MEMBERS,
+        rounds: int = ROUNDS,
+    ) -> "Cast":
         """Hosts that share the clients, some of them seeded, the others in private."""
         own, each = [new_key() for _ in range(members)], CLIENTS // members
-        places = [Place(f"host-{each * at}", HOSTS, each * at, each * (at + 1), public(key)) for at, key in enumerate(own)]
-        return cls(signed, members=[Member(place, key, at not in seeded) for at, (place, key) in enumerate(zip(places, own, strict=True))], rounds=rounds)
+        places = [
+            Place(f"host-{each * at}", HOSTS, each * at, each * (at + 1), public(key))
+            for at, key in enumerate(own)
+        ]
+        return cls(
+            signed,
+            members=[
+                Member(place, key, at not in seeded)
+                for at, (place, key) in enumerate(zip(places, own, strict=True))
+            ],
+            rounds=rounds,
+        )
 
     @property
     def keys(self) -> Keys | None:
-        return Keys(self.server, Roster(member.place for member in self.members)) if self.signed else None
+        return (
+            Keys(self.server, Roster(member.place for member in self.members))
+            if self.signed
+            else None
+        )
 
     def at_the_server(self) -> Envelopes:
         return Party.server(RUN, self.server, self.keys.roster.speaker) if self.keys else UNSIGNED
@@ -115,9 +142,13 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
         with suppress(_OverError):
             finish(cast.serve(member, bus))
 
-    living = [threading.Thread(target=live, args=each) for each in zip(cast.members, urls, strict=True)]
+    living = [
+        threading.Thread(target=live, args=each) for each in zip(cast.members, urls, strict=True)
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("local_dp.clients.member.unheard", nullcontext)  # which is of a process, and there are several members in this one
+        patch.setattr(
+            "local_dp.clients.member.unheard", nullcontext
+        )  # which is of a process, and there are several members in this one
         for each in living:
             each.start()
         try:
@@ -133,21 +164,40 @@ def settings(private: bool = False, broker: str = "") -> Settings:
     return Settings(Survey(), PEOPLE, BUDGET, Randomness(SEED, private), broker=broker, terms=TERMS)
 
 
-def play_on(cast: Cast, server: str, members: Sequence[str] | str, private: bool = False) -> Outcome:
+def play_on(
+    cast: Cast, server: str, members: Sequence[str] | str, private: bool = False
+) -> Outcome:
     """A run on a real broker, whose address may be another one for each."""
     urls = [members] * len(cast.members) if isinstance(members, str) else members
     run = settings(private, server)
     with threads(cast, urls):
-        return asyncio.run(serve_run(replace(run, played=cast.algorithm()), RUN, Address.parse(server), 5.0, lambda progress: None, keys=cast.keys))
+        return asyncio.run(
+            serve_run(
+                replace(run, played=cast.algorithm()),
+                RUN,
+                Address.parse(server),
+                5.0,
+                lambda progress: None,
+                keys=cast.keys,
+            )
+        )
 
 
 def play_in_memory(cast: Cast, broker: MemoryBroker) -> tuple[Coordinator, int]:
-    """The same on a bus in memory: the coordinator at the end, and how many messages were forged."""
+    """The same on a bus in memory: the coordinator at the end, and how many messages were
+    forged."""
 
     async def play() -> tuple[Coordinator, int]:
-        coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
-        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator, envelopes=cast.at_the_server())
-        async with beside(oracle.serve(1.0), *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members)):
+        coordinator = Coordinator(
+            RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None
+        )
+        oracle = RemoteOracle(
+            broker.join(server_filters(RUN)), coordinator, envelopes=cast.at_the_server()
+        )
+        async with beside(
+            oracle.serve(1.0),
+            *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members),
+        ):
             await oracle.ready(5.0)
             await run_async(cast.algorithm(), oracle)
             return coordinator, oracle.bus.forged

@@ -12,7 +12,14 @@ def people(n: int = 4000) -> Records:
     age = generator.integers(18, 90, n)
     job = generator.choice(["baker", "smith", "clerk"], n, p=[0.6, 0.3, 0.1])
     job[:2] = "astronaut"
-    return Records({"age": age, "income": np.exp(generator.normal(10, 1, n)), "job": job, "old": (age >= 65).astype(np.int64)})
+    return Records(
+        {
+            "age": age,
+            "income": np.exp(generator.normal(10, 1, n)),
+            "job": job,
+            "old": (age >= 65).astype(np.int64),
+        }
+    )
 
 
 def written(folder: Path, records: Records | None = None) -> Path:
@@ -20,5 +27,7 @@ def written(folder: Path, records: Records | None = None) -> Path:
     import polars
 
     path = folder / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in (records or people()).columns.items()}).write_csv(path)
+    polars.DataFrame(
+        {name: values.tolist() for name, values in (records or people()).columns.items()}
+    ).write_csv(path)
     return path

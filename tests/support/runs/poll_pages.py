@@ -1,4 +1,5 @@
-"""A poll as people meet it: the command in a process of its own, and its pages in tabs of a browser."""
+"""A poll as people meet it: the command in a process of its own, and its pages in tabs of a
+browser."""
 
 import json
 import os
@@ -65,13 +66,24 @@ class Running:
 
 @contextmanager
 def running(folder: Path, *arguments: str, questions: str = QUESTIONS) -> Iterator[Running]:
-    """`local-dp poll` with these questions, until the end of the block at the latest; with --resume, the poll of this folder; with --game, a game."""
+    """`local-dp poll` with these questions, until the end of the block at the latest; with
+    --resume, the poll of this folder; with --game, a game."""
     (folder / "questions.toml").write_text(questions)
     asked = () if {"--resume", "--game"} & {*arguments} else (str(folder / "questions.toml"),)
     errors = folder / f"errors-{time.monotonic_ns()}"
     with errors.open("w") as stream:
-        words = command("poll", *asked, "--journal", str(folder / "journal"), "--out", str(folder / "result"), *arguments)
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=stream, text=True, env={**os.environ})
+        words = command(
+            "poll",
+            *asked,
+            "--journal",
+            str(folder / "journal"),
+            "--out",
+            str(folder / "result"),
+            *arguments,
+        )
+        process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=stream, text=True, env={**os.environ}
+        )
         try:
             yield _announced(process, errors)
         finally:
@@ -81,7 +93,10 @@ def running(folder: Path, *arguments: str, questions: str = QUESTIONS) -> Iterat
 
 def _announced(process: "subprocess.Popen[str]", errors: Path) -> Running:
     end = time.monotonic() + PATIENCE
-    while len(links := re.findall(r"https?://\S+", errors.read_text())) < 2 or "resume" not in errors.read_text():
+    while (
+        len(links := re.findall(r"https?://\S+", errors.read_text())) < 2
+        or "resume" not in errors.read_text()
+    ):
         assert process.poll() is None, errors.read_text()
         assert time.monotonic() < end, f"the poll does not begin: {errors.read_text()}"
         time.sleep(0.1)
@@ -92,8 +107,10 @@ def _announced(process: "subprocess.Popen[str]", errors: Path) -> Running:
 def fill(tab: Tab, yes: int, label: int, hours: float) -> None:
     """Answers the three questions and taps on send."""
     tab.evaluate(
-        f"document.getElementById('q0-{yes}').click(); document.getElementById('q1-{label}').click();"
-        f"document.getElementById('q2-0').value = '{hours}'; document.getElementById('send').click()"
+        f"document.getElementById('q0-{yes}').click(); "
+        f"document.getElementById('q1-{label}').click();"
+        f"document.getElementById('q2-0').value = '{hours}'; "
+        "document.getElementById('send').click()"
     )
 
 
@@ -104,7 +121,9 @@ def status(tab: Tab) -> str:
 
 def shown(tab: Tab) -> list[str]:
     """The bits that the page shows, by question."""
-    bits: list[str] = tab.evaluate("[...document.querySelectorAll('.bits')].map(each => each.textContent)")
+    bits: list[str] = tab.evaluate(
+        "[...document.querySelectorAll('.bits')].map(each => each.textContent)"
+    )
     return bits
 
 

@@ -1,4 +1,5 @@
-"""Polls for tests: served in the test's own event loop, with members in Python that join over the page's WebSocket."""
+"""Polls for tests: served in the test's own event loop, with members in Python that join over the
+page's WebSocket."""
 
 import asyncio
 import http.client
@@ -55,12 +56,22 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(url: str, path: str = "", body: bytes | None = None, source: str = LOOPBACK, ca: str = "", **headers: str) -> Answer:
-    """One request from `source`, an address of this machine; `_` in the name of a header stands for `-`."""
+def ask(
+    url: str,
+    path: str = "",
+    body: bytes | None = None,
+    source: str = LOOPBACK,
+    ca: str = "",
+    **headers: str,
+) -> Answer:
+    """One request from `source`, an address of this machine; `_` in the name of a header stands for
+    `-`."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=20, source_address=(source, 0))
     if ca:
-        connection = http.client.HTTPSConnection(parts.netloc, timeout=20, context=ssl.create_default_context(cafile=ca))
+        connection = http.client.HTTPSConnection(
+            parts.netloc, timeout=20, context=ssl.create_default_context(cafile=ca)
+        )
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(connection):
         connection.request("GET" if body is None else "POST", parts.path + path, body, named)
@@ -98,36 +109,70 @@ class Person:
 
     @classmethod
     def of(cls, yes: int, colour: str = "red", hours: float = 5.0, **options: Any) -> "Person":
-        return cls(Records({"q1": np.array([yes], dtype=np.uint8), "q2": np.array([colour]), "q3": np.array([hours])}), **options)
+        return cls(
+            Records(
+                {
+                    "q1": np.array([yes], dtype=np.uint8),
+                    "q2": np.array([colour]),
+                    "q3": np.array([hours]),
+                }
+            ),
+            **options,
+        )
 
     async def join(self, link: str) -> dict[str, Any]:
         """The poll's data, once a place is taken."""
         poll: dict[str, Any] = (await asked(link, "poll.json", ca=self.ca)).data
-        self.place = (await asked(link, "join", json.dumps({"key": public(self.key).hex()}).encode(), ca=self.ca)).data
+        self.place = (
+            await asked(
+                link, "join", json.dumps({"key": public(self.key).hex()}).encode(), ca=self.ca
+            )
+        ).data
         return poll
 
     async def answer(self, link: str) -> None:
         """Answers until the poll is over."""
         poll = await self.join(link)
         run, group, member = poll["run"], self.place["group"], self.place["member"]
-        self.role = self.role or ClientRole(member, self.place["start"], self.record, self.noise, self.store)
+        self.role = self.role or ClientRole(
+            member, self.place["start"], self.record, self.noise, self.store
+        )
         envelopes = Party.member(run, server=bytes.fromhex(poll["server"]), own=self.key)
-        address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}")
-        bus = ClientBus(address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes))
+        address = Address.parse(
+            self.address
+            or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}"
+        )
+        bus = ClientBus(
+            address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes)
+        )
         await serve(self.role, SealedBus(bus, envelopes), run, group)
 
     def sealed(self, planned: Plan, leaf: str) -> bytes:
         """Its signed hello, or its will."""
-        where, start = topic(planned.run, leaf, self.place["group"], self.place["member"]), self.place["start"]
-        hello = Hello(run=planned.run, member=self.place["member"], start=start, stop=start + 1, private=True)
-        message = encode(hello if leaf == "hello" else Gone(run=planned.run, member=self.place["member"]))
-        return Party.member(planned.run, server=public(planned.key), own=self.key).seal(where, message)
+        where, start = (
+            topic(planned.run, leaf, self.place["group"], self.place["member"]),
+            self.place["start"],
+        )
+        hello = Hello(
+            run=planned.run, member=self.place["member"], start=start, stop=start + 1, private=True
+        )
+        message = encode(
+            hello if leaf == "hello" else Gone(run=planned.run, member=self.place["member"])
+        )
+        return Party.member(planned.run, server=public(planned.key), own=self.key).seal(
+            where, message
+        )
 
     def greeting(self, planned: Plan) -> bytes:
         """The first packet of its connection."""
         where = topic(planned.run, "gone", self.place["group"], self.place["member"]).encode()
         parts = (b"x", where, self.sealed(planned, "gone"))
-        return bytes(Packet(0x10, b"\0\4MQTT\4\6\0\x1e" + b"".join(len(part).to_bytes(2) + part for part in parts)))
+        return bytes(
+            Packet(
+                0x10,
+                b"\0\4MQTT\4\6\0\x1e" + b"".join(len(part).to_bytes(2) + part for part in parts),
+            )
+        )
 
     def reports(self) -> list[bytes]:
         """The bytes it has sent, by question."""
@@ -165,18 +210,26 @@ class Served:
 def plan(questions: Questions = THREE, **options: Any) -> Plan:
     with listening(LOOPBACK, 0) as probe:
         port = probe.getsockname()[1]
-    return Plan.new(questions, **{"people": 100, "host": LOOPBACK, "name": LOOPBACK, "port": port, **options})
+    return Plan.new(
+        questions, **{"people": 100, "host": LOOPBACK, "name": LOOPBACK, "port": port, **options}
+    )
 
 
 @asynccontextmanager
-async def serving(folder: Path, planned: Plan, journal: Journal | None = None) -> AsyncIterator[Served]:
+async def serving(
+    folder: Path, planned: Plan, journal: Journal | None = None
+) -> AsyncIterator[Served]:
     """Serves a new poll, or goes on with a journal, until the end of the block at the latest."""
     with closing(journal or Journal.begin(folder, planned.run, planned.to_dict())) as kept:
         poll = Poll(planned, kept, site_of(planned), listening(LOOPBACK, planned.port))
         ready = asyncio.Event()
         playing = asyncio.create_task(poll.play(ready.set))
         try:
-            await asyncio.wait({playing, asyncio.create_task(ready.wait())}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {playing, asyncio.create_task(ready.wait())},
+                timeout=PATIENCE,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             yield Served(poll, playing)
         finally:
             playing.cancel()

@@ -1,4 +1,5 @@
-"""A quick run of an experiment: a test's broken code measures some points again, all others are measured once, by right code."""
+"""A quick run of an experiment: a test's broken code measures some points again, all others are
+measured once, by right code."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ SEED = 100
 
 @dataclass(frozen=True)
 class Twin:
-    """Wrong values in place of right ones, the points that show them, and a part of each check that must then fail.
+    """Wrong values in place of right ones, the points that show them, and a part of each check that
+    must then fail.
 
-    `target` has the names of `changes` as attributes, or as keys if it is a dict; without a target the names are dotted paths.
+    `target` has the names of `changes` as attributes, or as keys if it is a dict; without a target
+    the names are dotted paths.
     """
 
     why: str
@@ -43,9 +46,15 @@ class Twin:
 
 
 class Quick:
-    """The quick points of an experiment, or others, of which point i has seed 100 + i, or all have one seed."""
+    """The quick points of an experiment, or others, of which point i has seed 100 + i, or all have
+    one seed."""
 
-    def __init__(self, experiment: Experiment[Any, Any], points: list[Any] | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment[Any, Any],
+        points: list[Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
         self.experiment = experiment
         self.seed = seed
         self._points = points
@@ -70,34 +79,48 @@ class Quick:
         """Measures all points, as `name`: before the first test of a file breaks anything."""
         if len(self._right) < len(self.points):
             places = {id(point): place for place, point in enumerate(self.points)}
-            measured = once.measured(name, self.experiment, self.points, lambda point: self.measure(places[id(point)]))
+            measured = once.measured(
+                name, self.experiment, self.points, lambda point: self.measure(places[id(point)])
+            )
             self._right = {place: measurement for place, (_, measurement) in enumerate(measured)}
 
     def found(self, again: Callable[[Any], bool] = lambda point: False) -> Finding:
         """The finding, where the points of which `again` is true are measured now."""
-        measured = [(point, self.measure(place) if again(point) else self.right(place)) for place, point in enumerate(self.points)]
+        measured = [
+            (point, self.measure(place) if again(point) else self.right(place))
+            for place, point in enumerate(self.points)
+        ]
         finding = self.experiment.conclude(measured, "quick")
         coloured(finding)
         return finding
 
     def where(self, *wrong: Any) -> Finding:
-        """The finding, where these points, points of these classes and those with one of these values under any of their names are measured now."""
+        """The finding, where these points, points of these classes and those with one of these
+        values under any of their names are measured now."""
         kinds = tuple(kind for kind in wrong if isinstance(kind, type))
 
         def again(point: Any) -> bool:
-            return isinstance(point, kinds) or point in wrong or any(value in wrong for value in plain(point).values() if isinstance(value, str))
+            return (
+                isinstance(point, kinds)
+                or point in wrong
+                or any(value in wrong for value in plain(point).values() if isinstance(value, str))
+            )
 
         return self.found(again)
 
     def shows(self, place: int = 0) -> None:
-        """Asserts that the claim is shown, by checks of stated power, and that a point measured twice with one seed is identical."""
+        """Asserts that the claim is shown, by checks of stated power, and that a point measured
+        twice with one seed is identical."""
         finding = self.found()
         assert finding.verdict == "shown", lost(finding)
         sure(finding)
         assert plain(self.measure(place)) == plain(self.right(place))
 
-    def tests(self, twins: list[Twin], place: int = 0, *, slow: tuple[str, ...] = ()) -> tuple[Callable[[], None], Callable[..., None]]:
-        """Two long tests: the claim is shown, and each twin loses its checks. The twins named in `slow` are slow."""
+    def tests(
+        self, twins: list[Twin], place: int = 0, *, slow: tuple[str, ...] = ()
+    ) -> tuple[Callable[[], None], Callable[..., None]]:
+        """Two long tests: the claim is shown, and each twin loses its checks. The twins named in
+        `slow` are slow."""
 
         @pytest.mark.long
         def shown() -> None:
@@ -121,24 +144,42 @@ class Quick:
 
 
 def sure(finding: Finding) -> None:
-    """Asserts that each measured check states its chance and what it catches, and that a claim's checks fail by chance 4 times in 10,000 at most."""
-    assert all(0 < check.chance <= 1e-4 and check.catches != "nothing" for check in finding.checks if check.chance or check.catches)
+    """Asserts that each measured check states its chance and what it catches, and that a claim's
+    checks fail by chance 4 times in 10,000 at most."""
+    assert all(
+        0 < check.chance <= 1e-4 and check.catches != "nothing"
+        for check in finding.checks
+        if check.chance or check.catches
+    )
     assert sum(check.chance for check in finding.checks) <= 4e-4
 
 
 def coloured(finding: Finding) -> None:
-    """Asserts that no figure has more than eight coloured series, and that every model of a figure has a colour."""
+    """Asserts that no figure has more than eight coloured series, and that every model of a figure
+    has a colour."""
     for figure in finding.figures:
         if isinstance(figure, Figure):
             assert figure.model in PALETTE
-            assert len({(each.colour, each.marker, each.hollow) for each in looks(figure) if each.coloured}) <= 8, figure.name
+            assert (
+                len(
+                    {
+                        (each.colour, each.marker, each.hollow)
+                        for each in looks(figure)
+                        if each.coloured
+                    }
+                )
+                <= 8
+            ), figure.name
 
 
 def well_formed(finding: Finding) -> None:
-    """Asserts that every row is as long as its table's headings, and every curve, of which there is one, finite and as long as its axis."""
+    """Asserts that every row is as long as its table's headings, and every curve, of which there is
+    one, finite and as long as its axis."""
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
     coloured(finding)
-    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
+    curves = [
+        curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves
+    ]
     assert curves
     assert all(len(curve.x) == len(curve.y) > 0 and np.isfinite(curve.y).all() for curve in curves)
 

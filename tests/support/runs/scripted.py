@@ -1,4 +1,5 @@
-"""Draws from words that a test has written down, so that it can try them all, and from the words of a seed."""
+"""Draws from words that a test has written down, so that it can try them all, and from the words of
+a seed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""What is made once for all workers of a run of the tests, and kept in the run's own temporary folder until it ends."""
+"""What is made once for all workers of a run of the tests, and kept in the run's own temporary
+folder until it ends."""
 
 import fcntl
 import json
@@ -19,7 +20,11 @@ M = TypeVar("M")
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:
     """The folder that all workers of this run see."""
-    return factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    return (
+        factory.getbasetemp().parent
+        if "PYTEST_XDIST_WORKER" in os.environ
+        else factory.getbasetemp()
+    )
 
 
 @contextmanager
@@ -35,7 +40,8 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 class Once:
-    """Measurements that several tests need, each made by the worker that comes first: `name` stands for what measures, and for its seed.
+    """Measurements that several tests need, each made by the worker that comes first: `name` stands
+    for what measures, and for its seed.
 
     They must be asked for before anything is spoiled, or every other test would see them spoiled.
     """
@@ -43,7 +49,13 @@ class Once:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def measured(self, name: str, experiment: Experiment[P, M], points: list[P], measure: Callable[[P], object]) -> list[tuple[P, M]]:
+    def measured(
+        self,
+        name: str,
+        experiment: Experiment[P, M],
+        points: list[P],
+        measure: Callable[[P], object],
+    ) -> list[tuple[P, M]]:
         """Each point with its measurement, as they come back from a file of results."""
         files = [self.folder / f"{name}-{place}.json" for place in range(len(points))]
         for wait in (False, True):  # first what nobody is at

@@ -1,4 +1,5 @@
-"""Commands that a test ends by a signal, a closed terminal or a reader that leaves, at any moment; and what they leave behind."""
+"""Commands that a test ends by a signal, a closed terminal or a reader that leaves, at any moment;
+and what they leave behind."""
 
 import os
 import pty
@@ -16,19 +17,28 @@ from pathlib import Path
 PATIENCE = 20.0  # seconds for what takes a moment
 SOON = 2.0  # seconds in which a command may still end by itself
 COMMAND = (sys.executable, "-m", "local_dp")
-_OWN_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_OWN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], "
+    "sys.argv[1:])"
+)
 
 
 class Marked:
-    """A command with a mark in its environment, which all its descendants inherit, and a folder for temporary files."""
+    """A command with a mark in its environment, which all its descendants inherit, and a folder for
+    temporary files."""
 
     def __init__(self, folder: Path, *words: str, code: str = "") -> None:
         self.mark, self.folder = secrets.token_hex(8), folder
         command = (sys.executable, "-c", code) if code else COMMAND
-        self.process = self.start([*command, *words], {**os.environ, "MARK": self.mark, "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"})
+        self.process = self.start(
+            [*command, *words],
+            {**os.environ, "MARK": self.mark, "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"},
+        )
 
     def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def alive(self) -> list[int]:
         """Every process with the mark, zombies apart."""
@@ -71,7 +81,8 @@ def marked(folder: Path, *words: str, code: str = "") -> Iterator[Marked]:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to be ended: by a signal to the process, to its whole group as the keys of a terminal send it, by a closed terminal, or by readers that leave."""
+    """A way to be ended: by a signal to the process, to its whole group as the keys of a terminal
+    send it, by a closed terminal, or by readers that leave."""
 
     name: str
     number: int
@@ -81,7 +92,10 @@ class Way:
     readers: tuple[int, ...] = ()  # of standard output and standard error
 
 
-_INTERRUPT = (130, -signal.SIGINT)  # inside exec() the interpreter ends itself by SIGINT, which a shell shows as 130
+_INTERRUPT = (
+    130,
+    -signal.SIGINT,
+)  # inside exec() the interpreter ends itself by SIGINT, which a shell shows as 130
 WAYS = [
     Way("SIGINT", signal.SIGINT, _INTERRUPT),
     Way("SIGINT of the group", signal.SIGINT, _INTERRUPT, group=True),
@@ -96,7 +110,8 @@ WAYS = [
 
 
 class Victim(Marked):
-    """A command in a session of its own, in a folder with `tmp`; its streams are files, pipes whose readers may leave, or a terminal."""
+    """A command in a session of its own, in a folder with `tmp`; its streams are files, pipes whose
+    readers may leave, or a terminal."""
 
     def __init__(self, folder: Path, way: Way, *words: str) -> None:
         self.way, self.at, self._readers, self._screen = way, folder, list[int](), -1
@@ -106,7 +121,10 @@ class Victim(Marked):
 
     def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
         environment |= {"HOME": str(self.at), "XDG_STATE_HOME": str(self.at / "state")}
-        streams = {number: os.open(self.at / f"{number}.txt", os.O_CREAT | os.O_WRONLY | os.O_APPEND) for number in (1, 2)}
+        streams = {
+            number: os.open(self.at / f"{number}.txt", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+            for number in (1, 2)
+        }
         for number in self.way.readers:
             reader, streams[number] = os.pipe()
             self._readers.append(reader)
@@ -115,7 +133,10 @@ class Victim(Marked):
             command = [
                 sys.executable,
                 "-c",
-                "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])",
+                (
+                    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+                    "os.execv(sys.argv[1], sys.argv[1:])"
+                ),
                 *command,
             ]
             streams = {0: inside, 1: inside, 2: inside}
@@ -140,7 +161,9 @@ class Victim(Marked):
         def handles() -> bool:
             with suppress(OSError):
                 caught = re.search(r"SigCgt:\s*(\w+)", status.read_text())
-                return self.process.poll() is not None or bool(caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+                return self.process.poll() is not None or bool(
+                    caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1
+                )
             return True
 
         return self.wait(handles)
@@ -185,7 +208,8 @@ class Trial:
     faults: list[str] = field(default_factory=list)
 
     def play(self, folder: Path, natural: int | None, whole: Callable[[Path], str]) -> "Trial":
-        """`natural`: its exit code where nobody ends it. `whole` looks at its files, and gives what is wrong with them."""
+        """`natural`: its exit code where nobody ends it. `whole` looks at its files, and gives what
+        is wrong with them."""
         victim = Victim(folder, self.way, *self.words)
         try:
             if not victim.ready():
@@ -206,7 +230,9 @@ class Trial:
         right = {*self.way.codes, *({143} if self.way.readers else ()), *natural}
         if code not in right:
             self.faults.append(f"exit code {code}, and not {self.way.codes}")
-        if match := re.search(r"Traceback|Exception ignored|Exception in|unhandled|never retrieved|Fatal", text):
+        if match := re.search(
+            r"Traceback|Exception ignored|Exception in|unhandled|never retrieved|Fatal", text
+        ):
             self.faults.append(f"{match[0]}: {text[-1500:]}")
         if text.count("local-dp: ") > 1:
             self.faults.append(f"more than one line: {text[-1500:]}")

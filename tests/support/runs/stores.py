@@ -25,16 +25,26 @@ FIRST, LATER = 23, 52  # the age of somebody, and what it becomes
 SMALL = 0.01  # of the epsilon that is asked for in a round
 
 
-def member(path: Path, budget: float = 1.0, lifetime: float | None = None, clients: int = CLIENTS, start: int = 0) -> ClientRole:
+def member(
+    path: Path,
+    budget: float = 1.0,
+    lifetime: float | None = None,
+    clients: int = CLIENTS,
+    start: int = 0,
+) -> ClientRole:
     """A private member whose store is the file `path`."""
     store = SqliteStore(path, budget, lifetime)
-    return ClientRole("host-0", start, yes_records(clients), StoreNoise(store.secret), store, Policy())
+    return ClientRole(
+        "host-0", start, yes_records(clients), StoreNoise(store.secret), store, Policy()
+    )
 
 
 def device(path: Path, age: int) -> ClientRole:
     """A private client with one record, whose store is the file `path`."""
     store = SqliteStore(path, 1.0)
-    return ClientRole("client-0", 0, Records({"age": np.array([str(age)])}), StoreNoise(store.secret), store)
+    return ClientRole(
+        "client-0", 0, Records({"age": np.array([str(age)])}), StoreNoise(store.secret), store
+    )
 
 
 def close(role: ClientRole) -> None:
@@ -55,7 +65,8 @@ def code(answers: tuple[Reply | Refusal, ...]) -> str:
 
 
 class Doomed:
-    """A connection to SQLite that kills its process by SIGKILL before its statement number `point // 2`, or after it."""
+    """A connection to SQLite that kills its process by SIGKILL before its statement number
+    `point // 2`, or after it."""
 
     def __init__(self, held: object, point: int) -> None:
         self.held, self.left = held, point
@@ -77,10 +88,14 @@ class Doomed:
         self.left -= 1
 
 
-def forked(live: Callable[[Callable[[bytes], None]], None], kill_after: float | None = None) -> tuple[list[bytes], int]:
-    """What `live` has sent by the function it is given, in a process of its own, and the signal that ended it; 0 if it came to its end.
+def forked(
+    live: Callable[[Callable[[bytes], None]], None], kill_after: float | None = None
+) -> tuple[list[bytes], int]:
+    """What `live` has sent by the function it is given, in a process of its own, and the signal
+    that ended it; 0 if it came to its end.
 
-    With `kill_after` it is killed so many seconds after its first word, or of less than nothing, after it has begun.
+    With `kill_after` it is killed so many seconds after its first word, or of less than nothing,
+    after it has begun.
     """
     reading, writing = os.pipe()
     pid = os.fork()

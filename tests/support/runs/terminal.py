@@ -1,4 +1,5 @@
-"""A command in a terminal of its own, as a person has it: what is drawn there, and the interrupt key."""
+"""A command in a terminal of its own, as a person has it: what is drawn there, and the interrupt
+key."""
 
 import fcntl
 import os
@@ -22,8 +23,12 @@ class Terminal:
     def __init__(self, *arguments: str, columns: int = 80) -> None:
         self._screen, inside = os.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        self.process = psutil.Popen(command(*arguments), stdout=inside, stderr=inside, env=environment)
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+        }
+        self.process = psutil.Popen(
+            command(*arguments), stdout=inside, stderr=inside, env=environment
+        )
         os.close(inside)
         self.drawn = ""
 
@@ -32,13 +37,16 @@ class Terminal:
         end = time.monotonic() + seconds
         while not re.search(text, self.drawn):
             assert time.monotonic() < end, f"{text!r} was not drawn: {self.drawn[-500:]!r}"
-            assert self._read(0.1) or self.process.poll() is None, f"it ended without {text!r}: {self.drawn[-500:]!r}"
+            assert self._read(0.1) or self.process.poll() is None, (
+                f"it ended without {text!r}: {self.drawn[-500:]!r}"
+            )
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
     def end(self, seconds: float = 60.0) -> str:
-        """Reads to the end: what stands on the screen then, without what was drawn and cleared. Ends a command that goes on for longer."""
+        """Reads to the end: what stands on the screen then, without what was drawn and cleared.
+        Ends a command that goes on for longer."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
             self._read(0.1)

@@ -10,7 +10,14 @@ from tests.support.inputs.builders import SEED
 
 
 def run_tier(protocol: LocalProtocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
+    settings = Settings(
+        protocol,
+        protocol.synthetic(clients, SEED),
+        1.0,
+        Randomness(SEED, False),
+        tier=tier,
+        **options,
+    )
     return execute(settings, lambda progress: None)
 
 

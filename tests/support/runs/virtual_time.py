@@ -1,4 +1,5 @@
-"""An event loop whose clock jumps: whatever waits waits no time, and what would wait for ever is an error."""
+"""An event loop whose clock jumps: whatever waits waits no time, and what would wait for ever is an
+error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -9,7 +10,8 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """When nothing is ready the clock moves to the next timer. For coroutines that speak to each other only: a socket is never waited for."""
+    """When nothing is ready the clock moves to the next timer. For coroutines that speak to each
+    other only: a socket is never waited for."""
 
     def __init__(self) -> None:
         super().__init__()

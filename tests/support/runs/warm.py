@@ -1,8 +1,10 @@
-"""Helpers, brokers and commands that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
+"""Helpers, brokers and commands that start at once, each forked from an interpreter that has
+imported what they import: for tests that are not about starts.
 
 A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.embedded`;
 it asks the warm interpreter for a fork and lives exactly as long.
-That runs start their real ones is tested elsewhere: by everything that does not use this, and by commands in interpreters of their own.
+That runs start their real ones is tested elsewhere: by everything that does not use this, and by
+commands in interpreters of their own.
 """
 
 import json
@@ -22,20 +24,24 @@ from pathlib import Path
 
 COMMAND = "local_dp.cli.main"
 NEEDED = (  # by commands, which import some late
-    "local_dp.cli.commands", "local_dp.api.curate", "local_dp.cli.run.join", "local_dp.storage.budget_file", "polars",
+    "local_dp.cli.commands", "local_dp.api.curate", "local_dp.cli.run.join",
+    "local_dp.storage.budget_file", "polars",
 )  # fmt: skip
 
 
 @contextmanager
 def warm_interpreter() -> Iterator[str]:
-    """Where the warm interpreter is called. It ends when its standard input closes: with the block, or with the test process."""
+    """Where the warm interpreter is called. It ends when its standard input closes: with the block,
+    or with the test process."""
     from local_dp.bus.children import environment, python
     from local_dp.clients.fleet import LEAN
 
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         path = str(Path(folder) / "line")
         words = python("tests.support.runs.warm", path)
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(**LEAN)) as process:
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(**LEAN)
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"warm\n"
             yield path
@@ -48,7 +54,10 @@ def forked_from(path: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for home in ("local_dp.clients.fleet", "local_dp.bus.broker"):
-            patch.setattr(f"{home}.python", lambda *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments])
+            patch.setattr(
+                f"{home}.python",
+                lambda *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments],
+            )
         yield
 
 
@@ -72,7 +81,9 @@ def serve(path: str) -> None:
                     import_module(name)
             if os.fork() == 0:
                 os.setsid()
-                for there, here in enumerate((caller.fileno(), *streams)):  # its standard input closes when the caller ends
+                for there, here in enumerate(
+                    (caller.fileno(), *streams)
+                ):  # its standard input closes when the caller ends
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
@@ -90,7 +101,9 @@ def typed() -> None:
     from local_dp.cli.main import main
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()  # it ends with the test
+    threading.Thread(
+        target=lambda: os.read(0, 1) or os._exit(1), daemon=True
+    ).start()  # it ends with the test
     os.write(0, struct.pack("<I", os.getpid()))
     code: object = 0
     try:
@@ -101,11 +114,14 @@ def typed() -> None:
 
 
 def wait_for_it(path: str, *arguments: str) -> None:
-    """Has a process forked with these words, a module first, and these two streams; hands it what comes on standard input, until that closes or it ends."""
+    """Has a process forked with these words, a module first, and these two streams; hands it what
+    comes on standard input, until that closes or it ends."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         socket.send_fds(line, [json.dumps([os.environ["PYTHONPATH"], *arguments]).encode()], [1, 2])
-        while line.fileno() not in select.select([line.fileno(), 0], [], [])[0] and (data := os.read(0, 1 << 12)):
+        while line.fileno() not in select.select([line.fileno(), 0], [], [])[0] and (
+            data := os.read(0, 1 << 12)
+        ):
             line.sendall(data)
 
 

@@ -1,4 +1,5 @@
-"""Whether a protocol succeeds client by client as often as when its tallies are drawn from their law."""
+"""Whether a protocol succeeds client by client as often as when its tallies are drawn from their
+law."""
 
 import math
 from typing import Any
@@ -13,21 +14,31 @@ Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6
 
 
 def user_level(protocol: LocalProtocol[Any], n: int, runs: int, epsilon: float = 1.0) -> int:
-    """In how many of these runs it finds its hidden concept exactly, every record put through its query and its randomizer."""
+    """In how many of these runs it finds its hidden concept exactly, every record put through its
+    query and its randomizer."""
     algorithm, found = protocol.algorithm(epsilon, n), 0
     for seed in range(runs):
         population = protocol.synthetic(n, seed)
-        found += protocol.true_error(run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, epsilon)), population) == 0
+        found += (
+            protocol.true_error(
+                run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, epsilon)),
+                population,
+            )
+            == 0
+        )
     return found
 
 
 def check_alike(protocol: LocalProtocol[Any], n: int, few: int, many: int) -> None:
-    """Success in `few` runs client by client and `many` from the law differs by less than 4.9 deviations; with a third of the clients in the latter by more."""
+    """Success in `few` runs client by client and `many` from the law differs by less than 4.9
+    deviations; with a third of the clients in the latter by more."""
     users = user_level(protocol, n, few)
 
     def deviations(successes: int) -> float:
         pooled = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(pooled * (1 - pooled) * (1 / few + 1 / many))
+        return (users / few - successes / many) / math.sqrt(
+            pooled * (1 - pooled) * (1 / few + 1 / many)
+        )
 
     assert abs(deviations(exact_recovery(protocol, 1.0, 1)(n, many))) < Z_TAIL
     assert deviations(exact_recovery(protocol, 1.0, 2)(n // 3, many)) > Z_TAIL

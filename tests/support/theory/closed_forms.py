@@ -1,4 +1,5 @@
-"""For every randomizer the closed-form variance of what one report stands for, whatever law the clients' values have, and laws among which the worst is."""
+"""For every randomizer the closed-form variance of what one report stands for, whatever law the
+clients' values have, and laws among which the worst is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +19,19 @@ from local_dp.bounds.frequencies import (
     sue_variance,
     thresholded_variance,
 )
-from local_dp.bounds.longitudinal import bit_flip_variance, event_odds, events_variance, rappor_variance
+from local_dp.bounds.longitudinal import (
+    bit_flip_variance,
+    event_odds,
+    events_variance,
+    rappor_variance,
+)
 from local_dp.bounds.masked_parity import blocks_variance
-from local_dp.bounds.means import best_privunit, bounded_laplace_variances, discrete_laplace_variances, random_coordinate_variance
+from local_dp.bounds.means import (
+    best_privunit,
+    bounded_laplace_variances,
+    discrete_laplace_variances,
+    random_coordinate_variance,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.domains import Vectors
 from local_dp.randomizers.frequencies.unary import STEPS, best_threshold
@@ -29,13 +40,20 @@ from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised import memoised_variance
-from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, pckv_ue_variances, pckv_variances
+from local_dp.randomizers.sets.padding_sampling import (
+    Padded,
+    padded_variance,
+    pckv_ue_variances,
+    pckv_variances,
+)
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.coordinates import largest_normal, nearest_variance
 from tests.support.theory.parity_forms import denied, deny, named, parities, suspects
 
-Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
+Form: TypeAlias = Callable[
+    [Any, Ints, Floats], Floats
+]  # randomizer, the values and how likely each is -> n times the variance of each estimate
 ODDS = np.arange(1, 20) / 20
 
 
@@ -101,18 +119,25 @@ def holders(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 def keys(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """The share that holds each key, then the sum of its numbers."""
-    digits = values[:, None] // (randomizer.steps + 2) ** np.arange(randomizer.k) % (randomizer.steps + 2)
+    digits = (
+        values[:, None]
+        // (randomizer.steps + 2) ** np.arange(randomizer.k)
+        % (randomizer.steps + 2)
+    )
     numbers = 2 * (digits - 1) / randomizer.steps - 1
     return np.concatenate([law @ (digits > 0), law @ np.where(digits > 0, numbers, 0.0)])
 
 
 def of_share(variance: Callable[[Any, float], float], shares: Form = law_itself) -> Form:
     """Where the variance of an estimate of a share follows from the share."""
-    return lambda randomizer, values, law: np.array([variance(randomizer, share) for share in shares(randomizer, values, law).tolist()])
+    return lambda randomizer, values, law: np.array(
+        [variance(randomizer, share) for share in shares(randomizer, values, law).tolist()]
+    )
 
 
 def of_values(spreads: Callable[[Any], Floats], means: Callable[[Any], Floats]) -> Form:
-    """Where the variance given the value is known at every value, with what the values themselves add: both of shape (values,) or (values, m)."""
+    """Where the variance given the value is known at every value, with what the values themselves
+    add: both of shape (values,) or (values, m)."""
 
     def variances(randomizer: Any, values: Ints, law: Floats) -> Floats:
         meant = means(randomizer)[values]
@@ -129,14 +154,28 @@ def of_number(spreads: Callable[[Any], Floats]) -> Form:
 def windowed(randomizer: Any) -> Floats:
     """`window_variance` at every lattice point."""
     places = np.arange(randomizer.steps + 1) / randomizer.steps
-    return np.array([window_variance(np.exp(randomizer.epsilon), randomizer.steps, randomizer.window, x) for x in places])
+    return np.array(
+        [
+            window_variance(np.exp(randomizer.epsilon), randomizer.steps, randomizer.window, x)
+            for x in places
+        ]
+    )
 
 
 def hybrid(randomizer: Any) -> Floats:
     """A window or one bit, as often as the mix says."""
-    mix, steps, places = randomizer.mix, randomizer.steps, np.arange(randomizer.steps + 1) / randomizer.steps
+    mix, steps, places = (
+        randomizer.mix,
+        randomizer.steps,
+        np.arange(randomizer.steps + 1) / randomizer.steps,
+    )
     bits: Floats = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
-    windows = np.array([window_variance(float(np.exp(randomizer.epsilon)), steps, mix.window, x) for x in places.tolist()])
+    windows = np.array(
+        [
+            window_variance(float(np.exp(randomizer.epsilon)), steps, mix.window, x)
+            for x in places.tolist()
+        ]
+    )
     return np.asarray(mix.share * windows + (1 - mix.share) * bits)
 
 
@@ -150,8 +189,12 @@ def staircase(randomizer: Any) -> Floats:
 
 
 NUMBERS: dict[str, Callable[[Any], Floats]] = {
-    "discrete-laplace": lambda randomizer: discrete_laplace_variances(randomizer.epsilon, randomizer.steps),
-    "bounded-laplace": lambda randomizer: bounded_laplace_variances(randomizer.epsilon, randomizer.steps),
+    "discrete-laplace": lambda randomizer: discrete_laplace_variances(
+        randomizer.epsilon, randomizer.steps
+    ),
+    "bounded-laplace": lambda randomizer: bounded_laplace_variances(
+        randomizer.epsilon, randomizer.steps
+    ),
     "discrete-gaussian": gaussian,
     "staircase": staircase,
     "hybrid": hybrid,
@@ -164,7 +207,12 @@ def blocked(randomizer: Any, values: Ints, law: Floats) -> Floats:
     blocks = randomizer.layout.place(np.arange(randomizer.k))[0]
     held = np.bincount(blocks, weights=law, minlength=randomizer.layout.blocks)[blocks]
     pairs = zip(law.tolist(), held.tolist(), strict=True)
-    return np.array([blocked_hadamard_variance(randomizer.epsilon, randomizer.layout.blocks, *pair) for pair in pairs])
+    return np.array(
+        [
+            blocked_hadamard_variance(randomizer.epsilon, randomizer.layout.blocks, *pair)
+            for pair in pairs
+        ]
+    )
 
 
 def hashed(randomizer: Any, share: float) -> float:
@@ -177,15 +225,27 @@ def hashed(randomizer: Any, share: float) -> float:
 def signed_blocks(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """`blocks_variance` by the share that is in the block, less what is known of the mean."""
     k, size = randomizer.k, randomizer.size
-    held = np.bincount((np.abs(values) - 1)[values != 0] // size, weights=law[values != 0], minlength=randomizer.blocks)
-    each = [blocks_variance(randomizer.epsilon, k, size, float(held[symbol // size]) / min(size, k)) for symbol in range(k)]
+    held = np.bincount(
+        (np.abs(values) - 1)[values != 0] // size,
+        weights=law[values != 0],
+        minlength=randomizer.blocks,
+    )
+    each = [
+        blocks_variance(randomizer.epsilon, k, size, float(held[symbol // size]) / min(size, k))
+        for symbol in range(k)
+    ]
     return np.array(each) - sign_means(randomizer, values, law) ** 2
 
 
 def events(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """Of each interval, a bit by itself; of never, all of them together."""
     odds, many = event_odds(randomizer.epsilon, randomizer.intervals), randomizer.intervals
-    return np.array([*(events_variance(odds, 1, share) for share in law[:-1].tolist()), events_variance(odds, many, float(1 - law[-1]))])
+    return np.array(
+        [
+            *(events_variance(odds, 1, share) for share in law[:-1].tolist()),
+            events_variance(odds, many, float(1 - law[-1])),
+        ]
+    )
 
 
 def keyed(each: Callable[[Any, float, float], tuple[float, float]]) -> Form:
@@ -198,22 +258,32 @@ def keyed(each: Callable[[Any, float, float], tuple[float, float]]) -> Form:
     return variances
 
 
-def of_vector(moment: Callable[[Any, Floats], float], weight: Callable[[Any], float] = lambda randomizer: 1.0) -> Form:
-    """Of all coordinates together: E||estimate||^2 at each vector, less `weight` times the squared norm of the mean."""
+def of_vector(
+    moment: Callable[[Any, Floats], float], weight: Callable[[Any], float] = lambda randomizer: 1.0
+) -> Form:
+    """Of all coordinates together: E||estimate||^2 at each vector, less `weight` times the squared
+    norm of the mean."""
 
     def variances(randomizer: Any, values: Ints, law: Floats) -> Floats:
         moments = [moment(randomizer, row) for row in values / randomizer.steps]
-        return np.array([law @ moments - weight(randomizer) * (mean_vector(randomizer, values, law) ** 2).sum()])
+        return np.array(
+            [law @ moments - weight(randomizer) * (mean_vector(randomizer, values, law) ** 2).sum()]
+        )
 
     return variances
 
 
 def nearest(randomizer: Any, row: Floats) -> float:
-    """`nearest_variance` of a unit vector; at 0 no direction is nearest, and the first stands for it."""
+    """`nearest_variance` of a unit vector; at 0 no direction is nearest, and the first stands for
+    it."""
     growth, count, d = float(np.exp(randomizer.epsilon)), randomizer.chosen, randomizer.d
     if row.any():
         return nearest_variance(growth, count, d) + 1
-    return float(d * (1 - 1 / count) * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2)
+    return float(
+        d
+        * (1 - 1 / count)
+        * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
+    )
 
 
 def told(randomizer: Any) -> int:
@@ -230,12 +300,19 @@ def coordinates(randomizer: Any, row: Floats) -> float:
 
 def one_bit(means: Form) -> Form:
     """C^2 - m^2, for a report stands for C or -C."""
-    return lambda randomizer, values, law: np.asarray(response_gain(randomizer.epsilon) ** 2 - means(randomizer, values, law) ** 2)
+    return lambda randomizer, values, law: np.asarray(
+        response_gain(randomizer.epsilon) ** 2 - means(randomizer, values, law) ** 2
+    )
 
 
 def of_unit(means: Form) -> Form:
     """The same of a mean in [0, 1]: (C^2 - (2 m - 1)^2) / 4."""
-    return lambda randomizer, values, law: np.asarray(response_gain(randomizer.epsilon) ** 2 - (2 * means(randomizer, values, law) - 1) ** 2) / 4
+    return lambda randomizer, values, law: (
+        np.asarray(
+            response_gain(randomizer.epsilon) ** 2 - (2 * means(randomizer, values, law) - 1) ** 2
+        )
+        / 4
+    )
 
 
 def characters(randomizer: Any, values: Ints, law: Floats) -> Floats:
@@ -246,7 +323,12 @@ def characters(randomizer: Any, values: Ints, law: Floats) -> Floats:
 def prefixes(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """C^2 v - (F - 1/2)^2; the last one is certain."""
     certain = np.arange(randomizer.k) == randomizer.k - 1
-    return np.where(certain, 0.0, response_gain(randomizer.epsilon) ** 2 * excess(randomizer.size) - (np.cumsum(law) - 0.5) ** 2)
+    return np.where(
+        certain,
+        0.0,
+        response_gain(randomizer.epsilon) ** 2 * excess(randomizer.size)
+        - (np.cumsum(law) - 0.5) ** 2,
+    )
 
 
 VECTORS = ("random-coordinate", "sampled-signs", "nearest-direction", "privunit", "projunit")
@@ -261,7 +343,9 @@ FORMS: dict[str, Form] = {
     "one-of-rounds": one_bit(lead_of_ones),
     "rounded-grr": of_share(lambda r, share: subset_variance(r.epsilon, r.shares, 1, share), ends),
     "rounded-hadamard": one_bit(ends),
-    "rounded-oracle": of_share(lambda r, share: subset_variance(r.epsilon, r.inner.sets[0], r.inner.sets[1], share), ends),
+    "rounded-oracle": of_share(
+        lambda r, share: subset_variance(r.epsilon, r.inner.sets[0], r.inner.sets[1], share), ends
+    ),
     "wide-hashing": of_share(lambda r, share: parities_variance(r.epsilon, r.parities, share)),
     "characters": characters,
     "deny": deny,
@@ -270,30 +354,53 @@ FORMS: dict[str, Form] = {
     "sign-rows": one_bit(correlations),
     "sue": of_share(lambda r, share: sue_variance(r.epsilon, share)),
     "oue": of_share(lambda r, share: oue_variance(r.epsilon, share)),
-    "the": of_share(lambda r, share: thresholded_variance(r.epsilon, best_threshold(r.nano) / STEPS, share)),
-    **dict.fromkeys(("subset-selection", "affine-sets"), of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share))),
-    "count-mean-sketch": of_share(lambda r, share: sketch_variance(r.epsilon, r.hash.g, r.hash.points, share)),
+    "the": of_share(
+        lambda r, share: thresholded_variance(r.epsilon, best_threshold(r.nano) / STEPS, share)
+    ),
+    **dict.fromkeys(
+        ("subset-selection", "affine-sets"),
+        of_share(lambda r, share: subset_variance(r.epsilon, r.inner.k, r.inner.w, share)),
+    ),
+    "count-mean-sketch": of_share(
+        lambda r, share: sketch_variance(r.epsilon, r.hash.g, r.hash.points, share)
+    ),
     **dict.fromkeys(("olh", "blh", "pi-rappor"), of_share(hashed)),
     "pgr": of_share(lambda r, share: subset_variance(r.epsilon, r.alphabet, r.w, share)),
     **dict.fromkeys(("hadamard-response", "recursive-hadamard"), blocked),
     "memoised-grr": of_share(lambda r, share: memoised_variance(r.odds, share)),
     "memoised-rappor": of_share(lambda r, share: rappor_variance(r.odds, share)),
-    "loloha": of_share(lambda r, share: hashing_variance(r.first * r.epsilon / r.hash.g, r.hash.g, r.hash.m, share)),
+    "loloha": of_share(
+        lambda r, share: hashing_variance(r.first * r.epsilon / r.hash.g, r.hash.g, r.hash.m, share)
+    ),
     "d-bit-flip": of_share(lambda r, share: bit_flip_variance(r.epsilon, r.k, r.d, share)),
     "change-tracking": events,
-    "padding-sampling": of_share(lambda r, share: padded_variance(r.epsilon, r.k, r.limit, share), holders),
+    "padding-sampling": of_share(
+        lambda r, share: padded_variance(r.epsilon, r.k, r.limit, share), holders
+    ),
     "pckv": keyed(lambda r, share, total: pckv_variances(r.epsilon, r.k, r.limit, share, total)),
-    **dict.fromkeys(("random-coordinate", "sampled-signs"), of_vector(coordinates, lambda r: r.d / told(r))),
+    **dict.fromkeys(
+        ("random-coordinate", "sampled-signs"), of_vector(coordinates, lambda r: r.d / told(r))
+    ),
     "nearest-direction": of_vector(nearest),
-    **dict.fromkeys(("privunit", "projunit"), of_vector(lambda r, row: best_privunit(r.epsilon, r.d)[1] + 1)),
-    "she": of_share(lambda r, share: float(1 / (2 * np.sinh(r.epsilon / 4) ** 2) + share * (1 - share))),
+    **dict.fromkeys(
+        ("privunit", "projunit"), of_vector(lambda r, row: best_privunit(r.epsilon, r.d)[1] + 1)
+    ),
+    "she": of_share(
+        lambda r, share: float(1 / (2 * np.sinh(r.epsilon / 4) ** 2) + share * (1 - share))
+    ),
     "pckv-ue": keyed(lambda r, share, total: pckv_ue_variances(r.epsilon, r.limit, share, total)),
 }
 
-BY_TABLE = dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
-    ("seeded-rejection", "genprot"), "the public samples are drawn once for all, and what they are decides the table"
-) | {"purified": "the rows are clipped ones of another channel"}
-FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size)))
+BY_TABLE = (
+    dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
+        ("seeded-rejection", "genprot"),
+        "the public samples are drawn once for all, and what they are decides the table",
+    )
+    | {"purified": "the rows are clipped ones of another channel"}
+)
+FORMS |= dict.fromkeys(
+    BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size))
+)
 
 AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     **dict.fromkeys((*NUMBERS, "one-bit-mean"), mean_number),
@@ -312,7 +419,22 @@ AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
 }
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    **{key: {"k": 5} for key in ("hadamard", "grr", "prefix-signs", "sign-rows", "sue", "oue", "she", "the", "memoised-grr", "memoised-rappor", "loloha")},
+    **{
+        key: {"k": 5}
+        for key in (
+            "hadamard",
+            "grr",
+            "prefix-signs",
+            "sign-rows",
+            "sue",
+            "oue",
+            "she",
+            "the",
+            "memoised-grr",
+            "memoised-rappor",
+            "loloha",
+        )
+    },
     **{key: {"k": 7} for key in ("blh", "pgr", "hadamard-response")},
     **{key: {"k": 13} for key in ("olh", "pi-rappor", "subset-selection")},
     "recursive-hadamard": {"k": 5, "b": 2},
@@ -344,14 +466,22 @@ class Known:
 
     @classmethod
     def of(cls, name: str, epsilon: float) -> "Known":
-        """The registered one of this name. Raises LookupError where neither a closed form nor the reason why there is none is listed."""
-        if name not in FORMS and not (name in RANDOMIZERS and RANDOMIZERS[name].estimate is TableChannel.estimate):
-            raise LookupError(f"{name} has no closed-form variance in tests/support/theory/closed_forms.py, nor a reason there why it has none")
+        """The registered one of this name. Raises LookupError where neither a closed form nor the
+        reason why there is none is listed."""
+        if name not in FORMS and not (
+            name in RANDOMIZERS and RANDOMIZERS[name].estimate is TableChannel.estimate
+        ):
+            raise LookupError(
+                f"{name} has no closed-form variance in tests/support/theory/closed_forms.py, "
+                "nor "
+                "a reason there why it has none"
+            )
         return cls(RANDOMIZERS.build(name, {"epsilon": epsilon, **SETTINGS.get(name, {})}))
 
     @cached_property
     def values(self) -> Counts:
-        """All of a small domain, with its sets no larger than the limit, silence first; of vectors some, and their opposites."""
+        """All of a small domain, with its sets no larger than the limit, silence first; of vectors
+        some, and their opposites."""
         domain = self.randomizer.domain
         if isinstance(domain, Vectors):
             some = domain.some(5)
@@ -362,11 +492,21 @@ class Known:
 
     @cached_property
     def laws(self) -> Floats:
-        """Each value alone, all alike, and every two of them, or one and all others alike, at odds in steps of a twentieth; shape (laws,
-        values). Variances are linear in the law, less the square of a mean. So one of the largest is that of a law on two values."""
+        """Each value alone, all alike, and every two of them, or one and all others alike, at odds
+        in steps of a twentieth; shape (laws, values). Variances are linear in the law, less the
+        square of a mean. So one of the largest is that of a law on two values."""
         each = np.eye(many := len(self.values))
-        mixed = [(share * each[one] + (1 - share) * each[other]) for one in range(many) for other in range(one) for share in ODDS]
-        spread = [share * each[one] + (1 - share) * (1 - each[one]) / (many - 1) for one in range(many) for share in ODDS]
+        mixed = [
+            (share * each[one] + (1 - share) * each[other])
+            for one in range(many)
+            for other in range(one)
+            for share in ODDS
+        ]
+        spread = [
+            share * each[one] + (1 - share) * (1 - each[one]) / (many - 1)
+            for one in range(many)
+            for share in ODDS
+        ]
         return np.stack([*each, np.full(many, 1 / many), *mixed, *spread])
 
     def _under_all(self, form: Form) -> Floats:
@@ -379,7 +519,8 @@ class Known:
 
     @cached_property
     def variances(self) -> Floats:
-        """n times the variances under every law by the closed form, shape (laws, estimates), or (laws, 1) of all coordinates of a vector together."""
+        """n times the variances under every law by the closed form, shape (laws, estimates), or
+        (laws, 1) of all coordinates of a vector together."""
         return self._under_all(FORMS.get(self.randomizer.name, by_its_table))
 
     @property

@@ -19,7 +19,10 @@ def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
     draws, total = drawn.total(), sum(law.values())
     expected = {outcome: draws * weight / total for outcome, weight in law.items()}
     common = [outcome for outcome, often in expected.items() if often >= _FEW]
-    observed, often = [drawn[outcome] for outcome in common], [expected[outcome] for outcome in common]
+    observed, often = (
+        [drawn[outcome] for outcome in common],
+        [expected[outcome] for outcome in common],
+    )
     rest = draws - sum(often)
     if rest < 1e-9 and sum(observed) < draws:
         return 0.0  # an impossible outcome
@@ -29,8 +32,13 @@ def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
 
 
 def mean_chance(
-    chance: Callable[[LabelledMultiset, int, int], float], laws: Sequence[HardThreshold], n: int, alpha: float, generator: np.random.Generator
+    chance: Callable[[LabelledMultiset, int, int], float],
+    laws: Sequence[HardThreshold],
+    n: int,
+    alpha: float,
+    generator: np.random.Generator,
 ) -> tuple[float, float]:
-    """The mean over one sample of n from each law of the chance of a good threshold, and its standard error."""
+    """The mean over one sample of n from each law of the chance of a good threshold, and its
+    standard error."""
     chances = [chance(law.sample(n, generator), *law.good(alpha)) for law in laws]
     return float(np.mean(chances)), float(np.std(chances, ddof=1) / len(chances) ** 0.5)

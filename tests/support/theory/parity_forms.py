@@ -11,18 +11,28 @@ from local_dp.bounds.response import response_gain
 
 def parities(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """E[y (-1)^<s, x>] for each mask s; the last bit of a value is that of y."""
-    odd = [[int(value & (2 * mask + 1)).bit_count() % 2 for mask in randomizer.listed.tolist()] for value in values.tolist()]
+    odd = [
+        [int(value & (2 * mask + 1)).bit_count() % 2 for mask in randomizer.listed.tolist()]
+        for value in values.tolist()
+    ]
     return np.asarray(law @ (1 - 2 * np.array(odd)))
 
 
 def denied(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """The same of every w, x = 0 counted as 0."""
-    told = [[(1 - 2 * (int(value & (2 * w + 1)).bit_count() % 2)) * (value > 1) for w in range(randomizer.alphabet)] for value in values.tolist()]
+    told = [
+        [
+            (1 - 2 * (int(value & (2 * w + 1)).bit_count() % 2)) * (value > 1)
+            for w in range(randomizer.alphabet)
+        ]
+        for value in values.tolist()
+    ]
     return np.asarray(law @ np.array(told))
 
 
 def deny(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    """(C - m) (K C - C + m): a report stands for C, or for C (1 - K) with probability (1 - m / C) / K."""
+    """(C - m) (K C - C + m): a report stands for C, or for C (1 - K) with probability (1 - m / C) /
+    K."""
     gain, mean = response_gain(randomizer.epsilon), denied(randomizer, values, law)
     return np.asarray((gain - mean) * (randomizer.alphabet * gain - gain + mean))
 
@@ -30,7 +40,12 @@ def deny(randomizer: Any, values: Ints, law: Floats) -> Floats:
 def named(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """m Pr[w] - 1 of each listed w, the half rounded at random: by ratios E and 1 alone."""
     m, growth, half = randomizer.alphabet, math.exp(randomizer.epsilon), randomizer.alphabet // 2
-    ruled = np.array([[int(value & (2 * w + 1)).bit_count() % 2 for w in randomizer.listed.tolist()] for value in values.tolist()])
+    ruled = np.array(
+        [
+            [int(value & (2 * w + 1)).bit_count() % 2 for w in randomizer.listed.tolist()]
+            for value in values.tolist()
+        ]
+    )
     count = ruled.sum(axis=1, keepdims=True)
     inside = np.minimum(1.0, half / np.maximum(count, 1))
     outside = np.maximum(0.0, (half - count) / np.maximum(m - count, 1))

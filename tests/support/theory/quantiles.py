@@ -1,4 +1,5 @@
-"""Rank errors of quantiles: this library's protocol beside a hierarchy of intervals and plain bisection, all at the level of the reports' law.
+"""Rank errors of quantiles: this library's protocol beside a hierarchy of intervals and plain
+bisection, all at the level of the reports' law.
 
 `python -m tests.support.theory.quantiles` prints the table of docs/quantiles.md (some minutes).
 """
@@ -27,12 +28,20 @@ Finder: TypeAlias = Callable[[Floats, float, int, float, np.random.Generator], i
 
 @cache
 def laws() -> dict[str, Floats]:
-    """Laws on the symbols of a grid of 1,024 intervals, nobody outside: flat, a bell, whole numbers 13 intervals apart with a heavy one, a long tail."""
+    """Laws on the symbols of a grid of 1,024 intervals, nobody outside: flat, a bell, whole numbers
+    13 intervals apart with a heavy one, a long tail."""
     place = np.arange(BINS) / BINS
     whole = np.where(np.arange(BINS) % 13 == 5, np.exp(-(((place - 0.3) / 0.1) ** 2) / 2), 0.0)
     whole[5 + 13 * 20] += 0.1 * whole.sum()
-    shapes = {"uniform": np.ones(BINS), "bell": np.exp(-(((place - 0.4) / 0.15) ** 2) / 2), "whole, an atom": whole, "skewed": np.exp(-20 * place)}
-    return {name: np.concatenate([[0.0], shape / shape.sum(), [0.0]]) for name, shape in shapes.items()}
+    shapes = {
+        "uniform": np.ones(BINS),
+        "bell": np.exp(-(((place - 0.4) / 0.15) ** 2) / 2),
+        "whole, an atom": whole,
+        "skewed": np.exp(-20 * place),
+    }
+    return {
+        name: np.concatenate([[0.0], shape / shape.sum(), [0.0]]) for name, shape in shapes.items()
+    }
 
 
 def rank_error(law: Floats, share: float, symbol: int) -> float:
@@ -42,10 +51,16 @@ def rank_error(law: Floats, share: float, symbol: int) -> float:
 
 
 class LawOracle:
-    """Answers the protocol's queries with tallies drawn from the law of reports of clients whose symbols are drawn from `law`."""
+    """Answers the protocol's queries with tallies drawn from the law of reports of clients whose
+    symbols are drawn from `law`."""
 
     def __init__(self, protocol: Quantiles, law: Floats, generator: np.random.Generator) -> None:
-        self.edges, self.law, self.heights, self.generator = protocol.grid.edges, law, np.cumsum(law), generator
+        self.edges, self.law, self.heights, self.generator = (
+            protocol.grid.edges,
+            law,
+            np.cumsum(law),
+            generator,
+        )
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         return tuple(self._answer(query) for query in queries)
@@ -73,21 +88,34 @@ def _report_law(randomizer: PrefixSigns, law: bytes) -> Floats:
     return np.stack([1 - ones, ones], axis=1) / randomizer.cells
 
 
-def located(protocol: Quantiles, law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Located:
+def located(
+    protocol: Quantiles, law: Floats, n: int, epsilon: float, generator: np.random.Generator
+) -> Located:
     return run(protocol.algorithm(epsilon, n), LawOracle(protocol, law, generator))
 
 
 def by_protocol(rounds: str) -> Finder:
     """The library's protocol, `rounds` one, several or best."""
 
-    def find(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
-        return located(Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds), law, n, epsilon, generator).symbol[0]
+    def find(
+        law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
+    ) -> int:
+        return located(
+            Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds),
+            law,
+            n,
+            epsilon,
+            generator,
+        ).symbol[0]
 
     return find
 
 
-def bisection(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
-    """Plain bisection: ceil(log2 k) rounds of equal size, randomized response to one threshold each."""
+def bisection(
+    law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
+) -> int:
+    """Plain bisection: ceil(log2 k) rounds of equal size, randomized response to one threshold
+    each."""
     gain, heights, low, high = response_gain(epsilon), np.cumsum(law), 0, len(law) - 1
     size = n // high.bit_length()
     while low < high:
@@ -98,12 +126,17 @@ def bisection(law: Floats, share: float, n: int, epsilon: float, generator: np.r
 
 
 def hierarchy(branching: int) -> Finder:
-    """A tree of intervals, its levels shared out among the clients, the better of GRR and one-bit Hadamard on each level, made consistent by least squares."""
+    """A tree of intervals, its levels shared out among the clients, the better of GRR and one-bit
+    Hadamard on each level, made consistent by least squares."""
 
-    def find(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
+    def find(
+        law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
+    ) -> int:
         height = math.ceil(math.log(len(law), branching) - 1e-9)
         padded = np.concatenate([law, np.zeros(branching**height - len(law))])
-        levels = [padded.reshape(branching**level, -1).sum(axis=1) for level in range(1, height + 1)]
+        levels = [
+            padded.reshape(branching**level, -1).sum(axis=1) for level in range(1, height + 1)
+        ]
         noisy = [_shares(level, n // height, epsilon, generator) for level in levels]
         leaves = _consistent(noisy, [_variance(len(level), epsilon) for level in levels], branching)
         margin = np.cumsum(leaves)[: len(law) - 1] - share
@@ -119,17 +152,21 @@ def _variance(k: int, epsilon: float) -> float:
 
 
 def _shares(law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Floats:
-    """Unbiased shares of a level: by GRR's multinomial reports, or with the variance of Hadamard response, normal in the limit."""
+    """Unbiased shares of a level: by GRR's multinomial reports, or with the variance of Hadamard
+    response, normal in the limit."""
     growth, k = math.exp(epsilon), len(law)
     if (growth + k - 2) / (growth - 1) ** 2 > response_gain(epsilon) ** 2:
-        return law + generator.standard_normal(k) * np.sqrt((response_gain(epsilon) ** 2 - law**2) / n)
+        return law + generator.standard_normal(k) * np.sqrt(
+            (response_gain(epsilon) ** 2 - law**2) / n
+        )
     other = 1 / (growth + k - 1)
     seen = generator.multinomial(n, other + law * (growth - 1) * other) / n
     return (seen - other) / ((growth - 1) * other)
 
 
 def _consistent(levels: list[Floats], variances: list[float], branching: int) -> Floats:
-    """Weighted least squares of a tree whose parents are sums of their children and whose root is 1 (Hay et al. 2010): the leaves."""
+    """Weighted least squares of a tree whose parents are sums of their children and whose root is 1
+    (Hay et al. 2010): the leaves."""
     up, spread = [levels[-1]], [variances[-1]]
     for own, variance in zip(levels[-2::-1], variances[-2::-1], strict=True):
         sums, below = up[0].reshape(-1, branching).sum(axis=1), branching * spread[0]
@@ -143,20 +180,36 @@ def _consistent(levels: list[Floats], variances: list[float], branching: int) ->
 
 
 REFERENCES: dict[str, Finder] = {
-    "factorised": by_protocol("one"), "hierarchical, 2": hierarchy(2), "hierarchical, 4": hierarchy(4), "bisection": bisection,
+    "factorised": by_protocol("one"), "hierarchical, 2": hierarchy(2),
+    "hierarchical, 4": hierarchy(4), "bisection": bisection,
 }  # fmt: skip
 
 
-def upper_error(find: Finder, law: Floats, runs: int, n: int = 100_000, share: float = 0.5, epsilon: float = 1.0, seed: int = 7) -> float:
+def upper_error(
+    find: Finder,
+    law: Floats,
+    runs: int,
+    n: int = 100_000,
+    share: float = 0.5,
+    epsilon: float = 1.0,
+    seed: int = 7,
+) -> float:
     """The rank error that 95 % of the runs keep."""
     generator = np.random.default_rng(seed)
-    return float(np.quantile([rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)], 0.95))
+    return float(
+        np.quantile(
+            [rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)],
+            0.95,
+        )
+    )
 
 
 def main(runs: int = 1000) -> None:
     print("| law | best | " + " | ".join(REFERENCES) + " |\n|---|---|" + "---|" * len(REFERENCES))
     for name, law in laws().items():
-        errors = [upper_error(find, law, runs) for find in (by_protocol("best"), *REFERENCES.values())]
+        errors = [
+            upper_error(find, law, runs) for find in (by_protocol("best"), *REFERENCES.values())
+        ]
         print(f"| {name} | " + " | ".join(f"{error:.4f}" for error in errors) + " |")
 
 

@@ -13,9 +13,14 @@ Law: TypeAlias = dict[tuple[int, ...], Fraction]
 """The probability of each vector of counts of reports."""
 
 
-def extremal_rows(generator: np.random.Generator, values: int, reports: int, ratio: Fraction) -> list[Row]:
+def extremal_rows(
+    generator: np.random.Generator, values: int, reports: int, ratio: Fraction
+) -> list[Row]:
     """A random channel whose reports are each sent with one of two probabilities, `ratio` apart."""
-    table = [[ratio if high else Fraction(1) for high in generator.integers(0, 2, reports)] for _ in range(values)]
+    table = [
+        [ratio if high else Fraction(1) for high in generator.integers(0, 2, reports)]
+        for _ in range(values)
+    ]
     scales = [Fraction(int(each)) for each in generator.integers(1, 6, reports)]
     rows = [[entry * scale for entry, scale in zip(row, scales, strict=True)] for row in table]
     return [tuple(entry / sum(row) for entry in row) for row in rows]
@@ -39,4 +44,10 @@ def with_one_more(rows: Sequence[Row], law: Law, value: int) -> Law:
 
 def stick(law: Law, other: Law, growth: Fraction) -> Fraction:
     """The hockey-stick divergence: the sum of (law - growth other)_+."""
-    return sum((max(Fraction(0), chance - growth * other.get(counts, Fraction(0))) for counts, chance in law.items()), Fraction(0))
+    return sum(
+        (
+            max(Fraction(0), chance - growth * other.get(counts, Fraction(0)))
+            for counts, chance in law.items()
+        ),
+        Fraction(0),
+    )

@@ -15,7 +15,8 @@ ALPHA = 1e-6  # failure probability of each statistical check
 
 @dataclass(frozen=True)
 class Sample:
-    """The estimate from n clients' reports, shape (m,), and by how much what each stands for differs from it, shape (kinds, m), for so many of them."""
+    """The estimate from n clients' reports, shape (m,), and by how much what each stands for
+    differs from it, shape (kinds, m), for so many of them."""
 
     value: Floats
     own: Floats
@@ -23,18 +24,33 @@ class Sample:
 
     @classmethod
     def of(cls, randomizer: Randomizer, values: Ints, honest: Randomizer | None = None) -> "Sample":
-        """By the estimator of `honest`, the randomizer itself if not given: what its estimate moves by with each report, so that estimates may be quotients."""
+        """By the estimator of `honest`, the randomizer itself if not given: what its estimate moves
+        by with each report, so that estimates may be quotients."""
         reader, n = honest or randomizer, len(values)
-        cells = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n)) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
+        cells = (
+            randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
+            if randomizer.uses_coins
+            else np.zeros(1, dtype=np.uint8)
+        )
         reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
         tally = reader.tally(reports, cells)
         moved, value = influence(reader, tally), np.atleast_1d(reader.estimate(tally).value)
         if isinstance(reader, FiniteChannel):
             return cls(value, moved[0] + moved[1:], tally.counts.ravel())
-        whole = np.rec.fromarrays([np.broadcast_to(cells, (n,)), reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes))).ravel()])
+        whole = np.rec.fromarrays(
+            [
+                np.broadcast_to(cells, (n,)),
+                reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes))).ravel(),
+            ]
+        )
         _, first, counts = np.unique(whole, return_index=True, return_counts=True)
         cells = np.broadcast_to(cells, (n,))
-        told = np.stack([reader.tally(reports[at : at + 1], cells[at : at + 1]).counts.ravel() for at in first.tolist()])
+        told = np.stack(
+            [
+                reader.tally(reports[at : at + 1], cells[at : at + 1]).counts.ravel()
+                for at in first.tolist()
+            ]
+        )
         return cls(value, moved[0] + told @ moved[1:], counts)
 
     def variances(self, total: bool) -> tuple[Floats, Floats]:
@@ -47,14 +63,22 @@ class Sample:
 
 
 def influence(randomizer: Randomizer, tally: Tally) -> Floats:
-    """By how much n times the estimate moves with a report that adds nothing (first), and with 1 more in each count: shape (1 + counts, m).
-    For an estimate that is a mean over reports, what each report stands for less the estimate itself; for a quotient, as far as it is
-    linear."""
+    """By how much n times the estimate moves with a report that adds nothing (first), and with 1
+    more in each count: shape (1 + counts, m). For an estimate that is a mean over reports, what
+    each report stands for less the estimate itself; for a quotient, as far as it is linear."""
     flat, n = tally.counts.ravel(), tally.n
     value = np.atleast_1d(randomizer.estimate(tally).value)
-    moved = [(n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)]
+    moved = [
+        (n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)
+    ]
     for place in range(len(flat)):
         more = flat.copy()
         more[place] += 1
-        moved.append(n * (np.atleast_1d(randomizer.estimate(Tally(more.reshape(tally.counts.shape), n)).value) - value))
+        moved.append(
+            n
+            * (
+                np.atleast_1d(randomizer.estimate(Tally(more.reshape(tally.counts.shape), n)).value)
+                - value
+            )
+        )
     return np.stack(moved)

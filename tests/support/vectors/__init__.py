@@ -1,1 +1,2 @@
-"""The test vectors of docs/wire.md: what a client in any language must send, compute and refuse. `scripts/vectors` writes them."""
+"""The test vectors of docs/wire.md: what a client in any language must send, compute and refuse.
+`scripts/vectors` writes them."""

@@ -1,4 +1,5 @@
-"""`python -m tests.support.vectors` writes the files of vectors; with `--check` it writes nothing and ends with code 1 unless they are current."""
+"""`python -m tests.support.vectors` writes the files of vectors; with `--check` it writes nothing
+and ends with code 1 unless they are current."""
 
 import sys
 
@@ -21,7 +22,10 @@ def main(arguments: list[str]) -> int:
                 (FOLDER / name).write_text(made[name])
             else:
                 (FOLDER / name).unlink()
-        print(f"{len(made)} files, {sum(map(len, made.values())) / 1000:.0f} kB; changed: {', '.join(wrong) or 'none'}")
+        print(
+            f"{len(made)} files, {sum(map(len, made.values())) / 1000:.0f} kB; changed: "
+            f"{', '.join(wrong) or 'none'}"
+        )
         return 0
     if wrong:
         print(f"not current: {', '.join(wrong)}; run scripts/vectors, and compare", file=sys.stderr)

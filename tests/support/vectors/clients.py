@@ -1,4 +1,5 @@
-"""A client that answers with given words, and what it says and keeps: for replies, refusals and ledgers."""
+"""A client that answers with given words, and what it says and keeps: for replies, refusals and
+ledgers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,12 @@ from local_dp.wire import CLIENT, Refusal, Request, decode, encode
 from tests.support.vectors.files import Case, Json, records_of
 
 LIMITS = {"run": 2 * NANO, "life": 3 * NANO}  # nano-nats
-RECORD = {"cheated": ["whole", "1"], "grade": ["text", "so so"], "hours": ["number", "12.5"], "gap": ["number", None]}
+RECORD = {
+    "cheated": ["whole", "1"],
+    "grade": ["text", "so so"],
+    "hours": ["number", "12.5"],
+    "gap": ["number", None],
+}
 
 
 class Given:
@@ -26,18 +32,26 @@ class Given:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         given = self.words_of[which.ask][start - self.start : stop - self.start]
-        assert len(given) == stop - start, f"ask {which.ask} needs {stop - start} words of {bits} bits"
+        assert len(given) == stop - start, (
+            f"ask {which.ask} needs {stop - start} words of {bits} bits"
+        )
         return np.array([int(word) for word in given], dtype=np.uint64).astype(f"<u{bits // 8}")
 
 
 def client(given: Case) -> tuple[ClientRole, Given]:
-    """The member that a case describes: `records`, `member` and `start`, with `limits` and a `policy` where they are not the usual ones."""
+    """The member that a case describes: `records`, `member` and `start`, with `limits` and a
+    `policy` where they are not the usual ones."""
     limits, policy = {**LIMITS, **given.get("limits", {})}, dict(given.get("policy", {}))
     allowed = policy.pop("allowed", None)
     noise = Given(given["start"])
     store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
     role = ClientRole(
-        given["member"], given["start"], records_of(given["records"]), noise, store, Policy(None if allowed is None else frozenset(allowed), **policy)
+        given["member"],
+        given["start"],
+        records_of(given["records"]),
+        noise,
+        store,
+        Policy(None if allowed is None else frozenset(allowed), **policy),
     )
     return role, noise
 
@@ -51,15 +65,27 @@ def answers(role: ClientRole, noise: Given, request: bytes, words: Sequence[Sequ
     kept = {"spent": spent(role, message.run)}
     if len(said) == 1 and isinstance(said[0], Refusal):
         refusal = said[0]
-        return {"code": refusal.code, "start": refusal.start, "stop": refusal.stop, "refusal": encode(refusal).hex(), **kept}
+        return {
+            "code": refusal.code,
+            "start": refusal.start,
+            "stop": refusal.stop,
+            "refusal": encode(refusal).hex(),
+            **kept,
+        }
     return {"replies": [encode(reply).hex() for reply in said], **kept}
 
 
 def spent(role: ClientRole, run: str) -> Json:
-    """The nano-nats of its first client in a run and in its life, its rounds, and the bytes of reports that it keeps."""
+    """The nano-nats of its first client in a run and in its life, its rounds, and the bytes of
+    reports that it keeps."""
     ledger = role.store.ledger
     in_run = ledger.runs.get(run, 0.0)
-    return {"run": round(in_run * NANO), "life": round(ledger.max_spent * NANO), "rounds": role.store.rounds, "kept": role.store.size}
+    return {
+        "run": round(in_run * NANO),
+        "life": round(ledger.max_spent * NANO),
+        "rounds": role.store.rounds,
+        "kept": role.store.size,
+    }
 
 
 def member(start: int = 7, **more: Any) -> Case:

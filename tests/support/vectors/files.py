@@ -1,4 +1,5 @@
-"""The files of vectors: cases with what is given and what is expected, as JSON that every language reads alike."""
+"""The files of vectors: cases with what is given and what is expected, as JSON that every language
+reads alike."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,7 +22,8 @@ Case: TypeAlias = dict[str, Json]
 
 @dataclass(frozen=True)
 class File:
-    """One file: its name, a line about it, the cases by name, and what is expected of what a case gives."""
+    """One file: its name, a line about it, the cases by name, and what is expected of what a case
+    gives."""
 
     name: str
     about: str
@@ -31,7 +33,10 @@ class File:
 
     def text(self) -> str:
         """The whole file, computed now: a line for each case."""
-        lines = [_line({"name": name, "given": given, "expect": self.expected(given)}) for name, given in self.cases().items()]
+        lines = [
+            _line({"name": name, "given": given, "expect": self.expected(given)})
+            for name, given in self.cases().items()
+        ]
         common = "" if self.common is None else f'\n"common":{_line(self.common)},'
         head = f'{{"wire":{_line(VERSION)},"about":{_line(self.about)},{common}\n"cases":['
         return head + "\n" + ",\n".join(lines) + "\n]}\n"
@@ -48,7 +53,8 @@ def _line(value: Json) -> str:
 
 
 def plain(value: Any) -> Json:
-    """A value of a message as JSON. What JSON or JavaScript would change has a tag: {"float": "1.0"}, {"bytes": "00ff"}, {"int": "2^53 or more"}."""
+    """A value of a message as JSON. What JSON or JavaScript would change has a tag: {"float":
+    "1.0"}, {"bytes": "00ff"}, {"int": "2^53 or more"}."""
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -76,21 +82,33 @@ def unplain(value: Json) -> Any:
     return value
 
 
-Pieces: TypeAlias = str | list[list[Json]]  # hex digits, or pieces of them each with the number of times that it is repeated
+Pieces: TypeAlias = (
+    str | list[list[Json]]
+)  # hex digits, or pieces of them each with the number of times that it is repeated
 
 
 def joined(pieces: Pieces) -> bytes:
     """The bytes of hex digits, or of pieces of these with the number of times of each."""
-    return bytes.fromhex(pieces) if isinstance(pieces, str) else b"".join(bytes.fromhex(digits) * times for digits, times in pieces)
+    return (
+        bytes.fromhex(pieces)
+        if isinstance(pieces, str)
+        else b"".join(bytes.fromhex(digits) * times for digits, times in pieces)
+    )
 
 
 Cell: TypeAlias = list[Json]  # a type and a value, None where it is missing
-_TYPES = {"number": np.dtype("f8"), "whole": np.dtype("i8"), "truth": np.dtype("?"), "date": np.dtype("M8[us]")}
+_TYPES = {
+    "number": np.dtype("f8"),
+    "whole": np.dtype("i8"),
+    "truth": np.dtype("?"),
+    "date": np.dtype("M8[us]"),
+}
 _MISSING = {"number": "nan", "date": "NaT", "text": ""}
 
 
 def records_of(rows: list[dict[str, Cell]]) -> Records:
-    """Records from rows in which each value has its type: "number" (a double) and "whole" in digits, "truth", "date", "text"."""
+    """Records from rows in which each value has its type: "number" (a double) and "whole" in
+    digits, "truth", "date", "text"."""
     return Records({name: _column([row[name] for row in rows]) for name in rows[0]})
 
 

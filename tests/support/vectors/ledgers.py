@@ -1,4 +1,5 @@
-"""Sequences of requests against a budget: what is answered, spent and confirmed after each, and the account at the end."""
+"""Sequences of requests against a budget: what is answered, spent and confirmed after each, and the
+account at the end."""
 
 from typing import Any
 
@@ -32,11 +33,22 @@ def cases() -> dict[str, Case]:
             _say(of(ask(), missing=((0, 7),)), KEEPS),
         ],
         "first asked as one of the missing": [_say(again, FLIPS), _say(first, KEEPS)],
-        "not asked, then asked": [_say(of(ask(start=50))), _say(first, FLIPS), _say(of(ask(start=50)))],
-        "another request under the round": [_say(first, FLIPS), _say(of(rr(0.5)), KEEPS), _say(first, KEEPS)],
+        "not asked, then asked": [
+            _say(of(ask(start=50))),
+            _say(first, FLIPS),
+            _say(of(ask(start=50))),
+        ],
+        "another request under the round": [
+            _say(first, FLIPS),
+            _say(of(rr(0.5)), KEEPS),
+            _say(first, KEEPS),
+        ],
         "other coins under the round": [_say(first, FLIPS), _say(of(ask(coins=bytes(16))), KEEPS)],
         "another stop under the round": [_say(first, FLIPS), _say(of(ask(stop=101)), KEEPS)],
-        "epsilon as a whole number under the round": [_say(first, FLIPS), _say(of(ask(randomizer_params={"epsilon": 1, "word_bits": 32})), KEEPS)],
+        "epsilon as a whole number under the round": [
+            _say(first, FLIPS),
+            _say(of(ask(randomizer_params={"epsilon": 1, "word_bits": 32})), KEEPS),
+        ],
         "an equal split to the last": [_say(of(rr(0.2), round=at), FLIPS) for at in range(1, 12)],
         "a tenth too often": [
             _say(of(rr(0.7), round=1), FLIPS),
@@ -49,9 +61,21 @@ def cases() -> dict[str, Case]:
         "several runs and a life": [_say(of(rr(2.0), run=f"run-{at}"), FLIPS) for at in range(3)]
         + [_say(of(rr(1.0), run="run-3"), FLIPS), _say(of(rr(1e-6), run="run-4"))],
         "rounds out of order": [_say(of(rr(0.5), round=at), FLIPS) for at in (3, 1, 2)],
-        "all asks or none": [_say(of(rr(1.5)), FLIPS), _say(of(rr(0.25), rr(0.5), round=2)), _say(of(rr(0.25), rr(0.25), round=2), [["0"], ["0"]])],
-        "a round not counted as two": [_say(first, FLIPS), _say(first, FLIPS), _say(of(ask(), round=2), FLIPS), _say(of(rr(1e-6), round=3))],
-        "labels: paid once": [_say(of(rr(1.0, **label), round=at), words) for at, words in ((1, FLIPS), (2, KEEPS), (3, KEEPS))],
+        "all asks or none": [
+            _say(of(rr(1.5)), FLIPS),
+            _say(of(rr(0.25), rr(0.5), round=2)),
+            _say(of(rr(0.25), rr(0.25), round=2), [["0"], ["0"]]),
+        ],
+        "a round not counted as two": [
+            _say(first, FLIPS),
+            _say(first, FLIPS),
+            _say(of(ask(), round=2), FLIPS),
+            _say(of(rr(1e-6), round=3)),
+        ],
+        "labels: paid once": [
+            _say(of(rr(1.0, **label), round=at), words)
+            for at, words in ((1, FLIPS), (2, KEEPS), (3, KEEPS))
+        ],
         "labels: another question": [
             _say(of(rr(1.0, **label)), FLIPS),
             _say(of(rr(1.0, query_params={"text": "cheated == 0", "spare": ()}, **label), round=2)),
@@ -62,7 +86,10 @@ def cases() -> dict[str, Case]:
             _say(of(rr(0.75, once="other"), round=2), FLIPS),
         ],
         "labels: in two asks": [_say(of(rr(1.0, **label), rr(1.0, **label)), [*FLIPS, *KEEPS])],
-        "labels: other coins": [_say(of(rr(1.0, **label)), FLIPS), _say(of(rr(1.0, coins=bytes(16), **label), round=2))],
+        "labels: other coins": [
+            _say(of(rr(1.0, **label)), FLIPS),
+            _say(of(rr(1.0, coins=bytes(16), **label), round=2)),
+        ],
     }
     made = {name: member(steps=steps, runs=_runs(name)) for name, steps in sequences.items()}
     three = [{"cheated": ["whole", digit]} for digit in "010"]
@@ -80,11 +107,21 @@ def cases() -> dict[str, Case]:
         **made,
         "receipts": member(steps=[_say(first, FLIPS), *receipts], runs=[RUN]),
         "the list of randomizers does not matter again": member(
-            steps=[_say(of(asked(GRADE, GRR(0.5, k=3))), [["5"]])] * 2, runs=[RUN], policy={"allowed": ["grr"]}
+            steps=[_say(of(asked(GRADE, GRR(0.5, k=3))), [["5"]])] * 2,
+            runs=[RUN],
+            policy={"allowed": ["grr"]},
         ),
-        "two rounds in a life": member(steps=[_say(of(rr(0.1), round=at), FLIPS) for at in (1, 2, 3, 1)], runs=[RUN], policy={"rounds": 2}),
+        "two rounds in a life": member(
+            steps=[_say(of(rr(0.1), round=at), FLIPS) for at in (1, 2, 3, 1)],
+            runs=[RUN],
+            policy={"rounds": 2},
+        ),
         "three bytes in a life": member(
-            steps=[_say(of(rr(0.1), rr(0.1)), [["0"]] * 2), _say(of(rr(0.1), rr(0.1), round=2)), _say(of(rr(0.1), round=2), FLIPS)],
+            steps=[
+                _say(of(rr(0.1), rr(0.1)), [["0"]] * 2),
+                _say(of(rr(0.1), rr(0.1), round=2)),
+                _say(of(rr(0.1), round=2), FLIPS),
+            ],
             runs=[RUN],
             policy={"kept": 3},
         ),
@@ -95,7 +132,11 @@ def cases() -> dict[str, Case]:
             + [_say(of(rr(1.0, start=9), round=3), [["0"] * 3])]
             + [_say(of(rr(1e-6), round=4)), _say(of(rr(1.0, start=9), round=4), [["0"] * 3])],
         ),
-        "host: what is missing": member(records=three, runs=[RUN], steps=[_say(first, [["0"] * 3]), _say(of(ask(), missing=((9, 10),)), [["0"] * 3])]),
+        "host: what is missing": member(
+            records=three,
+            runs=[RUN],
+            steps=[_say(first, [["0"] * 3]), _say(of(ask(), missing=((9, 10),)), [["0"] * 3])],
+        ),
     }
 
 
@@ -125,4 +166,9 @@ def _step(role: ClientRole, noise: Any, step: Case) -> Case:
     return {"confirmed": sorted(map(list, role.confirmed))}
 
 
-LEDGERS = File("ledgers", "What a client answers, spends and keeps, step by step, and its accounts at the end.", cases, expected)
+LEDGERS = File(
+    "ledgers",
+    "What a client answers, spends and keeps, step by step, and its accounts at the end.",
+    cases,
+    expected,
+)

@@ -57,47 +57,135 @@ def survey() -> Request:
         round=1,
         asks=(
             ask(),
-            ask(query="category", query_params=category.params(), randomizer="grr", randomizer_params=GRR(2.0, k=4).params()),
-            ask(query="bounded", query_params=Bounded("hours", 0, 40.5).params(), randomizer="one-bit-mean", randomizer_params=OneBitMean(0.5).params()),
+            ask(
+                query="category",
+                query_params=category.params(),
+                randomizer="grr",
+                randomizer_params=GRR(2.0, k=4).params(),
+            ),
+            ask(
+                query="bounded",
+                query_params=Bounded("hours", 0, 40.5).params(),
+                randomizer="one-bit-mean",
+                randomizer_params=OneBitMean(0.5).params(),
+            ),
         ),
     )
 
 
 def valid() -> dict[str, AnyMessage]:
-    """Messages of all ten kinds, and numbers, texts and lists on both sides of each change of form."""
+    """Messages of all ten kinds, and numbers, texts and lists on both sides of each change of
+    form."""
     sizes = (1, 127, 128, 255, 256, 65535, 65536, (1 << 32) - 1, 1 << 32, (1 << 48) - 1)
     checksums = (0, 1, 127, 128, (1 << 32), (1 << 53) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
     numbers = {
         f"n{at}": number
-        for at, number in enumerate((0, -1, -32, -33, -128, -129, -32768, -32769, -(1 << 31), -(1 << 31) - 1, -(1 << 63), (1 << 63), (1 << 64) - 1))
+        for at, number in enumerate(
+            (
+                0,
+                -1,
+                -32,
+                -33,
+                -128,
+                -129,
+                -32768,
+                -32769,
+                -(1 << 31),
+                -(1 << 31) - 1,
+                -(1 << 63),
+                (1 << 63),
+                (1 << 64) - 1,
+            )
+        )
     }
-    doubles = {f"x{at}": number for at, number in enumerate((0.0, -0.0, 1.0, -1.5, 0.1, 5e-324, 1.7976931348623157e308, 9007199254740992.0))}
+    doubles = {
+        f"x{at}": number
+        for at, number in enumerate(
+            (0.0, -0.0, 1.0, -1.5, 0.1, 5e-324, 1.7976931348623157e308, 9007199254740992.0)
+        )
+    }
     return {
         "request": survey(),
         "request again": survey().model_copy(update={"missing": ((0, 3), (7, 8))}),
         "request of later round": Request(run=RUN, round=3, asks=(ask(once="wave.1_a-b"),)),
         "request with whole numbers": Request(run=RUN, round=1, asks=(ask(query_params=numbers),)),
-        "request with doubles": Request(run=RUN, round=1, asks=(ask(query_params={**doubles, "numbers": (1.0, 2.5), "texts": ("1.0", "", "é😀")}),)),
-        "request with a map of 16": Request(run=RUN, round=1, asks=(ask(query_params={f"p{at}": at for at in range(16)}),)),
-        "request with 16 asks": Request(run=RUN, round=1, asks=tuple(ask(query_params={}, randomizer_params={}, start=at, stop=at + 1) for at in range(16))),
+        "request with doubles": Request(
+            run=RUN,
+            round=1,
+            asks=(
+                ask(query_params={**doubles, "numbers": (1.0, 2.5), "texts": ("1.0", "", "é😀")}),
+            ),
+        ),
+        "request with a map of 16": Request(
+            run=RUN, round=1, asks=(ask(query_params={f"p{at}": at for at in range(16)}),)
+        ),
+        "request with 16 asks": Request(
+            run=RUN,
+            round=1,
+            asks=tuple(
+                ask(query_params={}, randomizer_params={}, start=at, stop=at + 1)
+                for at in range(16)
+            ),
+        ),
         **{
-            f"reply from {size}": Reply(run=RUN, round=min(size, (1 << 32) - 1), member="client-7", ask=min(size, 4095), start=size, width=1, reports=b"\1")
+            f"reply from {size}": Reply(
+                run=RUN,
+                round=min(size, (1 << 32) - 1),
+                member="client-7",
+                ask=min(size, 4095),
+                start=size,
+                width=1,
+                reports=b"\1",
+            )
             for size in sizes
         },
-        "reply of 255 bytes": Reply(run=RUN, round=1, member="host-0", ask=0, start=0, width=1, reports=bytes(255)),
-        "reply of 256 bytes": Reply(run=RUN, round=1, member="host-0", ask=0, start=0, width=2, reports=b"\1\2" * 128),
-        "refusal": Refusal(run=RUN, round=2, member="client-7", start=7, stop=8, code="budget", text="spent"),
-        "refusal without text": Refusal(run=RUN, round=2, member="client-7", start=7, stop=8, code="store", text=""),
+        "reply of 255 bytes": Reply(
+            run=RUN, round=1, member="host-0", ask=0, start=0, width=1, reports=bytes(255)
+        ),
+        "reply of 256 bytes": Reply(
+            run=RUN, round=1, member="host-0", ask=0, start=0, width=2, reports=b"\1\2" * 128
+        ),
+        "refusal": Refusal(
+            run=RUN, round=2, member="client-7", start=7, stop=8, code="budget", text="spent"
+        ),
+        "refusal without text": Refusal(
+            run=RUN, round=2, member="client-7", start=7, stop=8, code="store", text=""
+        ),
         **{
-            f"refusal of {size} letters": Refusal(run="r" * 64, round=2, member="c", start=7, stop=8, code="budget", text="ü" + "x" * (size - 2))
+            f"refusal of {size} letters": Refusal(
+                run="r" * 64,
+                round=2,
+                member="c",
+                start=7,
+                stop=8,
+                code="budget",
+                text="ü" + "x" * (size - 2),
+            )
             for size in (31, 32, 255, 256)
         },
-        "absent": Absent(run=RUN, round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"),
-        "absent crowd": Absent(run=RUN, round=2, member="shuffler", ask=0, start=3, stop=5, why="crowd"),
+        "absent": Absent(
+            run=RUN,
+            round=2,
+            member="shuffler",
+            ask=0,
+            start=3,
+            stop=5,
+            why="refused",
+            code="budget",
+        ),
+        "absent crowd": Absent(
+            run=RUN, round=2, member="shuffler", ask=0, start=3, stop=5, why="crowd"
+        ),
         "receipt": Receipt(run=RUN, round=2, accepted=((7, 8, (1 << 64) - 1), (8, 9, 5))),
-        "account": Account(run=RUN, member="client-7", rounds=tuple((at + 1, 1, value) for at, value in enumerate(checksums))),
+        "account": Account(
+            run=RUN,
+            member="client-7",
+            rounds=tuple((at + 1, 1, value) for at, value in enumerate(checksums)),
+        ),
         "account of nothing": Account(run=RUN, member="client-7", rounds=()),
-        "account of 16 rounds": Account(run=RUN, member="client-7", rounds=tuple((at + 1, 1, 7) for at in range(16))),
+        "account of 16 rounds": Account(
+            run=RUN, member="client-7", rounds=tuple((at + 1, 1, 7) for at in range(16))
+        ),
         "hello": Hello(run=RUN, member="client-7", start=7, stop=8, private=True),
         "hello of a simulation": Hello(run=RUN, member="client-7", start=7, stop=8, private=False),
         "gone": Gone(run=RUN, member="client-7"),
@@ -108,15 +196,24 @@ def valid() -> dict[str, AnyMessage]:
 
 
 def _packed(message: AnyMessage, **changes: Any) -> bytes:
-    """The bytes of a message whose fields are changed, without a check; a field that is None is left out."""
-    data = {name: value for name, value in {**message.model_dump(), **changes}.items() if value is not None}
+    """The bytes of a message whose fields are changed, without a check; a field that is None is
+    left out."""
+    data = {
+        name: value
+        for name, value in {**message.model_dump(), **changes}.items()
+        if value is not None
+    }
     packed: bytes = msgpack.packb(data, use_bin_type=True)
     return packed
 
 
 def _asked(**changes: Any) -> bytes:
     """A request whose ask is changed."""
-    one = {name: value for name, value in {**ask().model_dump(), **changes}.items() if value is not None}
+    one = {
+        name: value
+        for name, value in {**ask().model_dump(), **changes}.items()
+        if value is not None
+    }
     return _packed(Request(run=RUN, round=1, asks=(ask(),)), asks=[one])
 
 
@@ -126,7 +223,10 @@ def _hello(**changes: Any) -> bytes:
 
 def malformed() -> dict[str, tuple[str, str | list[list[Any]]]]:
     """The receiving side, and bytes that it must drop."""
-    request, receipt = encode(Request(run=RUN, round=1, asks=(ask(),))), encode(Receipt(run=RUN, round=2, accepted=((7, 8, 5),)))
+    request, receipt = (
+        encode(Request(run=RUN, round=1, asks=(ask(),))),
+        encode(Receipt(run=RUN, round=2, accepted=((7, 8, 5),))),
+    )
     roll, hello = encode(Roll(run=RUN)), _hello()
     client: dict[str, str | list[list[Any]] | bytes] = {
         "nothing": b"",
@@ -158,7 +258,8 @@ def malformed() -> dict[str, tuple[str, str | list[list[Any]]]]:
         "a round that is a truth value": _packed(survey(), round=True, asks=[ask().model_dump()]),
         "no ask": _packed(survey(), asks=[]),
         "no missing": request.replace(b"\x85", b"\x84", 1).removesuffix(b"\xa7missing\x90"),
-        "missing is nil": _packed(survey(), asks=[ask().model_dump()]).removesuffix(b"\x90") + b"\xc0",
+        "missing is nil": _packed(survey(), asks=[ask().model_dump()]).removesuffix(b"\x90")
+        + b"\xc0",
         "a span of three": _packed(survey(), asks=[ask().model_dump()], missing=[(1, 2, 3)]),
         "coins of 15 bytes": _asked(coins=bytes(15)),
         "coins that are text": _asked(coins="0" * 16),
@@ -174,7 +275,9 @@ def malformed() -> dict[str, tuple[str, str | list[list[Any]]]]:
         "a list of whole numbers": _asked(query_params={"text": (1, 2)}),
         "a parameter that is infinite": _asked(randomizer_params={"epsilon": float("inf")}),
         "a parameter that is not a number": _asked(randomizer_params={"epsilon": float("nan")}),
-        "a double in four bytes": _asked(randomizer_params={"epsilon": 1.0}).replace(msgpack.packb(1.0), msgpack.packb(1.0, use_single_float=True)),
+        "a double in four bytes": _asked(randomizer_params={"epsilon": 1.0}).replace(
+            msgpack.packb(1.0), msgpack.packb(1.0, use_single_float=True)
+        ),
         "a roll of nobody": _packed(Roll(run=RUN), missing=[]),
         "a receipt of nothing": _packed(Roll(run=RUN), kind="receipt", round=2, accepted=[]),
         "a checksum of 65 bits": receipt.removesuffix(b"\x05") + b"\xcf" + b"\xff" * 8 + b"\x00",
@@ -190,17 +293,32 @@ def malformed() -> dict[str, tuple[str, str | list[list[Any]]]]:
         "private as a number": _hello(private=1),
         "no member": _hello(member=None),
         "a member that is a wildcard": _hello(member="+"),
-        "no width": _packed(Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"), width=0),
-        "an ask 4096": _packed(Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"), ask=4096),
-        "reports that are text": _packed(Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"), reports="\1"),
-        "a refusal of 1001 letters": _packed(Refusal(run=RUN, round=1, member="c", start=7, stop=8, code="budget", text=""), text="x" * 1001),
-        "a reason that there is not": _packed(Absent(run=RUN, round=2, member="s", ask=0, start=3, stop=5, why="crowd"), why="tired"),
+        "no width": _packed(
+            Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"), width=0
+        ),
+        "an ask 4096": _packed(
+            Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"), ask=4096
+        ),
+        "reports that are text": _packed(
+            Reply(run=RUN, round=1, member="c", ask=0, start=7, width=1, reports=b"\1"),
+            reports="\1",
+        ),
+        "a refusal of 1001 letters": _packed(
+            Refusal(run=RUN, round=1, member="c", start=7, stop=8, code="budget", text=""),
+            text="x" * 1001,
+        ),
+        "a reason that there is not": _packed(
+            Absent(run=RUN, round=2, member="s", ask=0, start=3, stop=5, why="crowd"), why="tired"
+        ),
     }
     pieces = {
         **{f"client: {name}": ("client", given) for name, given in client.items()},
         **{f"server: {name}": ("server", given) for name, given in server.items()},
     }
-    return {name: (side, given.hex() if isinstance(given, bytes) else given) for name, (side, given) in pieces.items()}
+    return {
+        name: (side, given.hex() if isinstance(given, bytes) else given)
+        for name, (side, given) in pieces.items()
+    }
 
 
 SIDES = {"client": CLIENT, "server": SERVER}
@@ -209,7 +327,13 @@ KINDS = EITHER.kinds
 
 def cases() -> dict[str, Case]:
     encoded = {name: {"encode": plain(message.model_dump())} for name, message in valid().items()}
-    return {**encoded, **{name: {"decode": {"side": side, "bytes": given}} for name, (side, given) in malformed().items()}}
+    return {
+        **encoded,
+        **{
+            name: {"decode": {"side": side, "bytes": given}}
+            for name, (side, given) in malformed().items()
+        },
+    }
 
 
 def expected(given: Case) -> Case:
@@ -227,4 +351,12 @@ def expected(given: Case) -> Case:
     return {"fault": None}
 
 
-MESSAGES = File("messages", "The canonical bytes of messages, and bytes that a side must drop, with the fault that a server counts.", cases, expected)
+MESSAGES = File(
+    "messages",
+    (
+        "The canonical bytes of messages, and bytes that a side must drop, with the fault that a "
+        "server counts."
+    ),
+    cases,
+    expected,
+)

@@ -1,4 +1,5 @@
-"""Weights of the randomizers that a poll needs, in whole numbers, and reports at the edges of the words."""
+"""Weights of the randomizers that a poll needs, in whole numbers, and reports at the edges of the
+words."""
 
 from decimal import Decimal, localcontext
 from itertools import product
@@ -34,9 +35,13 @@ COINS = (0, 0x9E3779B97F4A7C15)
 
 
 def cases() -> dict[str, Case]:
-    wide = ((name, epsilon, size) for name in SIZES for epsilon, size in product(EPSILONS, SIZES[name]))
+    wide = (
+        (name, epsilon, size) for name in SIZES for epsilon, size in product(EPSILONS, SIZES[name])
+    )
     narrow = ((name, epsilon, size) for (name, size), epsilon in product(NARROW, (0.5, 1.0)))
-    return dict(_case(name, {"epsilon": epsilon, **size}) for name, epsilon, size in (*wide, *narrow))
+    return dict(
+        _case(name, {"epsilon": epsilon, **size}) for name, epsilon, size in (*wide, *narrow)
+    )
 
 
 def _case(name: str, params: dict[str, Any]) -> tuple[str, Case]:
@@ -88,7 +93,10 @@ def expected(given: Case) -> Case:
     assert isinstance(randomizer, FiniteChannel)
     draws = list(product(given["values"], map(int, given["coins"]), map(int, given["words"])))
     held, coins, words = (
-        np.array(column, dtype=kind) for column, kind in zip(zip(*draws, strict=True), ("i8", "u8", f"<u{randomizer.width // 8}"), strict=True)
+        np.array(column, dtype=kind)
+        for column, kind in zip(
+            zip(*draws, strict=True), ("i8", "u8", f"<u{randomizer.width // 8}"), strict=True
+        )
     )
     reports = randomizer.respond(held, words, randomizer.cells_of(coins))
     return {
@@ -119,13 +127,23 @@ def _weights(randomizer: FiniteChannel) -> dict[str, int]:
             return {"blocks": randomizer.blocks, **_weights(_coded(randomizer))}
         case SubsetSelection():
             inner = randomizer.inner
-            return {"order": inner.k, "w": inner.w, "multipliers": randomizer.cells, "held": inner.held, "other": inner.other}
+            return {
+                "order": inner.k,
+                "w": inner.w,
+                "multipliers": randomizer.cells,
+                "held": inner.held,
+                "other": inner.other,
+            }
     raise AssertionError(randomizer)
 
 
 THRESHOLDS = File(
     "thresholds",
-    "The weights of a randomizer, and its report for each value, then each public coin, then each word of `word_bits` bits.",
+    (
+        "The weights of a randomizer, and its report for each value, then each public coin, then "
+        "each "
+        "word of `word_bits` bits."
+    ),
     cases,
     expected,
 )

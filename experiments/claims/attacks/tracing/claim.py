@@ -1,4 +1,5 @@
-"""Tracing: means that are exact enough reveal who is in the table, and so do pirates' words and decoders."""
+"""Tracing: means that are exact enough reveal who is in the table, and so do pirates' words and
+decoders."""
 
 import math
 from collections.abc import Callable
@@ -9,14 +10,40 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
+from local_dp.attacks import (
+    FAILURE,
+    STRATEGIES,
+    Pirates,
+    Traced,
+    marked,
+    tardos,
+    tardos_accused,
+    traced,
+    tracing,
+    traitor_tracing,
+)
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
-from local_dp.experiments.claims.attacks.tracing.signed import Signed, Verified, check_signed, signed_points, signed_table
+from local_dp.experiments.claims.attacks.tracing.signed import (
+    Signed,
+    Verified,
+    check_signed,
+    signed_points,
+    signed_table,
+)
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.intervals import wilson
@@ -41,15 +68,21 @@ TABLES: dict[Scale, dict[str, int]] = {  # of each model: clients take seconds
     "full": {"exact means": 60, "means rounded to 0 or 1": 60, "a curator": 20, "clients": 10},
 }
 COALITIONS: dict[Scale, tuple[int, ...]] = {"quick": (3, 5), "full": (3, 5, 10, 20)}
-COPIED = "one copied"  # the strategy whose pirate scores a part 1 / pi of all bits: from c = 10 on Tardos's own score reaches him
+# the strategy whose pirate scores a part 1 / pi of all bits: from c = 10 on Tardos's own score
+# reaches him
+COPIED = "one copied"
 LENGTHS = (1, 2, 3, 4, 6)  # in units of c^2 ln(N / .01)
 RUNS: dict[Scale, int] = {"quick": 20, "full": 40}
 OFTEN = 5  # times as many runs at the full length
 LONG = 10  # larger coalitions get a quarter of the runs
 TRAITORS: dict[Scale, tuple[int, int]] = {"quick": (3, 60), "full": (10, 200)}  # of how many users
 BROADCASTS: dict[Scale, int] = {"quick": 20, "full": 20}
-NEAR = 0.04  # how far mean scores may be from those predicted: .4 % (exact) and .9 % (rounded) in 300 tables and more, as measured with seed 11
-SPARED = 0.002  # of the runs accuse an innocent at most: 4 of 8,000, as measured with 100 runs of each strategy, coalition and length; .01 is proved
+# how far mean scores may be from those predicted: .4 % (exact) and .9 % (rounded) in 300 tables and
+# more, as measured with seed 11
+NEAR = 0.04
+# of the runs accuse an innocent at most: 4 of 8,000, as measured with 100 runs of each strategy,
+# coalition and length; .01 is proved
+SPARED = 0.002
 Answers: TypeAlias = tuple[float, ...]
 Attack: TypeAlias = Nonadaptive[StatisticalQuery, float, Traced]
 
@@ -61,7 +94,9 @@ def _exact(attack: Attack, rows: Records, seed: int) -> Answers:
 def _curated(attack: Attack, rows: Records, seed: int) -> Answers:
     """Laplace noise, epsilon 1 and delta 1 / (10 n) for all answers by optimal composition."""
     part = optimal_part(approximate(EPSILON, 1 / (10 * len(rows))), len(attack.queries))
-    trusted = TrustedOracle[Records](rows, Account(Pure(len(attack.queries) * part.nano)), Draws(KeyedNoise(seed)))
+    trusted = TrustedOracle[Records](
+        rows, Account(Pure(len(attack.queries) * part.nano)), Draws(KeyedNoise(seed))
+    )
     return run(curated_from_sq(_plain(attack), part.epsilon, len(rows)), trusted)
 
 
@@ -129,26 +164,41 @@ class Means:
             above = found.scores > ONE_PERCENT
             traces.shares.append(float(above[:N].mean()))
             traces.scores.append(float(found.scores[:N].mean()))
-            traces.errors.append(float(np.abs(((read >= 0.5) if rounded else read) - rows[:N].mean(axis=0)).max()))
-            traces = replace(traces, above=traces.above + int(above[N:].sum()), accused=traces.accused + int(found.accused(FAILURE)[N:].sum()))
+            traces.errors.append(
+                float(np.abs(((read >= 0.5) if rounded else read) - rows[:N].mean(axis=0)).max())
+            )
+            traces = replace(
+                traces,
+                above=traces.above + int(above[N:].sum()),
+                accused=traces.accused + int(found.accused(FAILURE)[N:].sum()),
+            )
         return traces
 
     @property
     def predicted(self) -> float:
-        """By how much members stand out, in standard deviations of a stranger: of exact means, and of means rounded to 0 or 1."""
+        """By how much members stand out, in standard deviations of a stranger: of exact means, and
+        of means rounded to 0 or 1."""
         if self.model == "exact means":
             return math.sqrt(self.d / N)
         return math.sqrt(self.d) * _rounded_score(N)
 
 
 def _rounded_score(n: int) -> float:
-    """What a bit's mean, rounded to 0 or 1, adds to a member's score, for shares that are uniform in [.01, .99].
+    """What a bit's mean, rounded to 0 or 1, adds to a member's score, for shares that are uniform
+    in [.01, .99].
 
-    A member's bit decides where the others have one 1 too few: so the product of x - p and q - p has p (1 - p) times that probability as its mean.
+    A member's bit decides where the others have one 1 too few: so the product of x - p and q - p
+    has p (1 - p) times that probability as its mean.
     """
     shares, most = np.linspace(0.01, 0.99, 1000), math.ceil(n / 2)
     decides = math.comb(n - 1, most - 1) * shares ** (most - 1) * (1 - shares) ** (n - most)
-    ones = np.sum([math.comb(n, count) * shares**count * (1 - shares) ** (n - count) for count in range(most, n + 1)], axis=0)
+    ones = np.sum(
+        [
+            math.comb(n, count) * shares**count * (1 - shares) ** (n - count)
+            for count in range(most, n + 1)
+        ],
+        axis=0,
+    )
     squares = (ones * (1 - shares) ** 2 + (1 - ones) * shares**2) / (shares * (1 - shares))
     return float(decides.mean() / math.sqrt(squares.mean()))
 
@@ -158,7 +208,9 @@ class Accusations:
     caught: dict[str, int]  # by strategy or decoder: runs in which a pirate or traitor is accused
     falsely: int  # runs in which an innocent is
     bits: int = 0  # of the code
-    scores: list[float] = field(default_factory=list)  # the mean score of pirates who interleave their rows, in each run
+    scores: list[float] = field(
+        default_factory=list
+    )  # the mean score of pirates who interleave their rows, in each run
     tardos: int = 0  # runs in which Tardos's own score accuses anybody, but those of one row copied
 
     @property
@@ -208,11 +260,16 @@ class Traitors:
         caught, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
         for each in range(self.runs):
             generator = np.random.default_rng([seed, each])
-            code, keys = tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator), keys_of(generator, users)
+            code, keys = (
+                tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator),
+                keys_of(generator, users),
+            )
             attack, rows = traitor_tracing(code, keys, 0.5), keys.take(slice(0, c))
             words = {
                 "exact means": _exact(attack, rows, each),
-                "coin flips": Pirates(rows, STRATEGIES["coin flips"], generator).answer(attack.queries),
+                "coin flips": Pirates(rows, STRATEGIES["coin flips"], generator).answer(
+                    attack.queries
+                ),
                 "a curator": _curated(attack, rows, seed + each),
             }
             for name, answers in words.items():
@@ -235,18 +292,29 @@ class Tracing(Experiment[Point, Measurement]):
     chapter = CURATOR_AND_ATTACKS
     title = "Tracing: who is in the table?"
     claim = (
-        "Accurate means of many attributes reveal who is in the table. Members stand out by sqrt(d / n) standard deviations from exact means and, where d is "
-        "large against n^2, even from means rounded to 0 or 1. A curator's or clients' answers at epsilon 1 escape, but are too inexact to be of use. Mixing "
-        "rows does not help: of 6 c^2 ln(N / .01) bits, however c pirates mix them, at least one pirate is accused. A proof for the code at hand spares all "
-        "innocents with probability .99; Tardos's own score takes 100 c^2. The same tracer finds who gave a decoder the keys. Some rows appear in accurate "
+        "Accurate means of many attributes reveal who is in the table. Members stand out by "
+        "sqrt(d / n) standard deviations from exact means and, where d is "
+        "large against n^2, even from means rounded to 0 or 1. A curator's or clients' answers at "
+        "epsilon 1 escape, but are too inexact to be of use. Mixing "
+        "rows does not help: of 6 c^2 ln(N / .01) bits, however c pirates mix them, at least one "
+        "pirate is accused. A proof for the code at hand spares all "
+        "innocents with probability .99; Tardos's own score takes 100 c^2. The same tracer finds "
+        "who gave a decoder the keys. Some rows appear in accurate "
         "synthetic data only if they are copied: signed ones."
     )
-    source = "Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; Chor, Fiat, Naor 1994; lecture notes 5.2, 5.3 and 6.3"
+    source = (
+        "Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; Chor, Fiat, Naor 1994; lecture "
+        "notes 5.2, 5.3 and 6.3"
+    )
 
     def points(self, scale: Scale) -> list[Point]:
         return [
             *(Means(model, d, TABLES[scale][model]) for model in MODELS for d in BITS[scale]),
-            *(Codes(c, length, _runs(c, length, RUNS[scale])) for c in COALITIONS[scale] for length in LENGTHS),
+            *(
+                Codes(c, length, _runs(c, length, RUNS[scale]))
+                for c in COALITIONS[scale]
+                for length in LENGTHS
+            ),
             Traitors(*TRAITORS[scale], BROADCASTS[scale]),
             *signed_points(scale),
         ]
@@ -254,7 +322,9 @@ class Tracing(Experiment[Point, Measurement]):
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         means, codes = of_kind(measurements, Means), of_kind(measurements, Codes)
         traitors, signed = of_kind(measurements, Traitors), of_kind(measurements, Signed)
-        rows = [(p.name, p.length, m.worst / p.runs, *wilson(m.worst, p.runs), m.bits) for p, m in codes]
+        rows = [
+            (p.name, p.length, m.worst / p.runs, *wilson(m.worst, p.runs), m.bits) for p, m in codes
+        ]
         tables = [
             Table(
                 f"share found among {N} members and {N} strangers",
@@ -263,19 +333,36 @@ class Tracing(Experiment[Point, Measurement]):
             ),
             Table(
                 "runs in which a pirate is accused, of 20 c users [95 %]",
-                ("pirates", "length / (c^2 ln(N / .01))", "bits", "caught, worst of eight strategies", "from", "to"),
+                (
+                    "pirates",
+                    "length / (c^2 ln(N / .01))",
+                    "bits",
+                    "caught, worst of eight strategies",
+                    "from",
+                    "to",
+                ),
                 [(*row[:2], row[5], *row[2:5]) for row in rows],
             ),
             Table(
                 "traitor tracing",
                 ("decoder", "traitors", "of users", "caught in", "of runs"),
-                [(name, p.c, p.users, count, p.runs) for p, m in traitors for name, count in m.caught.items()],
+                [
+                    (name, p.c, p.users, count, p.runs)
+                    for p, m in traitors
+                    for name, count in m.caught.items()
+                ],
             ),
             signed_table(signed),
         ]
         figures = [
             _means_figure(means),
-            Figure("tracing-codes", "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))", "share of runs", curves(r[:5] for r in rows)),
+            Figure(
+                "tracing-codes",
+                "Pirates accused, worst of eight strategies",
+                "length / (c^2 ln(N / .01))",
+                "share of runs",
+                curves(r[:5] for r in rows),
+            ),
         ]
         checks = [
             _check_scores(means),
@@ -288,7 +375,10 @@ class Tracing(Experiment[Point, Measurement]):
             figure_check(figures[1:], tables[1]),
         ]
         notes = [
-            f"The strategies: {', '.join(STRATEGIES)}; each word meets the marking condition. Others may do better, and accusations stay proved.",
+            (
+                f"The strategies: {', '.join(STRATEGIES)}; each word meets the marking condition. "
+                "Others may do better, and accusations stay proved."
+            ),
             "The curator's sums are kept to 0..n, so that the error of a mean is never above 1.",
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(means))
@@ -301,14 +391,22 @@ def _headline(means: Rows[Means, Traces]) -> str:
 
 
 def _check_scores(means: Rows[Means, Traces]) -> Check:
-    """One statistic a model: the scores of a table of each d together, which are independent of other such sets of tables."""
+    """One statistic a model: the scores of a table of each d together, which are independent of
+    other such sets of tables."""
     figures = {}
     for model in SCORED:
         known = [(p, m) for p, m in means if p.model == model]
-        sums, predicted = [sum(scores) for scores in zip(*(m.scores for _, m in known), strict=True)], sum(p.predicted for p, _ in known)
+        sums, predicted = (
+            [sum(scores) for scores in zip(*(m.scores for _, m in known), strict=True)],
+            sum(p.predicted for p, _ in known),
+        )
         figures[model] = positive_mean(sums) / (predicted or math.nan)
     return measured(
-        f"From exact means members score sqrt(d / n) standard deviations more than strangers, and from rounded ones as computed, within {NEAR:.0%}",
+        (
+            "From exact means members score sqrt(d / n) standard deviations more than strangers, "
+            "and "
+            f"from rounded ones as computed, within {NEAR:.0%}"
+        ),
         figures,
         1 - NEAR,
         1 + NEAR,
@@ -320,43 +418,92 @@ def _check_either(means: Rows[Means, Traces]) -> Check:
     d = max((p.d for p, _ in means), default=0)
     found = {p.model: mean(m.shares) for p, m in means if p.d == d}
     errors = {p.model: positive_mean(m.errors) for p, m in means if p.d == d}
-    claims, least, inexact = dict[str, Claimed](), {"exact means": 0.95, "means rounded to 0 or 1": 0.35}, {"a curator": 0.9, "clients": 20.0}
+    claims, least, inexact = (
+        dict[str, Claimed](),
+        {"exact means": 0.95, "means rounded to 0 or 1": 0.35},
+        {"a curator": 0.9, "clients": 20.0},
+    )
     for model in MODELS:
         share, error = found.get(model, NOTHING), errors.get(model, NO_FACTOR)
-        claims[f"{model}: found"] = Claimed(share, low=least[model]) if model in least else Claimed(share, high=0.05)
-        claims[f"{model}: largest error"] = Claimed(error, low=inexact[model]) if model in inexact else Claimed(error, high=0.5)
+        claims[f"{model}: found"] = (
+            Claimed(share, low=least[model]) if model in least else Claimed(share, high=0.05)
+        )
+        claims[f"{model}: largest error"] = (
+            Claimed(error, low=inexact[model]) if model in inexact else Claimed(error, high=0.5)
+        )
     return holds(
-        "From means that err by at most 1/2 at least 95 % of members are found, and 35 % from rounded ones; from a curator and clients at epsilon 1, who err "
+        "From means that err by at most 1/2 at least 95 % of members are found, and 35 % from "
+        "rounded ones; from a curator and clients at epsilon 1, who err "
         "by 0.9 and 20 or more, at most 5 % (d largest)",
         claims,
     )
 
 
 def _check_strangers(means: Rows[Means, Traces]) -> Check:
-    """A stranger's row is independent of the answers and of other strangers' rows, given the shares: so the counts are binomial, or nearly."""
+    """A stranger's row is independent of the answers and of other strangers' rows, given the
+    shares: so the counts are binomial, or nearly."""
     trials = sum(N * p.tables for p, _ in means)
-    above, accused = Rate(sum(m.above for _, m in means), trials), Rate(sum(m.accused for _, m in means), trials)
-    statement = "One stranger in a hundred scores as much, within 0.5 %, and at most 0.02 % are accused, as is proved"
-    return holds(statement, {"above": Claimed(above, 0.005, 0.015), "accused": Claimed(accused, high=FAILURE / (2 * N))})
+    above, accused = (
+        Rate(sum(m.above for _, m in means), trials),
+        Rate(sum(m.accused for _, m in means), trials),
+    )
+    statement = (
+        "One stranger in a hundred scores as much, within 0.5 %, and at most 0.02 % are accused, "
+        "as "
+        "is proved"
+    )
+    return holds(
+        statement,
+        {
+            "above": Claimed(above, 0.005, 0.015),
+            "accused": Claimed(accused, high=FAILURE / (2 * N)),
+        },
+    )
 
 
 def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
     full = [(p, m) for p, m in codes if p.length == max(LENGTHS)]
-    caught = {f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95) for p, m in full for name, count in m.caught.items()}
-    caught |= {f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98) for p, m in full}
-    deviations = {p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full}  # sqrt(d) / c
+    caught = {
+        f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95)
+        for p, m in full
+        for name, count in m.caught.items()
+    }
+    caught |= {
+        f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98)
+        for p, m in full
+    }
+    deviations = {
+        p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full
+    }  # sqrt(d) / c
     times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
     return [
-        holds("Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by every strategy, in 98 % of all", caught),
+        holds(
+            (
+                "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
+                "every "
+                "strategy, in 98 % of all"
+            ),
+            caught,
+        ),
         measured(
-            f"There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard deviations more than others in the mean, within {NEAR:.0%}",
+            (
+                "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
+                f"deviations more than others in the mean, within {NEAR:.0%}"
+            ),
             {p.name: positive_mean(m.scores) / deviations[p.name] for p, m in full},
             1 - NEAR,
             1 + NEAR,
         ),
-        measured(f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved", {"": Rate(falsely, times * len(STRATEGIES))}, high=SPARED),
         measured(
-            "Tardos's own score accuses somebody in 1 % of the runs at most, at these lengths, unless one row is copied whole",
+            f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved",
+            {"": Rate(falsely, times * len(STRATEGIES))},
+            high=SPARED,
+        ),
+        measured(
+            (
+                "Tardos's own score accuses somebody in 1 % of the runs at most, at these lengths, "
+                "unless one row is copied whole"
+            ),
             {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
             high=FAILURE,
         ),
@@ -368,16 +515,35 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
     for p, m in traitors:
         for name, count in m.caught.items():
             rate = Rate(count, p.runs)
-            claims[name] = Claimed(rate, high=0.05) if name == "a curator" else Claimed(rate, low=0.95)
+            claims[name] = (
+                Claimed(rate, high=0.05) if name == "a curator" else Claimed(rate, low=0.95)
+            )
         claims["others accused"] = Claimed(Rate(m.falsely, len(m.caught) * p.runs), high=FAILURE)
-    return holds("The holder of the keys is found from 95 % of decoders, exact or flipping coins, and from 5 % of curators at epsilon 1 at most", claims)
+    return holds(
+        (
+            "The holder of the keys is found from 95 % of decoders, exact or flipping coins, and "
+            "from "
+            "5 % of curators at epsilon 1 at most"
+        ),
+        claims,
+    )
 
 
 def _means_figure(means: Rows[Means, Traces]) -> Figure:
     ends = [p.d for p, _ in means[:1]] + [max((p.d for p, _ in means), default=1)]
     chance = curve("strangers", ((d, 0.01) for d in ends), "bound")
-    title, axis = f"Members found among strangers, n = {N}", "share of members above 99 % of strangers"
-    return Figure("tracing", title, "attributes d", axis, [*curves((p.model, p.d, m.members) for p, m in means), chance], log_x=True)
+    title, axis = (
+        f"Members found among strangers, n = {N}",
+        "share of members above 99 % of strangers",
+    )
+    return Figure(
+        "tracing",
+        title,
+        "attributes d",
+        axis,
+        [*curves((p.model, p.d, m.members) for p, m in means), chance],
+        log_x=True,
+    )
 
 
 EXPERIMENT = Tracing()

@@ -1,4 +1,5 @@
-"""Signed rows: what private synthetic data cannot hold, unless it may be copied (part of `tracing`)."""
+"""Signed rows: what private synthetic data cannot hold, unless it may be copied (part of
+`tracing`)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -24,8 +25,15 @@ from local_dp.noise import KeyedNoise
 LOSS = approximate(1.0, 1e-6)
 BITS: dict[Scale, tuple[int, int]] = {"quick": (7, 8), "full": (9, 8)}  # of a message, of its tag
 COPIES = (1, 40)  # records to each message
-TABLE, MWEM, HISTOGRAM, NOTHING = "the table itself", "MWEM on all 3-way marginals", "histogram of frequent rows", "rows at random"
-RARE = 0.025  # of MWEM's rows: a mean share of .0041 and, at 40 records to a message, .0175, as measured by this claim at seeds 3 and 4
+TABLE, MWEM, HISTOGRAM, NOTHING = (
+    "the table itself",
+    "MWEM on all 3-way marginals",
+    "histogram of frequent rows",
+    "rows at random",
+)
+# of MWEM's rows: a mean share of .0041 and, at 40 records to a message, .0175, as measured by this
+# claim at seeds 3 and 4
+RARE = 0.025
 CLOSER = 0.5  # measured there: .40
 RUNS: dict[Scale, int] = {"quick": 8, "full": 16}
 Judged: TypeAlias = tuple[float, float] | None
@@ -33,7 +41,11 @@ Judged: TypeAlias = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Verified:
-    shares: dict[str, list[Judged]]  # of each way's rows in each run: the share that verifies, the largest error of a 3-way marginal; None without rows
+    shares: dict[
+        str, list[Judged]
+        # of each way's rows in each run: the share that verifies, the largest error of a 3-way
+        # marginal; None without rows
+    ]
 
 
 @dataclass(frozen=True)
@@ -46,24 +58,43 @@ class Signed:
     runs: int
 
     def measure(self, seed: int) -> Verified:
-        runs = [self._judged(own) for own in np.random.default_rng(seed).integers(1 << 62, size=self.runs).tolist()]
-        return Verified({way: [run[way] for run in runs] for way in (TABLE, MWEM, HISTOGRAM, NOTHING)})
+        runs = [
+            self._judged(own)
+            for own in np.random.default_rng(seed).integers(1 << 62, size=self.runs).tolist()
+        ]
+        return Verified(
+            {way: [run[way] for run in runs] for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
+        )
 
     def _judged(self, seed: int) -> dict[str, Judged]:
         signer = Signer(np.random.default_rng(seed).bytes(32), self.message, self.tag)
-        table = signer.table(np.repeat(np.arange(1 << signer.message, dtype=np.uint64), self.copies))
+        table = signer.table(
+            np.repeat(np.arange(1 << signer.message, dtype=np.uint64), self.copies)
+        )
         workload = Marginals.ways(signer.d, 3)
-        truth, valid = workload.answers(table), signer.verifies(np.arange(1 << signer.d, dtype=np.uint64))
+        truth, valid = (
+            workload.answers(table),
+            signer.verifies(np.arange(1 << signer.d, dtype=np.uint64)),
+        )
 
         def judged(weights: Floats) -> Judged:
             total = float(weights.sum())
             if not total:
                 return None
             scaled = weights * (table.size / total)
-            return float(weights[valid].sum()) / total, Errors.of(workload.of_histogram(scaled), truth, table.size).largest
+            return float(weights[valid].sum()) / total, Errors.of(
+                workload.of_histogram(scaled), truth, table.size
+            ).largest
 
-        ways = {TABLE: table.histogram.astype(np.float64), MWEM: _weighed(table, workload, seed), HISTOGRAM: _frequent(table, seed)}
-        return {name: judged(weights) for name, weights in {**ways, NOTHING: np.ones(1 << signer.d)}.items()}
+        ways = {
+            TABLE: table.histogram.astype(np.float64),
+            MWEM: _weighed(table, workload, seed),
+            HISTOGRAM: _frequent(table, seed),
+        }
+        return {
+            name: judged(weights)
+            for name, weights in {**ways, NOTHING: np.ones(1 << signer.d)}.items()
+        }
 
 
 def signed_points(scale: Scale) -> list[Signed]:
@@ -73,12 +104,16 @@ def signed_points(scale: Scale) -> list[Signed]:
 
 def _weighed(table: BinaryTable, workload: Marginals, seed: int) -> Floats:
     algorithm = concentrated_mwem(workload, table.size, LOSS).algorithm(table.size)
-    return run(algorithm, TrustedOracle(table, ConcentratedAccount(LOSS), Draws(KeyedNoise(seed)))).weights
+    return run(
+        algorithm, TrustedOracle(table, ConcentratedAccount(LOSS), Draws(KeyedNoise(seed)))
+    ).weights
 
 
 def _frequent(table: BinaryTable, seed: int) -> Floats:
     """The rows of enough people to be released, by their noisy counts."""
-    released = ThresholdedHistogram(LOSS.epsilon, LOSS.delta).release(Multiset.of(table.rows, table.d), Draws(KeyedNoise(seed)))
+    released = ThresholdedHistogram(LOSS.epsilon, LOSS.delta).release(
+        Multiset.of(table.rows, table.d), Draws(KeyedNoise(seed))
+    )
     weights = np.zeros(1 << table.d)
     weights[released.values.astype(np.int64)] = np.maximum(released.counts, 0)
     return weights
@@ -87,8 +122,20 @@ def _frequent(table: BinaryTable, seed: int) -> Floats:
 def signed_table(signed: Rows[Signed, Verified]) -> Table:
     """Each way's rows, in the mean over runs."""
     each = [(p.copies, name, _released(runs)) for p, m in signed for name, runs in m.shares.items()]
-    rows = [(copies, name, *(np.mean(judged, axis=0).tolist() if judged else (None, None))) for copies, name, judged in each]
-    return Table("rows that verify", ("records to a message", "rows of", "share that verifies", "largest error of a 3-way marginal"), rows)
+    rows = [
+        (copies, name, *(np.mean(judged, axis=0).tolist() if judged else (None, None)))
+        for copies, name, judged in each
+    ]
+    return Table(
+        "rows that verify",
+        (
+            "records to a message",
+            "rows of",
+            "share that verifies",
+            "largest error of a 3-way marginal",
+        ),
+        rows,
+    )
 
 
 def _released(runs: list[Judged]) -> list[tuple[float, float]]:
@@ -96,15 +143,29 @@ def _released(runs: list[Judged]) -> list[tuple[float, float]]:
 
 
 def check_signed(signed: Rows[Signed, Verified]) -> Check:
-    """A signed table's own rows all verify, and a histogram has rows where many share one, and only there."""
-    released = {(way, p.copies): _released(runs) for p, m in signed for way, runs in m.shares.items()}
-    once, often = ({way: released.get((way, copies), []) for way in (TABLE, MWEM, HISTOGRAM, NOTHING)} for copies in COPIES)
+    """A signed table's own rows all verify, and a histogram has rows where many share one, and only
+    there."""
+    released = {
+        (way, p.copies): _released(runs) for p, m in signed for way, runs in m.shares.items()
+    }
+    once, often = (
+        {way: released.get((way, copies), []) for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
+        for copies in COPIES
+    )
     copied = [share for share, _ in (*once[TABLE], *often[TABLE], *often[HISTOGRAM])]
-    errors = [made / drawn for (_, made), (_, drawn) in zip(often[MWEM], often[NOTHING], strict=False)]
-    shares = {copies: mean([share for share, _ in each[MWEM]]) for copies, each in zip(COPIES, (once, often), strict=True)}
-    claims = {f"{copies} to a message": Claimed(share, high=RARE) for copies, share in shares.items()}
+    errors = [
+        made / drawn for (_, made), (_, drawn) in zip(often[MWEM], often[NOTHING], strict=False)
+    ]
+    shares = {
+        copies: mean([share for share, _ in each[MWEM]])
+        for copies, each in zip(COPIES, (once, often), strict=True)
+    }
+    claims = {
+        f"{copies} to a message": Claimed(share, high=RARE) for copies, share in shares.items()
+    }
     return holds(
-        f"Of rows made from marginals at most {RARE:.1%} verify. Where many share a row, they err at most {CLOSER:g} times as much as rows at random, and a "
+        f"Of rows made from marginals at most {RARE:.1%} verify. Where many share a row, they err "
+        f"at most {CLOSER:g} times as much as rows at random, and a "
         "private release may copy the table's rows; where nobody shares one, it has no rows",
         {**claims, "error": Claimed(mean(errors), high=CLOSER)},
         f"of a histogram {len(once[HISTOGRAM])} and {len(often[HISTOGRAM])} runs have rows",

@@ -1,4 +1,5 @@
-"""Many answers at once: weights on all points against noise on every answer, and where either pays."""
+"""Many answers at once: weights on all points against noise on every answer, and where either
+pays."""
 
 import math
 from typing import Any, TypeAlias
@@ -39,13 +40,22 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import curves
 from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, positive_mean, ratio
 
-QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}
+QUERIES: dict[Scale, tuple[int, ...]] = {
+    "quick": (100, 1000, 2000),
+    "full": (100, 1000, 10_000, 100_000),
+}
 SMALL_SIZES, SMALL_ROWS = (100, 1000, 10_000), (4, 10)
-SIZES: dict[Scale, tuple[int, ...]] = {"quick": (1000, 5000, 15_000), "full": (300, 1000, 5000, 15_000, 100_000)}
+SIZES: dict[Scale, tuple[int, ...]] = {
+    "quick": (1000, 5000, 15_000),
+    "full": (300, 1000, 5000, 15_000, 100_000),
+}
 COLUMNS = 12
 RUNS: dict[Scale, int] = {"quick": 12, "full": 16}
 TITLES = (
-    f"largest error of k random queries, {runs.RECORDS:,} records of {1 << runs.POINTS_BITS} points",
+    (
+        f"largest error of k random queries, {runs.RECORDS:,} records of {1 << runs.POINTS_BITS} "
+        "points"
+    ),
     "largest error of all 27 conjunctions of 3 bits",
     f"largest error of a cell of all 3-way marginals of {COLUMNS} columns",
 )
@@ -57,15 +67,26 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
     chapter = CURATOR_AND_ATTACKS
     title = "Many answers: a table of weights against noise on each of them"
     claim = (
-        "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer from a hypothesis, at an error that hardly depends on k; small "
-        "databases do so at an error that depends on their size. On random queries of a few hundred points both lose to a noisy histogram of these points, and "
-        "the weights to Gaussian noise, too. Boosting for queries makes a strong answer of weak ones, and errs less than private multiplicative weights; but "
-        "weights fitted once to as many noisy counts, at the same price, err less still. MWEM, which counts the queries that it answers worst, errs as these "
-        "do. Weights pay where a histogram has more cells than there are records. A synthetic table fitted to selected marginals, with noise counted in rho, "
-        "then errs less on average over all 3-way marginals than any baseline, from 1,000 to 15,000 records. The table nearest to one release of all their "
-        "characters errs still less, in one round. From 15,000 records on noise on the characters alone is as good."
+        "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer "
+        "from a hypothesis, at an error that hardly depends on k; small "
+        "databases do so at an error that depends on their size. On random queries of a few "
+        "hundred points both lose to a noisy histogram of these points, and "
+        "the weights to Gaussian noise, too. Boosting for queries makes a strong answer of weak "
+        "ones, and errs less than private multiplicative weights; but "
+        "weights fitted once to as many noisy counts, at the same price, err less still. MWEM, "
+        "which counts the queries that it answers worst, errs as these "
+        "do. Weights pay where a histogram has more cells than there are records. A synthetic "
+        "table fitted to selected marginals, with noise counted in rho, "
+        "then errs less on average over all 3-way marginals than any baseline, from 1,000 to "
+        "15,000 records. The table nearest to one release of all their "
+        "characters errs still less, in one round. From 15,000 records on noise on the characters "
+        "alone is as good."
     )
-    source = "Blum, Ligett, Roth 2008; Dwork, Rothblum, Vadhan 2010; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012; Gaboardi et al. 2014"
+    source = (
+        "Blum, Ligett, Roth 2008; Dwork, Rothblum, Vadhan 2010; Hardt, Rothblum 2010; Hardt, "
+        "Ligett, "
+        "McSherry 2012; Gaboardi et al. 2014"
+    )
 
     def points(self, scale: Scale) -> list[Privacy | Queries | Small | AllMarginals]:
         trials = RUNS[scale]
@@ -80,21 +101,66 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         queries: Sized = {p.k: m for p, m in of_kind(measurements, Queries)}
         small: Sized = {p.n: m for p, m in of_kind(measurements, Small)}
         marginals: Sized = {p.n: m for p, m in of_kind(measurements, AllMarginals)}
-        answered = [(name, k, float(np.mean(m.answered[name])), m.alpha[name], float(np.mean(m.errors[name]))) for k, m in queries.items() for name in WEIGHTS]
+        answered = [
+            (
+                name,
+                k,
+                float(np.mean(m.answered[name])),
+                m.alpha[name],
+                float(np.mean(m.errors[name])),
+            )
+            for k, m in queries.items()
+            for name in WEIGHTS
+        ]
         columns = ("answer", "queries", "answered", "alpha", "largest error of these")
-        halted = Table("random queries that were answered before the changes were used up", columns, answered)
-        tables = [_table(TITLES[0], "queries", queries), halted, _table(TITLES[1], "records", small), _table(TITLES[2], "records", marginals)]
+        halted = Table(
+            "random queries that were answered before the changes were used up", columns, answered
+        )
+        tables = [
+            _table(TITLES[0], "queries", queries),
+            halted,
+            _table(TITLES[1], "records", small),
+            _table(TITLES[2], "records", marginals),
+        ]
         shares = sorted((row[:3] for row in answered), key=lambda row: list(WEIGHTS).index(row[0]))
         figures = [
-            _figure("queries", TITLES[0], "queries k", queries, (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)),
-            Figure("many-answers-halted", "The share of the queries that PMW answers", "queries k", "share answered", curves(shares), log_x=True),
-            _figure("small", TITLES[1], "records n", small, next((tuple(m.errors) for m in small.values()), ())),
-            _figure("marginals", TITLES[2], "records n", marginals, (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST)),
+            _figure(
+                "queries",
+                TITLES[0],
+                "queries k",
+                queries,
+                (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST),
+            ),
+            Figure(
+                "many-answers-halted",
+                "The share of the queries that PMW answers",
+                "queries k",
+                "share answered",
+                curves(shares),
+                log_x=True,
+            ),
+            _figure(
+                "small",
+                TITLES[1],
+                "records n",
+                small,
+                next((tuple(m.errors) for m in small.values()), ()),
+            ),
+            _figure(
+                "marginals",
+                TITLES[2],
+                "records n",
+                marginals,
+                (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST),
+            ),
         ]
         proved = {p.what: m.share for p, m in of_kind(measurements, Privacy)}
         checks = [
             within(
-                "whole transcripts on all pairs of small neighbours, enumerated, lose no more than is claimed, and .4 of it or more",
+                (
+                    "whole transcripts on all pairs of small neighbours, enumerated, lose no more "
+                    "than is claimed, and .4 of it or more"
+                ),
                 proved,
                 0.4,
                 1,
@@ -110,8 +176,10 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
             *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
         ]
         notes = [
-            "The first rule of private multiplicative weights is right on all data. A tenth or a fiftieth of its changes is a bet on the data at hand, made "
-            "without seeing them. A run that lost its bet reports so: its error is that of the queries that it answered. MWEM's number of rounds comes from "
+            "The first rule of private multiplicative weights is right on all data. A tenth or a "
+            "fiftieth of its changes is a bet on the data at hand, made "
+            "without seeing them. A run that lost its bet reports so: its error is that of the "
+            "queries that it answered. MWEM's number of rounds comes from "
             "n, the number of columns and the budget."
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(queries, marginals))
@@ -122,38 +190,85 @@ def _headline(queries: Sized, marginals: Sized) -> str:
     if not queries or not marginals:
         return "Nothing was asked of random queries or of marginals."
     k, n = max(queries), max(marginals)
-    first = ", ".join(f"{np.mean(queries[k].errors[name]):.2g} ({name})" for name in (HISTOGRAM, GAUSSIAN, LAPLACE, PMW))
-    second = ", ".join(f"{np.mean(marginals[n].errors[name]):.2g} ({name})" for name in (NEAREST, CONCENTRATED, GAUSSIAN, PRODUCT))
-    return f"{k:,} random queries are off by {first}; the 3-way marginals of {n:,} records by {second}."
+    first = ", ".join(
+        f"{np.mean(queries[k].errors[name]):.2g} ({name})"
+        for name in (HISTOGRAM, GAUSSIAN, LAPLACE, PMW)
+    )
+    second = ", ".join(
+        f"{np.mean(marginals[n].errors[name]):.2g} ({name})"
+        for name in (NEAREST, CONCENTRATED, GAUSSIAN, PRODUCT)
+    )
+    return (
+        f"{k:,} random queries are off by {first}; the 3-way "
+        f"marginals of {n:,} records by {second}."
+    )
 
 
 def _pooled(measured: Sized, worse: str, better: str) -> Positive:
-    """How many times smaller the second error is, the mean of all runs of all sizes that have both, each on its own data."""
-    pairs = [pair for m in measured.values() for pair in zip(m.errors[worse], m.errors[better], strict=False)]
+    """How many times smaller the second error is, the mean of all runs of all sizes that have both,
+    each on its own data."""
+    pairs = [
+        pair
+        for m in measured.values()
+        for pair in zip(m.errors[worse], m.errors[better], strict=False)
+    ]
     return positive_mean([top / bottom for top, bottom in pairs]) if pairs else NO_FACTOR
 
 
 def _check_weights(queries: Sized) -> list[Check]:
     """Noise by its law, PMW by its rule, and how either grows."""
-    noise = {name: positive_mean([error for m in queries.values() for error in m.noise[name]]) for name in (LAPLACE, GAUSSIAN)}
-    ruled = {name: [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]] for name in (PMW, TENTH)}
+    noise = {
+        name: positive_mean([error for m in queries.values() for error in m.noise[name]])
+        for name in (LAPLACE, GAUSSIAN)
+    }
+    ruled = {
+        name: [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]]
+        for name in (PMW, TENTH)
+    }
     answered = [share for m in queries.values() for share in m.answered[PMW]]
-    promised = {name: Claimed(positive_mean(ruled[name]), *bounds) for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63)))}
-    promised["runs that answered all"] = Claimed(Rate(sum(share == 1 for share in answered), len(answered)), 0.95)
+    promised = {
+        name: Claimed(positive_mean(ruled[name]), *bounds)
+        for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63)))
+    }
+    promised["runs that answered all"] = Claimed(
+        Rate(sum(share == 1 for share in answered), len(answered)), 0.95
+    )
     checks = [
-        measured("the largest error of noise on each answer is that of its law, within 2 % (in units of it)", noise, 0.98, 1.02),
-        holds("PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 alpha; with a tenth of the changes by .52 to .63", promised),
+        measured(
+            (
+                "the largest error of noise on each answer is that of its law, within 2 % (in "
+                "units "
+                "of it)"
+            ),
+            noise,
+            0.98,
+            1.02,
+        ),
+        holds(
+            (
+                "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
+                "alpha; with a tenth of the changes by .52 to .63"
+            ),
+            promised,
+        ),
     ]
     if len(queries) < 2:
         return checks
     few, many = min(queries), max(queries)
-    grown = {name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name])) for name in (LAPLACE, GAUSSIAN)}
+    grown = {
+        name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name]))
+        for name in (LAPLACE, GAUSSIAN)
+    }
     root = math.sqrt(many / few)
     flat = measured(
-        "from the fewest queries to the most noise on each answer grows as sqrt(k) and more, errors of PMW by less than a fifth",
+        (
+            "from the fewest queries to the most noise on each answer grows as sqrt(k) and more, "
+            "errors of PMW by less than a fifth"
+        ),
         {PMW: ratio(queries[many].errors[PMW], queries[few].errors[PMW])},
         high=1.2,
-        more=f"sqrt(k): {root:.1f}; by their laws, " + ", ".join(f"{name}: {times:.1f}" for name, times in grown.items()),
+        more=f"sqrt(k): {root:.1f}; by their laws, "
+        + ", ".join(f"{name}: {times:.1f}" for name, times in grown.items()),
         also=min(grown.values()) > root,
     )
     return [*checks, flat]
@@ -162,24 +277,51 @@ def _check_weights(queries: Sized) -> list[Check]:
 def _check_losers(queries: Sized) -> list[Check]:
     """In the mean over all k; Gaussian noise by its law; and the reversal at the largest k."""
     gaussian = {k: (max(m.predicted[GAUSSIAN]), 0.5 * m.alpha[PMW]) for k, m in queries.items()}
-    cells = {PMW: Claimed(_pooled(queries, PMW, HISTOGRAM), 170), TENTH: Claimed(_pooled(queries, TENTH, HISTOGRAM), 92)}
+    cells = {
+        PMW: Claimed(_pooled(queries, PMW, HISTOGRAM), 170),
+        TENTH: Claimed(_pooled(queries, TENTH, HISTOGRAM), 92),
+    }
     checks = [
-        holds("a noisy histogram of the points errs 170 times less than PMW, and 92 times less than with a bet, in the mean over all k", cells),
-        every(
-            "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less than half of alpha",
-            ((error < half, f"k = {k:,}: {error:.4f}, half of alpha {half:.4f}") for k, (error, half) in gaussian.items()),
+        holds(
+            (
+                "a noisy histogram of the points errs 170 times less than PMW, and 92 times less "
+                "than "
+                "with a bet, in the mean over all k"
+            ),
+            cells,
         ),
-        measured("PMW errs 1.45 times less than no data, in the mean over all k", {"": _pooled(queries, NOTHING, PMW)}, 1.45),
+        every(
+            (
+                "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less than "
+                "half of alpha"
+            ),
+            (
+                (error < half, f"k = {k:,}: {error:.4f}, half of alpha {half:.4f}")
+                for k, (error, half) in gaussian.items()
+            ),
+        ),
+        measured(
+            "PMW errs 1.45 times less than no data, in the mean over all k",
+            {"": _pooled(queries, NOTHING, PMW)},
+            1.45,
+        ),
     ]
     if 100_000 in queries:
         most = queries[100_000].errors
-        checks.append(measured("with 100,000 queries PMW by a bet errs 1.1 times less than Laplace noise", {"": ratio(most[LAPLACE], most[TENTH])}, 1.1))
+        checks.append(
+            measured(
+                "with 100,000 queries PMW by a bet errs 1.1 times less than Laplace noise",
+                {"": ratio(most[LAPLACE], most[TENTH])},
+                1.1,
+            )
+        )
     return checks
 
 
 def _check_boosting(large: Sized) -> Check:
     return holds(
-        "boosting errs 3.9 times less than PMW and 1.6 times less than its synopses in the mean, but 4 times more than weights fitted once to as many counts, "
+        "boosting errs 3.9 times less than PMW and 1.6 times less than its synopses in the mean, "
+        "but 4 times more than weights fitted once to as many counts, "
         "and 4.5 times more than MWEM query by query; these two err alike, to a quarter",
         {
             "less than PMW": Claimed(_pooled(large, PMW, BOOSTED), 3.9),
@@ -193,63 +335,135 @@ def _check_boosting(large: Sized) -> Check:
 
 def _check_halted(large: Sized) -> Check:
     """A run that used up its changes is marked; the error of its answers looks best."""
-    answered = {k: positive_mean([k * share for share in m.answered[HALTED]]) for k, m in large.items()}
+    answered = {
+        k: positive_mean([k * share for share in m.answered[HALTED]]) for k, m in large.items()
+    }
     looks = {f"queries answered of {k:,}": Claimed(many, high=180) for k, many in answered.items()}
     looks["times smaller"] = Claimed(_pooled(large, TENTH, HALTED), 1.4)
     return holds(
-        "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at most, with errors 1.4 times smaller than of all answers by a tenth",
+        (
+            "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
+            "most, "
+            "with errors 1.4 times smaller than of all answers by a tenth"
+        ),
         looks,
     )
 
 
 def _check_small(small: Sized) -> Check:
-    """The error of a histogram in records does not depend on their number, that of small databases as a share does not."""
-    rows = {f"{runs.SMALL}, {rows} rows": bounds for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.066, 0.083)), strict=True)}
-    cases = {f"{name}, n = {n:,}": Claimed(positive_mean(m.errors[name]), *bounds) for n, m in small.items() for name, bounds in rows.items()}
+    """The error of a histogram in records does not depend on their number, that of small databases
+    as a share does not."""
+    rows = {
+        f"{runs.SMALL}, {rows} rows": bounds
+        for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.066, 0.083)), strict=True)
+    }
+    cases = {
+        f"{name}, n = {n:,}": Claimed(positive_mean(m.errors[name]), *bounds)
+        for n, m in small.items()
+        for name, bounds in rows.items()
+    }
     cells = [error * n for n, m in small.items() for error in m.errors[HISTOGRAM]]
     return holds(
-        "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by .066 to .083, and a noisy histogram by 5.5 to 7 records",
+        (
+            "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by "
+            ".066 "
+            "to .083, and a noisy histogram by 5.5 to 7 records"
+        ),
         cases | {"histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
     )
 
 
-LEAST: dict[str, dict[int, float]] = {  # how many times the error of MWEM with its noise in rho, in the mean over cells, at so many records
+LEAST: dict[
+    str, dict[int, float]
+    # how many times the error of MWEM with its noise in rho, in the mean over cells, at so many
+    # records
+] = {
     HISTOGRAM: {1000: 2.5, 5000: 3.5, 15_000: 2.9},
     GAUSSIAN: {1000: 3.8, 5000: 3.0, 15_000: 2.4},
     DUAL: {1000: 3.7, 5000: 9.7, 15_000: 17},
     PURE: {1000: 1.08, 5000: 1.9, 15_000: 2.5},
     PRODUCT: {1000: 1.15, 5000: 4.4, 15_000: 10},
 }
-NEARER: dict[str, dict[int, tuple[float, float]]] = {  # how many times the error of the nearest table, in the mean over cells
-    CONCENTRATED: {300: (1.05, 1.4), 1000: (1, 1.2), 5000: (1, 1.15), 15_000: (1.15, 1.35), 100_000: (1.45, 1.8)},
-    FOURIER: {300: (1.8, 2.3), 1000: (1.28, 1.5), 5000: (1.02, 1.14), 15_000: (0.96, 1.08), 100_000: (0.94, 1.06)},
+NEARER: dict[
+    str, dict[int, tuple[float, float]]
+] = {  # how many times the error of the nearest table, in the mean over cells
+    CONCENTRATED: {
+        300: (1.05, 1.4),
+        1000: (1, 1.2),
+        5000: (1, 1.15),
+        15_000: (1.15, 1.35),
+        100_000: (1.45, 1.8),
+    },
+    FOURIER: {
+        300: (1.8, 2.3),
+        1000: (1.28, 1.5),
+        5000: (1.02, 1.14),
+        15_000: (0.96, 1.08),
+        100_000: (0.94, 1.06),
+    },
 }
 
 
 def _check_marginals(marginals: Sized) -> list[Check]:
-    """On fixed tables, so that noise alone is random; bounds are some per cent beyond what 40 runs at seed 2001 measured."""
+    """On fixed tables, so that noise alone is random; bounds are some per cent beyond what 40 runs
+    at seed 2001 measured."""
 
     def times(name: str, other: str, n: int) -> Positive:
-        return ratio(marginals[n].means[name], marginals[n].means[other]) if n in marginals else NO_FACTOR
+        return (
+            ratio(marginals[n].means[name], marginals[n].means[other])
+            if n in marginals
+            else NO_FACTOR
+        )
 
     checks = [
         holds(
-            f"MWEM with its noise in rho beats {name}: in the mean over cells it errs {', '.join(f'{factor:g}' for factor in least.values())} times less "
+            f"MWEM with its noise in rho beats {name}: in the mean over cells it errs "
+            f"{', '.join(f'{factor:g}' for factor in least.values())} times less "
             "at 1,000, 5,000 and 15,000 records",
-            {f"n = {n:,}": Claimed(times(name, CONCENTRATED, n), factor) for n, factor in least.items()},
+            {
+                f"n = {n:,}": Claimed(times(name, CONCENTRATED, n), factor)
+                for n, factor in least.items()
+            },
         )
         for name, least in LEAST.items()
     ]
     large = [n for n in marginals if 1000 <= n <= 15_000]
-    largest = {f"{name}, n = {n:,}": ratio(marginals[n].errors[name], marginals[n].errors[CONCENTRATED]) for n in large for name in (HISTOGRAM, GAUSSIAN, DUAL)}
-    product = {f"n = {n:,}": Claimed(times(PRODUCT, PURE, n), least) for n, least in ((5000, 2.0), (15_000, 3.4))}
-    near = {f"{name}, n = {n:,}": Claimed(times(name, NEAREST, n), *bounds) for name, each in NEARER.items() for n, bounds in each.items() if n in marginals}
+    largest = {
+        f"{name}, n = {n:,}": ratio(marginals[n].errors[name], marginals[n].errors[CONCENTRATED])
+        for n in large
+        for name in (HISTOGRAM, GAUSSIAN, DUAL)
+    }
+    product = {
+        f"n = {n:,}": Claimed(times(PRODUCT, PURE, n), least)
+        for n, least in ((5000, 2.0), (15_000, 3.4))
+    }
+    near = {
+        f"{name}, n = {n:,}": Claimed(times(name, NEAREST, n), *bounds)
+        for name, each in NEARER.items()
+        for n, bounds in each.items()
+        if n in marginals
+    }
     return [
         *checks,
-        measured("its largest error of a cell is half of theirs at most: of a histogram's, of Gaussian noise's and of DualQuery's", largest, 2),
-        holds("pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 times less, at 5,000 and 15,000 records", product),
+        measured(
+            (
+                "its largest error of a cell is half of theirs at most: of a histogram's, of "
+                "Gaussian "
+                "noise's and of DualQuery's"
+            ),
+            largest,
+            2,
+        ),
         holds(
-            "in the mean over cells the table nearest to noisy characters errs less than MWEM, 1.15 times less at 15,000 records; the characters as they are "
+            (
+                "pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 "
+                "times less, at 5,000 and 15,000 records"
+            ),
+            product,
+        ),
+        holds(
+            "in the mean over cells the table nearest to noisy characters errs less than MWEM, "
+            "1.15 times less at 15,000 records; the characters as they are "
             "err 1.28 times more at 1,000, and from 15,000 on as much within 8 %",
             near,
         ),
@@ -267,8 +481,21 @@ def _table(title: str, size: str, measured: Sized) -> Table:
 
 
 def _figure(name: str, title: str, axis: str, measured: Sized, labels: tuple[str, ...]) -> Figure:
-    drawn = curves((label, n, *positive_mean(m.errors[label]).stated) for label in labels for n, m in measured.items() if label in m.errors)
-    return Figure(f"many-answers-{name}", title[0].upper() + title[1:], axis, "largest error (share of the records)", drawn, log_x=True, log_y=True)
+    drawn = curves(
+        (label, n, *positive_mean(m.errors[label]).stated)
+        for label in labels
+        for n, m in measured.items()
+        if label in m.errors
+    )
+    return Figure(
+        f"many-answers-{name}",
+        title[0].upper() + title[1:],
+        axis,
+        "largest error (share of the records)",
+        drawn,
+        log_x=True,
+        log_y=True,
+    )
 
 
 EXPERIMENT = ManyAnswers()

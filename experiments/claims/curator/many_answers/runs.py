@@ -1,4 +1,5 @@
-"""What `many-answers` measures: errors of many queries answered at once, and the exact losses of whole transcripts."""
+"""What `many-answers` measures: errors of many queries answered at once, and the exact losses of
+whole transcripts."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,10 +21,23 @@ from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters,
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.boosting import Boosting, BoostingTerms, CountedBase
-from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
+from local_dp.curator.query_release.counting import (
+    CountingQueries,
+    GaussianAnswers,
+    LaplaceAnswers,
+    SmallDatabase,
+    table,
+)
 from local_dp.curator.query_release.mwem import CountingMwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
-from local_dp.curator.query_release.synthetic import DualQuery, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem
+from local_dp.curator.query_release.synthetic import (
+    DualQuery,
+    Mwem,
+    PureRounds,
+    concentrated_mwem,
+    concentrated_rounds,
+    pure_mwem,
+)
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
@@ -35,16 +49,32 @@ POINTS_BITS = 8  # N = 256
 RECORDS = 100_000
 HISTOGRAMS, NOISES = 8, 5  # of each table: they vary most, and cost least
 NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM = "no data", "Laplace", "Gaussian", "histogram"
-WEIGHTS: dict[str, float] = {"PMW": 1.0, "PMW, a tenth of the changes": 0.1, "PMW, a fiftieth of the changes": 0.02}
+WEIGHTS: dict[str, float] = {
+    "PMW": 1.0,
+    "PMW, a tenth of the changes": 0.1,
+    "PMW, a fiftieth of the changes": 0.02,
+}
 PMW, TENTH, HALTED = WEIGHTS
-PRODUCT, DUAL, PURE, CONCENTRATED = "product of columns", "DualQuery", "MWEM, pure", "MWEM, concentrated"
+PRODUCT, DUAL, PURE, CONCENTRATED = (
+    "product of columns",
+    "DualQuery",
+    "MWEM, pure",
+    "MWEM, concentrated",
+)
 FOURIER, NEAREST = "Fourier mechanism", "Fourier, nearest table"
 SMALL = "BLR"
-BOOSTED, SYNOPSIS, FITTED, WORST = "boosting", "boosting, one synopsis", "weights fitted once", "MWEM, query by query"
+BOOSTED, SYNOPSIS, FITTED, WORST = (
+    "boosting",
+    "boosting, one synopsis",
+    "weights fitted once",
+    "MWEM, query by query",
+)
 BOOSTED_RUNS, WORST_RUNS = 4, 3
 BOOSTED_QUERIES = (1000, 10_000)  # from, to
 ROUNDS, SAMPLES, MARGIN, ETA = 10, 100, RECORDS // 50, 0.4  # of boosting
-WORST_ROUNDS = concentrated_rounds(POINTS_BITS, RECORDS, rho_within(BUDGET).rho)  # by the rule for marginals, which sees no data
+WORST_ROUNDS = concentrated_rounds(
+    POINTS_BITS, RECORDS, rho_within(BUDGET).rho
+)  # by the rule for marginals, which sees no data
 
 
 Named = dict[str, list[float]]
@@ -52,9 +82,11 @@ Named = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Errors:
-    """By answer and run, as shares of the records: the largest error, and the mean one of marginals.
+    """By answer and run, as shares of the records: the largest error, and the mean one of
+    marginals.
 
-    Of noise also the largest error by its law, and further ones in units of it; of PMW alpha and the share that it answered.
+    Of noise also the largest error by its law, and further ones in units of it; of PMW alpha and
+    the share that it answered.
     """
 
     errors: Named
@@ -79,7 +111,9 @@ def zipf(generator: np.random.Generator) -> Counts:
 def noisy_histogram(database: Counts, draws: Draws) -> Floats:
     """Pure noise on every cell, then the nearest shares; the cells are 2^bits."""
     bits, cells = len(database).bit_length() - 1, np.flatnonzero(database)
-    noisy = Level(bits, 1, EPSILON).release(Multiset(bits, cells.astype(np.uint64), database[cells]), draws)
+    noisy = Level(bits, 1, EPSILON).release(
+        Multiset(bits, cells.astype(np.uint64), database[cells]), draws
+    )
     return on_simplex(noisy.counts.astype(np.float64), float(database.sum()))
 
 
@@ -95,51 +129,103 @@ class Queries:
         for trial in range(self.runs):
             generator = np.random.default_rng([seed, k, trial])
             draws = Draws(KeyedNoise(seed), k << 8 | trial)
-            database, queries = zipf(generator), CountingQueries.random(k, 1 << POINTS_BITS, generator)
+            database, queries = (
+                zipf(generator),
+                CountingQueries.random(k, 1 << POINTS_BITS, generator),
+            )
             truth = queries.counts(database)
-            laplace, gaussian = LaplaceAnswers(queries, EPSILON, DELTA), GaussianAnswers(queries, EPSILON, DELTA)
+            laplace, gaussian = (
+                LaplaceAnswers(queries, EPSILON, DELTA),
+                GaussianAnswers(queries, EPSILON, DELTA),
+            )
             answers: dict[str, Floats | Counts] = {
                 NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
                 LAPLACE: laplace.release(database, draws),
                 GAUSSIAN: gaussian.release(database, draws),
                 HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
             }
-            laws = {LAPLACE: largest_exponential(k) / laplace.part.epsilon, GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance)}
+            laws = {
+                LAPLACE: largest_exponential(k) / laplace.part.epsilon,
+                GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance),
+            }
             _add(predicted, {name: law / RECORDS for name, law in laws.items()})
-            weighed = {name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()}
-            _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
-            _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
+            weighed = {
+                name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()
+            }
+            _add(
+                errors,
+                {
+                    name: float(np.abs(each - truth).max()) / RECORDS
+                    for name, each in answers.items()
+                },
+            )
+            _add(
+                errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()}
+            )
             if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
                 others = Draws(KeyedNoise(seed), k << 8 | 1 << 7 | trial)
                 _add(errors, _boosted(database, queries, truth, others))
                 if trial < WORST_RUNS:
                     mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
                     (weights,) = TrustedOracle(database, Account(BUDGET), others).answer((mwem,))
-                    _add(errors, {WORST: float(np.abs(RECORDS * queries.shares(weights) - truth).max()) / RECORDS})
+                    _add(
+                        errors,
+                        {
+                            WORST: float(np.abs(RECORDS * queries.shares(weights) - truth).max())
+                            / RECORDS
+                        },
+                    )
             _add(answered, {name: each.answered for name, each in weighed.items()})
             for _ in range(NOISES):
-                again = {LAPLACE: laplace.release(database, draws), GAUSSIAN: gaussian.release(database, draws)}
-                _add(noise, {name: float(np.abs(each - truth).max()) / laws[name] for name, each in again.items()})
-        return Errors(errors, predicted=predicted, noise=noise, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
+                again = {
+                    LAPLACE: laplace.release(database, draws),
+                    GAUSSIAN: gaussian.release(database, draws),
+                }
+                _add(
+                    noise,
+                    {
+                        name: float(np.abs(each - truth).max()) / laws[name]
+                        for name, each in again.items()
+                    },
+                )
+        return Errors(
+            errors,
+            predicted=predicted,
+            noise=noise,
+            answered=answered,
+            alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()},
+        )
 
 
 @cache
 def boosting_terms(rounds: int, samples: int) -> BoostingTerms:
-    """At (EPSILON, DELTA), about half of the squares of all losses for the samples: the scores of round t move by t."""
+    """At (EPSILON, DELTA), about half of the squares of all losses for the samples: the scores of
+    round t move by t."""
     squares = samples * sum(t * t for t in range(1, rounds)) + rounds * samples
     each, step = 0.1 / math.sqrt(squares), math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
     counted = CountedBase(each * math.sqrt(squares / (rounds * samples)))
-    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, counted).within(BUDGET)
+    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, counted).within(
+        BUDGET
+    )
 
 
-def _boosted(database: Counts, queries: CountingQueries, truth: Counts, draws: Draws) -> dict[str, float]:
-    """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many queries, or all, at once: each at the same price."""
+def _boosted(
+    database: Counts, queries: CountingQueries, truth: Counts, draws: Draws
+) -> dict[str, float]:
+    """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many
+    queries, or all, at once: each at the same price."""
     many, once = (
-        TrustedOracle(database, Account(BUDGET), draws).answer((Boosting(queries, boosting_terms(*terms), DELTA),))[0]
+        TrustedOracle(database, Account(BUDGET), draws).answer(
+            (Boosting(queries, boosting_terms(*terms), DELTA),)
+        )[0]
         for terms in ((ROUNDS, SAMPLES), (1, ROUNDS * SAMPLES))
     )
     synopses = np.abs(many.answers - truth).max(axis=1).mean()
-    largest = {BOOSTED: np.abs(many.counts - truth).max(), SYNOPSIS: synopses, FITTED: np.abs(once.counts - truth).max()}
+    largest = {
+        BOOSTED: np.abs(many.counts - truth).max(),
+        SYNOPSIS: synopses,
+        FITTED: np.abs(once.counts - truth).max(),
+    }
     return {name: float(error) / RECORDS for name, error in largest.items()}
 
 
@@ -168,7 +254,8 @@ def _weighed(database: Counts, queries: CountingQueries, share: float, draws: Dr
 
 @dataclass(frozen=True)
 class Small:
-    """All 27 conjunctions of 3 bits of n records, by small databases of so many rows and by their baselines."""
+    """All 27 conjunctions of 3 bits of n records, by small databases of so many rows and by their
+    baselines."""
 
     n: int
     rows: tuple[int, ...]
@@ -187,14 +274,26 @@ class Small:
             for rows in self.rows:
                 small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
                 answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
-            _add(errors, {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()})
+            _add(
+                errors,
+                {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()},
+            )
             for _ in range(HISTOGRAMS - 1):
-                _add(errors, {HISTOGRAM: float(np.abs(queries.shares(noisy_histogram(database, draws)) - truth).max()) / n})
+                _add(
+                    errors,
+                    {
+                        HISTOGRAM: float(
+                            np.abs(queries.shares(noisy_histogram(database, draws)) - truth).max()
+                        )
+                        / n
+                    },
+                )
         return Errors(errors)
 
 
 def population(n: int, d: int) -> BinaryTable:
-    """n records of d columns from three kinds of people, fixed for each d: each kind has its own probability of 1 for every column."""
+    """n records of d columns from three kinds of people, fixed for each d: each kind has its own
+    probability of 1 for every column."""
     fixed = np.random.default_rng([17, d])
     chances, shares = fixed.uniform(0.05, 0.95, (3, d)), (0.5, 0.3, 0.2)
     generator = np.random.default_rng([18, d, n])
@@ -213,8 +312,13 @@ class AllMarginals:
         database, workload = population(self.n, self.d), Marginals.ways(self.d, 3)
         truth, largest, means = workload.answers(database), Named(), Named()
         for trial in range(self.runs):
-            answers = {name: answer(database, workload, Draws(KeyedNoise(seed), self.n << 8 | trial)) for name, answer in ANSWERS.items()}
-            errors = {name: CellErrors.of(answer, truth, self.n) for name, answer in answers.items()}
+            answers = {
+                name: answer(database, workload, Draws(KeyedNoise(seed), self.n << 8 | trial))
+                for name, answer in ANSWERS.items()
+            }
+            errors = {
+                name: CellErrors.of(answer, truth, self.n) for name, answer in answers.items()
+            }
             _add(largest, {name: each.largest for name, each in errors.items()})
             _add(means, {name: each.mean for name, each in errors.items()})
         return Errors(largest, means)
@@ -232,28 +336,40 @@ def _histogram(database: BinaryTable, workload: Marginals, draws: Draws) -> Floa
 def _dual(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     dual = DualQuery.within(workload, database.size, EPSILON)
     oracle = TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
-    return run(dual.algorithm(database.size, int(draws.words(1)[0] >> np.uint64(32))), oracle).answers(workload)
+    return run(
+        dual.algorithm(database.size, int(draws.words(1)[0] >> np.uint64(32))), oracle
+    ).answers(workload)
 
 
 def _pure(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     made = pure_mwem(workload, database.size, EPSILON)
-    return run(made.algorithm(database.size), TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)).answers(workload)
+    return run(
+        made.algorithm(database.size), TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
+    ).answers(workload)
 
 
 def _concentrated(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     made = concentrated_mwem(workload, database.size, BUDGET)
-    return run(made.algorithm(database.size), TrustedOracle(database, ConcentratedAccount(BUDGET), draws)).answers(workload)
+    return run(
+        made.algorithm(database.size), TrustedOracle(database, ConcentratedAccount(BUDGET), draws)
+    ).answers(workload)
 
 
 ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
-    PRODUCT: lambda database, workload, draws: independent(_characters(database, Marginals.ways(database.d, 1), draws)).cells(workload),
+    PRODUCT: lambda database, workload, draws: independent(
+        _characters(database, Marginals.ways(database.d, 1), draws)
+    ).cells(workload),
     HISTOGRAM: _histogram,
-    GAUSSIAN: lambda database, workload, draws: PlainGaussian(workload, EPSILON, DELTA).release(database, draws),
+    GAUSSIAN: lambda database, workload, draws: PlainGaussian(workload, EPSILON, DELTA).release(
+        database, draws
+    ),
     DUAL: _dual,
     PURE: _pure,
     CONCENTRATED: _concentrated,
     FOURIER: lambda *asked: _characters(*asked).cells,
-    NEAREST: lambda database, workload, draws: workload.of_histogram(nearest_table(_characters(database, workload, draws))),
+    NEAREST: lambda database, workload, draws: workload.of_histogram(
+        nearest_table(_characters(database, workload, draws))
+    ),
 }
 
 
@@ -275,45 +391,72 @@ class Privacy:
 def _prove_weights() -> float:
     """N = 2, k = 3, n = 1: an epoch that ends with a change costs 4, one that does not 1."""
     queries = CountingQueries(np.array([(True, False)] * 3))
-    databases: SmallDatabases[Any, Any] = SmallDatabases([(0,), (1,)], 1, lambda records: table(np.array([record for (record,) in records]), 2))
+    databases: SmallDatabases[Any, Any] = SmallDatabases(
+        [(0,), (1,)], 1, lambda records: table(np.array([record for (record,) in records]), 2)
+    )
     weights = MultiplicativeWeights(queries, 1, Terms(0.9, 3, EPSILON, 0.5))
     worst = worst_transcripts(weights.algorithm(), databases)
-    return max(epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2) for transcript, ratio in worst.items())
+    return max(
+        epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2)
+        for transcript, ratio in worst.items()
+    )
 
 
 def _tables(n: int) -> SmallDatabases[Any, Any]:
     """All tables of n records of two bits."""
-    return SmallDatabases([(row,) for row in range(4)], n, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
+    return SmallDatabases(
+        [(row,) for row in range(4)],
+        n,
+        lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)),
+    )
 
 
 def _prove_mwem() -> float:
     """N = 4, n = 1, two rounds, all 1-way marginals."""
     made = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
-    return epsilon_of(max(worst_transcripts(made.algorithm(1), _tables(1)).values())) / made.loss.epsilon
+    return (
+        epsilon_of(max(worst_transcripts(made.algorithm(1), _tables(1)).values()))
+        / made.loss.epsilon
+    )
 
 
 def _prove_dual() -> float:
     """N = 4, n = 2, three rounds."""
     dual = DualQuery(Marginals.ways(2, 1), 3, 1, 0.5)
-    return epsilon_of(max(worst_transcripts(dual.algorithm(2, 1), _tables(2)).values())) / sum(loss.epsilon for loss in dual.losses(2))
+    return epsilon_of(max(worst_transcripts(dual.algorithm(2, 1), _tables(2)).values())) / sum(
+        loss.epsilon for loss in dual.losses(2)
+    )
 
 
 def _prove_small() -> float:
     """N = 4, n = 2, three rows, all conjunctions."""
     databases: SmallDatabases[Any, Any] = SmallDatabases(
-        [(point,) for point in range(4)], 2, lambda records: table(np.array([point for (point,) in records]), 4)
+        [(point,) for point in range(4)],
+        2,
+        lambda records: table(np.array([point for (point,) in records]), 4),
     )
     small = SmallDatabase(CountingQueries.conjunctions(2), 3, EPSILON)
     return epsilon_of(max(databases.worst_ratios(small).values())) / small.loss.epsilon
 
 
 def _prove_boosting() -> float:
-    """N = 3, n = 1, three rounds: a record that moves from point 1 to 0 raises one count and lowers seven."""
+    """N = 3, n = 1, three rounds: a record that moves from point 1 to 0 raises one count and lowers
+    seven."""
     queries = CountingQueries(np.array([(True, False, False)] + [(False, True, False)] * 7))
-    databases: SmallDatabases[Any, Any] = SmallDatabases([(0,), (1,), (2,)], 1, lambda records: table(np.array([point for (point,) in records]), 3))
-    boosting = Boosting(queries, BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON)), DELTA)
+    databases: SmallDatabases[Any, Any] = SmallDatabases(
+        [(0,), (1,), (2,)], 1, lambda records: table(np.array([point for (point,) in records]), 3)
+    )
+    boosting = Boosting(
+        queries, BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON)), DELTA
+    )
     stated = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
     return epsilon_of(max(worst_transcripts(boosting.algorithm(1, 1), databases).values())) / stated
 
 
-PROVED: dict[str, Callable[[], float]] = {"PMW": _prove_weights, "MWEM": _prove_mwem, "DualQuery": _prove_dual, SMALL: _prove_small, BOOSTED: _prove_boosting}
+PROVED: dict[str, Callable[[], float]] = {
+    "PMW": _prove_weights,
+    "MWEM": _prove_mwem,
+    "DualQuery": _prove_dual,
+    SMALL: _prove_small,
+    BOOSTED: _prove_boosting,
+}

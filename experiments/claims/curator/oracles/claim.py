@@ -1,4 +1,5 @@
-"""Oracles (Neel, Roth, Wu 2019): the price of private answers by a solver, the leaks of one that lies, and cheap baselines that do as well."""
+"""Oracles (Neel, Roth, Wu 2019): the price of private answers by a solver, the leaks of one that
+lies, and cheap baselines that do as well."""
 
 import math
 from collections.abc import Callable
@@ -11,11 +12,25 @@ import numpy as np
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.oracle_efficient.perturbed import DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
+from local_dp.curator.oracle_efficient.perturbed import (
+    DataPlayer,
+    Perturbation,
+    PerturbedMinimum,
+    SyntheticGame,
+    largest_error,
+)
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Separated
 from local_dp.curator.selection.exponential import Labelled, OccamLearner
 from local_dp.draws import Draws
-from local_dp.experiments.claims.curator.oracles.online import BITS, SEQUENCES, Regret, Regrets, Spread, Spreads, online_finding
+from local_dp.experiments.claims.curator.oracles.online import (
+    BITS,
+    SEQUENCES,
+    Regret,
+    Regrets,
+    Spread,
+    Spreads,
+    online_finding,
+)
 from local_dp.experiments.claims.curator.oracles.privacy import (
     BELIEVED,
     CHECKED,
@@ -44,18 +59,42 @@ from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 
 DELTA = 1e-6
-D, RELEVANT, FLIPPED = 14, 3, 0.1  # bits, those that the labels depend on, the share of labels that are wrong
+D, RELEVANT, FLIPPED = (
+    14,
+    3,
+    0.1,
+)  # bits, those that the labels depend on, the share of labels that are wrong
 ONE = 2 ** (-1 / RELEVANT)  # the share of ones of each bit, with which half of the labels are 1
-RSPM, EXPONENTIAL, COUNTED, NOTHING = "RSPM", "exponential mechanism", "noisy counts of each bit", "no data: never 1"
+RSPM, EXPONENTIAL, COUNTED, NOTHING = (
+    "RSPM",
+    "exponential mechanism",
+    "noisy counts of each bit",
+    "no data: never 1",
+)
 LEARNERS = (RSPM, EXPONENTIAL, COUNTED, NOTHING)
 COLUMNS, ROUNDS, SCALE = 8, 200, 4.0  # of the game, and the noise of its data's player
-GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM = "game, 100 draws a round", "game, 1 draw a round", "noisy histogram", "product of noisy columns", "uniform table"
+GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM = (
+    "game, 100 draws a round",
+    "game, 1 draw a round",
+    "noisy histogram",
+    "product of noisy columns",
+    "uniform table",
+)
 TABLES = (GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM)
-EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
+EXAMPLES: dict[Scale, tuple[int, ...]] = {
+    "quick": (100, 300, 1000, 3000, 10_000),
+    "full": (100, 300, 1000, 3000, 10_000, 30_000),
+}
 LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
 ERRING = 300  # examples, from which two ways that both err are compared run by run
-ROWS: dict[Scale, tuple[int, ...]] = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
-PLAYED: dict[Scale, int] = {"quick": 12, "full": 24}  # runs; a quarter of them on the fewest rows, which only the figure shows
+ROWS: dict[Scale, tuple[int, ...]] = {
+    "quick": (1000, 6366, 100_000),
+    "full": (1000, 6366, 30_000, 100_000, 1_000_000),
+}
+PLAYED: dict[Scale, int] = {
+    "quick": 12,
+    "full": 24,
+}  # runs; a quarter of them on the fewest rows, which only the figure shows
 FEW, MANY = 1000, 3000  # examples of which RSPM has too few, and enough
 SOME, ALL = 6366, 100_000  # rows, by which the game is compared
 
@@ -67,7 +106,8 @@ class Errors:
 
 @dataclass(frozen=True)
 class Learning:
-    """How much more often than the best conjunction the selected one errs: exactly, from the two masks."""
+    """How much more often than the best conjunction the selected one errs: exactly, from the two
+    masks."""
 
     examples: int
     runs: int
@@ -83,7 +123,10 @@ class Learning:
         errors: dict[str, list[float]] = {name: [] for name in learners}
         for each in range(self.runs):
             generator = np.random.default_rng([seed, n, each])
-            examples, draws = _examples(n, generator), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+            examples, draws = (
+                _examples(n, generator),
+                Draws(KeyedNoise(int(generator.integers(1 << 63)))),
+            )
             for name, learn in learners.items():
                 errors[name].append(excess(learn(examples, draws)))
         return Errors(errors)
@@ -92,14 +135,22 @@ class Learning:
 def _examples(n: int, generator: np.random.Generator) -> Labelled:
     """Labels say whether the first RELEVANT bits are all 1, some of them wrong."""
     bits = generator.random((n, D)) < ONE
-    return Labelled(bits @ (1 << np.arange(D)), (bits[:, :RELEVANT].all(axis=1) ^ (generator.random(n) < FLIPPED)).astype(np.int64))
+    return Labelled(
+        bits @ (1 << np.arange(D)),
+        (bits[:, :RELEVANT].all(axis=1) ^ (generator.random(n) < FLIPPED)).astype(np.int64),
+    )
 
 
 def _by_counts(examples: Labelled, draws: Draws) -> int:
-    """The bits that are 0 where the label is 1 less than half as often as one that does not matter would be: D counts, each at eps / D."""
+    """The bits that are 0 where the label is 1 less than half as often as one that does not matter
+    would be: D counts, each at eps / D."""
     zeros = (examples.x[examples.y == 1, None] >> np.arange(D)) & 1 == 0
     few = (1 - ONE) / 2 * len(examples.x) / 2
-    return sum(1 << i for i, count in enumerate(zeros.sum(axis=0).tolist()) if count + draws.discrete_laplace(Fraction(1, D)) < few)
+    return sum(
+        1 << i
+        for i, count in enumerate(zeros.sum(axis=0).tolist())
+        if count + draws.discrete_laplace(Fraction(1, D)) < few
+    )
 
 
 def excess(mask: int) -> float:
@@ -110,7 +161,8 @@ def excess(mask: int) -> float:
 
 @dataclass(frozen=True)
 class Tables:
-    """The largest error over all conjunctions and their complements, in each run, of tables that stand for one of n rows."""
+    """The largest error over all conjunctions and their complements, in each run, of tables that
+    stand for one of n rows."""
 
     rows: int
     runs: int
@@ -123,23 +175,48 @@ class Tables:
 
 def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, float]:
     """The largest error of each way, in one run: rows are numbers of COLUMNS bits."""
-    queries, draws = Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+    queries, draws = (
+        Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1),
+        Draws(KeyedNoise(int(generator.integers(1 << 63)))),
+    )
     counts = np.bincount(rows, minlength=1 << COLUMNS)
-    made = {name: _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator) for name, count in ((GAME, 100), (ONE_DRAW, 1))}
-    made |= {HISTOGRAM: _histogram(counts, draws), PRODUCT: _product(rows, draws), UNIFORM: np.ones_like(counts)}
+    made = {
+        name: _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator)
+        for name, count in ((GAME, 100), (ONE_DRAW, 1))
+    }
+    made |= {
+        HISTOGRAM: _histogram(counts, draws),
+        PRODUCT: _product(rows, draws),
+        UNIFORM: np.ones_like(counts),
+    }
     return {name: largest_error(queries, counts, table) for name, table in made.items()}
 
 
 def _rows(n: int, generator: np.random.Generator) -> Counts:
     """Two kinds of rows, whose bits are 1 with probability .85 and .3."""
-    return np.asarray((generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS)))
+    return np.asarray(
+        (generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3))
+        @ (1 << np.arange(COLUMNS))
+    )
 
 
-def _played(queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: np.random.Generator) -> Counts:
+def _played(
+    queries: Separated,
+    rows: Counts,
+    player: DataPlayer,
+    draws: Draws,
+    generator: np.random.Generator,
+) -> Counts:
     """The game's table, at (EPSILON, DELTA) for all rounds together, by optimal composition."""
     part = optimal_part(approximate(EPSILON, DELTA), ROUNDS)
-    game = SyntheticGame(queries, Exhaustive(queries), len(rows), ROUNDS, part.epsilon).against(player, generator)
-    trusted = TrustedOracle(Labelled(rows, np.zeros(len(rows), dtype=np.int64)), Account(Pure(ROUNDS * part.nano)), draws)
+    game = SyntheticGame(queries, Exhaustive(queries), len(rows), ROUNDS, part.epsilon).against(
+        player, generator
+    )
+    trusted = TrustedOracle(
+        Labelled(rows, np.zeros(len(rows), dtype=np.int64)),
+        Account(Pure(ROUNDS * part.nano)),
+        draws,
+    )
     return run(game, trusted)
 
 
@@ -153,8 +230,12 @@ def _product(rows: Counts, draws: Draws) -> Counts:
     """Independent columns with noisy shares of ones, each at eps / COLUMNS."""
     cells, table = np.arange(1 << COLUMNS), np.ones(1 << COLUMNS)
     for bit in range(COLUMNS):
-        share = (int(np.sum(rows >> bit & 1)) + draws.discrete_laplace(Fraction(EPSILON) / COLUMNS)) / len(rows)
-        table *= np.where(cells >> bit & 1 == 1, min(max(share, 0.0), 1.0), 1 - min(max(share, 0.0), 1.0))
+        share = (
+            int(np.sum(rows >> bit & 1)) + draws.discrete_laplace(Fraction(EPSILON) / COLUMNS)
+        ) / len(rows)
+        table *= np.where(
+            cells >> bit & 1 == 1, min(max(share, 0.0), 1.0), 1 - min(max(share, 0.0), 1.0)
+        )
     return np.rint(1e9 * table).astype(np.int64)
 
 
@@ -167,11 +248,16 @@ class Oracles(Experiment[Point, Measurement]):
     chapter = HEURISTICS
     title = "Solvers as oracles: proven, failing or lying"
     claim = (
-        "A solver that always proves its answer gives private ones, if whole noise is put on a few points first: the loss is epsilon, exactly. A solver that "
-        "lies reveals a record at any price, believed or checked, unless its failures are made private too, at less than twice the epsilon. But where all "
-        "answers can be listed the exponential mechanism needs a tenth of the examples. On little data plain counts with noise do better too, and a table made "
-        "by a game of such answers errs many times more than a noisy histogram. Run on prefixes, a private solver is an online learner, and its regret grows "
-        "with the scale of its noise: a lower bound on the time of online learners, cited, so forbids small noise that fits every class."
+        "A solver that always proves its answer gives private ones, if whole noise is put on a "
+        "few points first: the loss is epsilon, exactly. A solver that "
+        "lies reveals a record at any price, believed or checked, unless its failures are made "
+        "private too, at less than twice the epsilon. But where all "
+        "answers can be listed the exponential mechanism needs a tenth of the examples. On little "
+        "data plain counts with noise do better too, and a table made "
+        "by a game of such answers errs many times more than a noisy histogram. Run on prefixes, "
+        "a private solver is an online learner, and its regret grows "
+        "with the scale of its noise: a lower bound on the time of online learners, cited, so "
+        "forbids small noise that fits every class."
     )
     source = "Neel, Roth, Wu 2019, Theorems 4 to 8, Sections 4 and 5; Hazan, Koren 2016"
 
@@ -188,58 +274,158 @@ class Oracles(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        alone, robust, prices = of_kind(measurements, Alone), of_kind(measurements, Robust), of_kind(measurements, Price)
+        alone, robust, prices = (
+            of_kind(measurements, Alone),
+            of_kind(measurements, Robust),
+            of_kind(measurements, Price),
+        )
         learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
         played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
-        errors = [(name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learned.items()]
-        differences = [(name, n, *mean(by[name]).stated) for name in TABLES for n, by in played.items()]
+        errors = [
+            (name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learned.items()
+        ]
+        differences = [
+            (name, n, *mean(by[name]).stated) for name in TABLES for n, by in played.items()
+        ]
         deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
-        lies = [(way, epsilon, delta) for way, each in deltas for epsilon, delta in zip(EPSILONS, each, strict=True)]
-        costs = [(p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust]
-        online_checks, online_tables, online_figures = online_finding(of_kind(measurements, Regret), of_kind(measurements, Spread))
+        lies = [
+            (way, epsilon, delta)
+            for way, each in deltas
+            for epsilon, delta in zip(EPSILONS, each, strict=True)
+        ]
+        costs = [
+            (p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust
+        ]
+        online_checks, online_tables, online_figures = online_finding(
+            of_kind(measurements, Regret), of_kind(measurements, Spread)
+        )
         tables = [
-            Table("errors above the best conjunction's, means", ("method", "examples", "error", "95 % from", "to"), errors),
-            Table("largest error of a conjunction, means", ("method", "rows", "error", "95 % from", "to"), differences),
-            Table("delta of a solver that lies, at each epsilon", ("solver", "epsilon", "delta"), lies),
-            Table("the terms and the cost of PRSMA", ("eps*", "delta*", "pieces", "runs of each", "epsilon", "delta", "delta found"), costs),
+            Table(
+                "errors above the best conjunction's, means",
+                ("method", "examples", "error", "95 % from", "to"),
+                errors,
+            ),
+            Table(
+                "largest error of a conjunction, means",
+                ("method", "rows", "error", "95 % from", "to"),
+                differences,
+            ),
+            Table(
+                "delta of a solver that lies, at each epsilon", ("solver", "epsilon", "delta"), lies
+            ),
+            Table(
+                "the terms and the cost of PRSMA",
+                ("eps*", "delta*", "pieces", "runs of each", "epsilon", "delta", "delta found"),
+                costs,
+            ),
             *online_tables,
         ]
         drawn = [curves(table.rows, grouped=True) for table in tables[:3]]
         figures = [
-            Figure("oracles", "Errors above the best conjunction's, epsilon 1", "examples", "share of errors", drawn[0], log_x=True),
-            Figure("oracles-tables", "Tables that stand for one of n rows, epsilon 1", "rows n", "largest error", drawn[1], log_x=True, log_y=True),
-            Figure("oracles-lies", "Hiding a label from a solver that lies, computed", "epsilon", "delta", drawn[2], log_x=True, log_y=True),
+            Figure(
+                "oracles",
+                "Errors above the best conjunction's, epsilon 1",
+                "examples",
+                "share of errors",
+                drawn[0],
+                log_x=True,
+            ),
+            Figure(
+                "oracles-tables",
+                "Tables that stand for one of n rows, epsilon 1",
+                "rows n",
+                "largest error",
+                drawn[1],
+                log_x=True,
+                log_y=True,
+            ),
+            Figure(
+                "oracles-lies",
+                "Hiding a label from a solver that lies, computed",
+                "epsilon",
+                "delta",
+                drawn[2],
+                log_x=True,
+                log_y=True,
+            ),
             *online_figures,
         ]
         checks = [
             every(
-                "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half the noise twice that: enumerated over databases of two examples",
-                ((abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9, f"{p.queries}, {p.noise}: {m.loss:.4f}") for p, m in of_kind(measurements, Loss)),
+                (
+                    "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
+                    "the noise twice that: enumerated over databases of two examples"
+                ),
+                (
+                    (
+                        abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9,
+                        f"{p.queries}, {p.noise}: {m.loss:.4f}",
+                    )
+                    for p, m in of_kind(measurements, Loss)
+                ),
             ),
             every(
-                "a solver that lies reveals a label with certainty, believed or checked: delta is 1 at every epsilon",
-                ((set(m.deltas) == {1}, f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}") for p, m in alone),
+                (
+                    "a solver that lies reveals a label with certainty, believed or checked: "
+                    "delta is "
+                    "1 at every epsilon"
+                ),
+                (
+                    (
+                        set(m.deltas) == {1},
+                        f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}",
+                    )
+                    for p, m in alone
+                ),
             ),
             every(
-                "with PRSMA the same solver keeps to epsilon and delta, enumerated over all databases of one record for each piece",
-                ((0 < m.worst <= m.delta < 0.6, f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}") for _, m in robust),
+                (
+                    "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
+                    "databases of one record for each piece"
+                ),
+                (
+                    (
+                        0 < m.worst <= m.delta < 0.6,
+                        f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}",
+                    )
+                    for _, m in robust
+                ),
             ),
             every(
-                "the change by one surviving piece more is at worst the stated one: less than twice eps* (in units of it)",
-                ((-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} at 1/{p.parts}") for p, m in prices),
+                (
+                    "the change by one surviving piece more is at worst the stated one: less than "
+                    "twice eps* (in units of it)"
+                ),
+                (
+                    (
+                        -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2,
+                        f"{m.changed * p.parts:.4f} at 1/{p.parts}",
+                    )
+                    for p, m in prices
+                ),
             ),
             *_check_learners(learned),
             *_check_game(played),
             *online_checks,
-            *(figure_check([figure], table) for figure, table in zip(figures, [*tables[:3], *online_tables[:1]], strict=True)),
+            *(
+                figure_check([figure], table)
+                for figure, table in zip(figures, [*tables[:3], *online_tables[:1]], strict=True)
+            ),
         ]
         notes = [
-            f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables of {COLUMNS} binary columns, all conjunctions and their "
-            f"complements, {ROUNDS} rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game and none elsewhere. Errors of conjunctions are exact, over "
+            f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables "
+            f"of {COLUMNS} binary columns, all conjunctions and their "
+            f"complements, {ROUNDS} rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game "
+            "and none elsewhere. Errors of conjunctions are exact, over "
             "the population; the points of figures are means with 95 % intervals.",
-            "The lying solver is wrong only on data whose first label is 1: there it claims a query that does not exist. Checked, that is a failure, which "
-            "reveals as much as the claim. Its table has as many records as PRSMA has pieces; larger pieces cost the same and need a smaller base.",
-            "These methods are meant for classes whose answers cannot be listed, for the exponential mechanism or for a histogram. No figure here shows these.",
+            "The lying solver is wrong only on data whose first label is 1: there it claims a "
+            "query that does not exist. Checked, that is a failure, which "
+            "reveals as much as the claim. Its table has as many records as PRSMA has pieces; "
+            "larger pieces cost the same and need a smaller base.",
+            (
+                "These methods are meant for classes whose answers cannot be listed, for the "
+                "exponential mechanism or for a histogram. No figure here shows these."
+            ),
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(learned, played))
 
@@ -251,33 +437,59 @@ def _headline(learned: Sized, played: Sized) -> str:
     if not (learned and played):
         return "Not everything was measured."
     largest = max(played)
-    errors, tables = ({name: float(np.mean(each)) for name, each in by.items()} for by in (learned[FEW], played[largest]))
+    errors, tables = (
+        {name: float(np.mean(each)) for name, each in by.items()}
+        for by in (learned[FEW], played[largest])
+    )
     return (
-        f"From {FEW:,} examples RSPM errs {errors[RSPM]:.1%} more than the best conjunction, noisy counts {errors[COUNTED]:.1%}, the exponential mechanism "
-        f"{errors[EXPONENTIAL]:.1%}; of {largest:,} rows a game's table errs by {tables[GAME]:.3f}, a noisy histogram by {tables[HISTOGRAM]:.2g}."
+        f"From {FEW:,} examples RSPM errs {errors[RSPM]:.1%} more than the best conjunction, "
+        f"noisy counts {errors[COUNTED]:.1%}, the exponential mechanism "
+        f"{errors[EXPONENTIAL]:.1%}; of {largest:,} rows a game's table errs by "
+        f"{tables[GAME]:.3f}, a noisy histogram by {tables[HISTOGRAM]:.2g}."
     )
 
 
 def _check_learners(learned: Sized) -> list[Check]:
-    """In which share of the runs the best conjunction was selected; and errors saved, run by run on the same data."""
+    """In which share of the runs the best conjunction was selected; and errors saved, run by run on
+    the same data."""
 
     def hits(name: str, n: int, low: float, high: float = math.inf) -> dict[str, Claimed]:
         errors = learned.get(n, {}).get(name, [])
-        return {f"{name} from {n:,}": Claimed(Rate(sum(each < 1e-12 for each in errors), len(errors)), low, high)}
+        return {
+            f"{name} from {n:,}": Claimed(
+                Rate(sum(each < 1e-12 for each in errors), len(errors)), low, high
+            )
+        }
 
     erring = learned.get(ERRING, {})
     rspm, counted, nothing = (np.array(erring.get(name, [])) for name in (RSPM, COUNTED, NOTHING))
-    saved = {"against RSPM": Claimed(mean(rspm - counted), 0.04), "against no data": Claimed(mean(nothing - counted), 0.15)}
+    saved = {
+        "against RSPM": Claimed(mean(rspm - counted), 0.04),
+        "against no data": Claimed(mean(nothing - counted), 0.15),
+    }
     return [
         holds(
-            f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} examples, and in 98 % from {MANY:,}",
+            (
+                f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} "
+                f"examples, and in 98 % from {MANY:,}"
+            ),
             hits(RSPM, FEW, 0.6, 0.77) | hits(RSPM, MANY, 0.98),
         ),
         holds(
-            "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % from 300: a tenth of RSPM's examples",
+            (
+                "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
+                "from "
+                "300: a tenth of RSPM's examples"
+            ),
             hits(EXPONENTIAL, 100, 0.45, 0.68) | hits(EXPONENTIAL, 300, 0.98),
         ),
-        holds(f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where both err, and .15 less than no data", saved),
+        holds(
+            (
+                f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
+                "both err, and .15 less than no data"
+            ),
+            saved,
+        ),
     ]
 
 
@@ -290,10 +502,19 @@ def _check_game(played: Sized) -> list[Check]:
 
     return [
         holds(
-            f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, 11 times less than with one draw, half as much as on {SOME:,}",
-            times(PRODUCT, ALL, GAME, 5.5) | times(GAME, SOME, GAME, 2) | times(ONE_DRAW, ALL, GAME, 11),
+            (
+                f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
+                "11 "
+                f"times less than with one draw, half as much as on {SOME:,}"
+            ),
+            times(PRODUCT, ALL, GAME, 5.5)
+            | times(GAME, SOME, GAME, 2)
+            | times(ONE_DRAW, ALL, GAME, 11),
         ),
-        holds("a noisy histogram errs 40 times less than the game's table there", times(GAME, ALL, HISTOGRAM, 40)),
+        holds(
+            "a noisy histogram errs 40 times less than the game's table there",
+            times(GAME, ALL, HISTOGRAM, 40),
+        ),
     ]
 
 

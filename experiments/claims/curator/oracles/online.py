@@ -1,4 +1,5 @@
-"""What `oracles` shows of the barrier: a private minimiser run on prefixes is an online learner, whose regret grows with the scale of its noise."""
+"""What `oracles` shows of the barrier: a private minimiser run on prefixes is an online learner,
+whose regret grows with the scale of its noise."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.bounds.curator import gumbel_spread, leader_regret_bound, separator_spread
-from local_dp.curator.oracle_efficient.online import LossSequence, leader_attack, path_game, separator_noise
+from local_dp.curator.oracle_efficient.online import (
+    LossSequence,
+    leader_attack,
+    path_game,
+    separator_noise,
+)
 from local_dp.curator.oracle_efficient.separated import Parities, Separated, Thresholds
 from local_dp.draws import Draws
 from local_dp.experiments.lab.checks import Claimed, every, holds
@@ -25,19 +31,31 @@ BITS, DRAWS = (6, 10), 400  # the classes whose perturbations are counted have 2
 
 @dataclass(frozen=True)
 class Regrets:
-    perturbed: dict[float, list[float]]  # by epsilon, one for each run, of fresh noise in each round
+    perturbed: dict[
+        float, list[float]
+    ]  # by epsilon, one for each run, of fresh noise in each round
     gumbel: dict[float, float]  # exact
 
 
 @dataclass(frozen=True)
 class Regret:
-    """The regret of both learners on a sequence of losses over the 2^D parities, or as many experts."""
+    """The regret of both learners on a sequence of losses over the 2^D parities, or as many
+    experts."""
 
     sequence: str
 
     def measure(self, seed: int) -> Regrets:
-        losses, draws = sequence(self.sequence, np.random.default_rng([seed, SEQUENCES.index(self.sequence)])), Draws(KeyedNoise(seed))
-        perturbed = {epsilon: [float(losses.regret(separator_noise(Parities(D), epsilon, ROUNDS, draws))) for _ in range(RUNS)] for epsilon in SCALES}
+        losses, draws = (
+            sequence(self.sequence, np.random.default_rng([seed, SEQUENCES.index(self.sequence)])),
+            Draws(KeyedNoise(seed)),
+        )
+        perturbed = {
+            epsilon: [
+                float(losses.regret(separator_noise(Parities(D), epsilon, ROUNDS, draws)))
+                for _ in range(RUNS)
+            ]
+            for epsilon in SCALES
+        }
         return Regrets(perturbed, {epsilon: losses.gumbel_regret(epsilon) for epsilon in SCALES})
 
 
@@ -73,36 +91,85 @@ def _parities() -> tuple[int, int]:
 
 
 def _bound(method: str, epsilon: float) -> float:
-    spread = separator_spread(*_parities(), epsilon) if method == RSPM else gumbel_spread(1 << D, epsilon)
+    spread = (
+        separator_spread(*_parities(), epsilon)
+        if method == RSPM
+        else gumbel_spread(1 << D, epsilon)
+    )
     return leader_regret_bound(ROUNDS, epsilon, spread)
 
 
-def online_finding(regrets: Rows[Regret, Regrets], spreads: Rows[Spread, Spreads]) -> tuple[list[Check], list[Table], list[Figure]]:
-    measured = {(p.sequence, epsilon): mean(each) for p, m in regrets for epsilon, each in m.perturbed.items()}
+def online_finding(
+    regrets: Rows[Regret, Regrets], spreads: Rows[Spread, Spreads]
+) -> tuple[list[Check], list[Table], list[Figure]]:
+    measured = {
+        (p.sequence, epsilon): mean(each)
+        for p, m in regrets
+        for epsilon, each in m.perturbed.items()
+    }
     exact = {(p.sequence, epsilon): each for p, m in regrets for epsilon, each in m.gumbel.items()}
     root = math.sqrt(ROUNDS)
-    rows = [(f"{RSPM}, {name}", 1 / epsilon, *(each / root for each in figure.stated)) for (name, epsilon), figure in measured.items()]
-    rows += [(f"{GUMBEL}, {name}", 1 / epsilon, each / root, each / root, each / root) for (name, epsilon), each in exact.items()]
-    table = Table("regret over sqrt(T) of private minimisers of prefixes", ("learner and sequence", "1 / epsilon", "regret", "95 % from", "to"), rows)
+    rows = [
+        (f"{RSPM}, {name}", 1 / epsilon, *(each / root for each in figure.stated))
+        for (name, epsilon), figure in measured.items()
+    ]
+    rows += [
+        (f"{GUMBEL}, {name}", 1 / epsilon, each / root, each / root, each / root)
+        for (name, epsilon), each in exact.items()
+    ]
+    table = Table(
+        "regret over sqrt(T) of private minimisers of prefixes",
+        ("learner and sequence", "1 / epsilon", "regret", "95 % from", "to"),
+        rows,
+    )
     title = f"Private minimisers of prefixes as online learners, T = {ROUNDS:,}"
-    figure = Figure("oracles-online", title, "1 / epsilon", "regret / sqrt(T)", curves(rows, grouped=True), log_x=True)
-    return [_check_gumbel(exact), _check_perturbed(measured), _check_spreads(spreads)], [table, _counts(spreads)], [figure]
+    figure = Figure(
+        "oracles-online",
+        title,
+        "1 / epsilon",
+        "regret / sqrt(T)",
+        curves(rows, grouped=True),
+        log_x=True,
+    )
+    return (
+        [_check_gumbel(exact), _check_perturbed(measured), _check_spreads(spreads)],
+        [table, _counts(spreads)],
+        [figure],
+    )
 
 
 def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     shares = {place: regret / _bound(GUMBEL, place[1]) for place, regret in exact.items()}
     largest = max(shares.items(), key=lambda each: each[1], default=None)
     return every(
-        "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at most, on each sequence at each epsilon",
-        ((share <= 1, f"largest share: {share:.2f}, {place[0]}, epsilon {place[1]:g}" if (place, share) == largest else "") for place, share in shares.items()),
+        (
+            "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
+            "most, "
+            "on each sequence at each epsilon"
+        ),
+        (
+            (
+                share <= 1,
+                f"largest share: {share:.2f}, {place[0]}, epsilon {place[1]:g}"
+                if (place, share) == largest
+                else "",
+            )
+            for place, share in shares.items()
+        ),
     )
 
 
 def _check_perturbed(measured: dict[tuple[str, float], Normal]) -> Check:
     return holds(
-        "so is that of RSPM, and at the scale with the least bound it is a third of what the leader without noise loses, T / 2, at most",
+        (
+            "so is that of RSPM, and at the scale with the least bound it is a third of what the "
+            "leader without noise loses, T / 2, at most"
+        ),
         {
-            f"{name}, epsilon {epsilon:g}": Claimed(figure, high=min(_bound(RSPM, epsilon), ROUNDS / 6 if epsilon == _best() else math.inf))
+            f"{name}, epsilon {epsilon:g}": Claimed(
+                figure,
+                high=min(_bound(RSPM, epsilon), ROUNDS / 6 if epsilon == _best() else math.inf),
+            )
             for (name, epsilon), figure in measured.items()
         },
     )
@@ -117,7 +184,9 @@ def _check_spreads(spreads: Rows[Spread, Spreads]) -> Check:
     widths = {p.d: positive_mean(m.spreads) for p, m in spreads}
     few, many = BITS
     grown = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)} if len(widths) == len(BITS) else {}
-    return holds("16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", grown)
+    return holds(
+        "16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", grown
+    )
 
 
 def _counts(spreads: Rows[Spread, Spreads]) -> Table:
@@ -126,4 +195,8 @@ def _counts(spreads: Rows[Spread, Spreads]) -> Table:
         rows.append((f"{GUMBEL}, any class", 1 << d, 1 << d, gumbel_spread(1 << d, 1.0)))
         rows.append((f"{RSPM}, parities", 1 << d, d, separator_spread(d, 2 * d, 1.0)))
         rows.append((f"{RSPM}, thresholds", 1 << d, (1 << d) - 1, width.value))
-    return Table("perturbations of a class of N queries, epsilon 1", ("noise and class", "N", "perturbations", "mean of max Z - min Z"), rows)
+    return Table(
+        "perturbations of a class of N queries, epsilon 1",
+        ("noise and class", "N", "perturbations", "mean of max Z - min Z"),
+        rows,
+    )

@@ -1,4 +1,5 @@
-"""What `oracles` computes of privacy: the loss of RSPM, the leaks of a solver that lies, and the price of PRSMA."""
+"""What `oracles` computes of privacy: the loss of RSPM, the leaks of a solver that lies, and the
+price of PRSMA."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +8,14 @@ from local_dp.curator.mechanism import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
+from local_dp.curator.oracle_efficient.separated import (
+    Conjunctions,
+    Exhaustive,
+    Parities,
+    Separated,
+    Thresholds,
+    Weighted,
+)
 from local_dp.curator.selection.exponential import Labelled
 from local_dp.loss import ATTO, exp_epsilon, nano_epsilon
 
@@ -36,7 +44,9 @@ class Loss:
 
     def measure(self, seed: int) -> Largest:
         queries, points = CLASSES[self.queries]
-        release = PerturbedMinimum(Perturbation(queries, EPSILON * (2 if self.noise == HALF else 1)), Exhaustive(queries))
+        release = PerturbedMinimum(
+            Perturbation(queries, EPSILON * (2 if self.noise == HALF else 1)), Exhaustive(queries)
+        )
         databases = SmallDatabases([(x, y) for x in range(points) for y in (0, 1)], 2, Labelled.of)
         return Largest(epsilon_of(max(databases.worst_ratios(release).values())))
 
@@ -48,7 +58,9 @@ class Liar:
     exact: Exhaustive
 
     def minimise(self, data: Weighted) -> separated.Claimed:
-        return separated.Claimed(self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice)
+        return separated.Claimed(
+            self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice
+        )
 
 
 @dataclass(frozen=True)
@@ -73,17 +85,31 @@ class Deltas:
 
 @dataclass(frozen=True)
 class Alone:
-    """The least delta that hides one label of one record from the lying solver, believed or checked."""
+    """The least delta that hides one label of one record from the lying solver, believed or
+    checked."""
 
     way: str
 
     def measure(self, seed: int) -> Deltas:
         attempt = _attempt()
         exact = Exhaustive(attempt.perturbation.queries)
-        law = PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law if self.way == BELIEVED else attempt.law
-        laws: list[dict[int | separated.Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
+        law = (
+            PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law
+            if self.way == BELIEVED
+            else attempt.law
+        )
+        laws: list[dict[int | separated.Fail, int]] = [
+            dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)
+        ]
         pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
-        return Deltas([float(max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)) for epsilon in EPSILONS])
+        return Deltas(
+            [
+                float(
+                    max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)
+                )
+                for epsilon in EPSILONS
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -105,11 +131,22 @@ class Robust:
 
     def measure(self, seed: int) -> Cost:
         release = RobustRelease(_attempt(), 1, Terms(self.epsilon, self.delta))
-        databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases([(0, 0), (0, 1)], release.terms.pieces, Labelled.of)
+        databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases(
+            [(0, 0), (0, 1)], release.terms.pieces, Labelled.of
+        )
         pairs = list(databases.laws(release))
         nanos = (release.loss.nano, *(nano_epsilon(epsilon) for epsilon in EPSILONS))
-        worst, *deltas = (float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos)
-        return Cost(release.terms.pieces, release.terms.runs, release.loss.epsilon, release.loss.atto / ATTO, worst, deltas)
+        worst, *deltas = (
+            float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos
+        )
+        return Cost(
+            release.terms.pieces,
+            release.terms.runs,
+            release.loss.epsilon,
+            release.loss.atto / ATTO,
+            worst,
+            deltas,
+        )
 
     @property
     def way(self) -> str:
@@ -132,5 +169,8 @@ class Price:
         release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
         other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
         others = [other] * release.terms.enough
-        ratio = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {separated.FAIL: 1}])[0]
+        ratio = (
+            release.answer_law([*others, {0: 2, 1: 2}])[0]
+            / release.answer_law([*others, {separated.FAIL: 1}])[0]
+        )
         return Change(math.log(ratio), release.loss.epsilon)

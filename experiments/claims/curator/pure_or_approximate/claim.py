@@ -1,21 +1,47 @@
-"""What a little delta buys a curator who learns: records against the size of the domain, pure, approximate and with public points."""
+"""What a little delta buys a curator who learns: records against the size of the domain, pure,
+approximate and with public points."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from local_dp.experiments.claims.curator.pure_or_approximate.runs import ALPHA, EPSILON, SUCCESS, Bound, Key, Learner, Proven, Records
+from local_dp.experiments.claims.curator.pure_or_approximate.runs import (
+    ALPHA,
+    EPSILON,
+    SUCCESS,
+    Bound,
+    Key,
+    Learner,
+    Proven,
+    Records,
+)
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Region,
+    Regions,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows, crossing, first_wrong
 from local_dp.experiments.lab.statistics import Normal, Positive, Rate
 from local_dp.loss import ATTO, NANO
 
 BITS = (8, 16, 32, 64, 128, 256, 1024)
-EXACT: tuple[Key, ...] = (("points", "pure", 0.0), ("points", "stable", 1e-6), ("points", "stable", 1e-3), ("thresholds", "pure", 0.0))
+EXACT: tuple[Key, ...] = (
+    ("points", "pure", 0.0),
+    ("points", "stable", 1e-6),
+    ("points", "stable", 1e-3),
+    ("thresholds", "pure", 0.0),
+)
 QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over how many samples
     ("points", "buckets", 0.0): ((16, 1024), 240),
     ("points", "labels", 0.0): ((16, 1024), 240),
@@ -26,23 +52,36 @@ QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over 
     ("thresholds", "RecConcave", 1e-6): ((64, 128), 6),
 }
 FULL: dict[Key, tuple[tuple[int, ...], int]] = {
-    **{key: ((16, 64, 256, 1024), 400) for key in QUICK if key[1] in ("buckets", "labels", "semi-private")},
+    **{
+        key: ((16, 64, 256, 1024), 400)
+        for key in QUICK
+        if key[1] in ("buckets", "labels", "semi-private")
+    },
     **{("thresholds", "dyadic", delta): (BITS, 120) for delta in (1e-6, 1e-3)},
     **{("thresholds", "RecConcave", delta): ((32, 64, 128, 256), 24) for delta in (1e-6, 1e-3)},
 }
 RUNS: dict[Scale, int] = {"quick": 300, "full": 1000}
 GROWN = 1.25  # how many times as many records a flat number may be in the largest domain
-# In a domain of so many bits a learner takes more records than the pure one, and in one of more bits at most so many times as many.
+# In a domain of so many bits a learner takes more records than the pure one, and in one of more
+# bits at most so many times as many.
 CROSSED: dict[Key, tuple[int, int, float]] = {
     ("points", "stable", 1e-6): (16, 32, 0.75),
     ("thresholds", "dyadic", 1e-6): (8, 64, 0.35),
     ("thresholds", "RecConcave", 1e-6): (64, 128, 0.9),
 }
 BEYOND = 3.75  # times as many records as dyadic thresholds RecConcave takes, at least
-DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)  # the growth of the proven number of records of dyadic thresholds where the bits double
+DOUBLED = (
+    4 * math.log(2) / (ALPHA * EPSILON)
+)  # the growth of the proven number of records of dyadic thresholds where the bits double
 SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is stated
-APART: dict[str, float] = {"points": 1.5, "thresholds": 2.5}  # and how many times fewer records a delta takes there than is proven without
-BEST: dict[str, Key] = {"points": ("points", "stable", 1e-6), "thresholds": ("thresholds", "dyadic", 1e-6)}
+APART: dict[str, float] = {
+    "points": 1.5,
+    "thresholds": 2.5,
+}  # and how many times fewer records a delta takes there than is proven without
+BEST: dict[str, Key] = {
+    "points": ("points", "stable", 1e-6),
+    "thresholds": ("thresholds", "dyadic", 1e-6),
+}
 _KINDS = {
     "pure": "pure, proper",
     "stable": "stable choice, proper",
@@ -53,7 +92,12 @@ _KINDS = {
     "semi-private": "300 public points",
 }
 _DELTAS = {0.0: "", 1e-6: ", delta 1e-6", 1e-3: ", delta 1e-3"}
-LABELS: dict[Key, str] = {(of, kind, delta): name + suffix for of in SIZES for kind, name in _KINDS.items() for delta, suffix in _DELTAS.items()}
+LABELS: dict[Key, str] = {
+    (of, kind, delta): name + suffix
+    for of in SIZES
+    for kind, name in _KINDS.items()
+    for delta, suffix in _DELTAS.items()
+}
 START = 16  # bits of the smallest domain in the regions
 
 
@@ -62,7 +106,9 @@ class Series:
     """The least numbers of one learner, or the proven ones, by the bits of the domain."""
 
     numbers: dict[int, float]
-    figures: dict[int, Positive]  # the same with their errors: none where the number is an exact sum
+    figures: dict[
+        int, Positive
+    ]  # the same with their errors: none where the number is an exact sum
 
     @property
     def bits(self) -> list[int]:
@@ -80,7 +126,9 @@ class Series:
     def __str__(self) -> str:
         """The numbers at the first size from 2^16 on and at the last."""
         first, last = next(bits for bits in self.bits if bits >= START), self.bits[-1]
-        return f"{self.numbers[first]:,.0f} people at 2^{first}, {self.numbers[last]:,.0f} at 2^{last}"
+        return (
+            f"{self.numbers[first]:,.0f} people at 2^{first}, {self.numbers[last]:,.0f} at 2^{last}"
+        )
 
 
 Learners: TypeAlias = dict[Key, Series]
@@ -91,30 +139,56 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who learns"
     claim = (
-        "A curator learns which point of a domain is marked, or where a threshold lies in it. If the answer must be a point or a threshold of the domain, pure "
-        "privacy provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same "
-        "few hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes "
-        "the same few people everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
+        "A curator learns which point of a domain is marked, or where a threshold lies in it. If "
+        "the answer must be a point or a threshold of the domain, pure "
+        "privacy provably needs a number of people that grows with the number of bits of the "
+        "domain. With a delta of one in a million, a point takes the same "
+        "few hundred people in any domain, and a threshold takes hardly more people when the bits "
+        "are doubled. Where only labels are secret, a threshold takes "
+        "the same few people everywhere; and so does a point with pure privacy, if the hypothesis "
+        "need not name it."
     )
-    source = "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, Nissim, Stemmer 2013b; Feldman, Xiao 2014"
+    source = (
+        "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, "
+        "Nissim, "
+        "Stemmer 2013b; Feldman, Xiao 2014"
+    )
 
     def points(self, scale: Scale) -> list[Learner | Proven]:
-        sampled = [*((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT), *(QUICK if scale == "quick" else FULL).items()]
+        sampled = [
+            *((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT),
+            *(QUICK if scale == "quick" else FULL).items(),
+        ]
         return [
-            *(Learner(*key, bits, samples, RUNS[scale] // (10 if key[1] == "RecConcave" else 1)) for key, (sizes, samples) in sampled for bits in sizes),
+            *(
+                Learner(*key, bits, samples, RUNS[scale] // (10 if key[1] == "RecConcave" else 1))
+                for key, (sizes, samples) in sampled
+                for bits in sizes
+            ),
             *(Proven(of, bits) for of in SIZES for bits in BITS),
         ]
 
-    def conclude(self, measurements: list[tuple[Learner | Proven, Records | Bound]], scale: Scale) -> Finding:
-        learners: Rows[Learner, Records] = sorted(of_kind(measurements, Learner), key=lambda row: row[0].bits)
+    def conclude(
+        self, measurements: list[tuple[Learner | Proven, Records | Bound]], scale: Scale
+    ) -> Finding:
+        learners: Rows[Learner, Records] = sorted(
+            of_kind(measurements, Learner), key=lambda row: row[0].bits
+        )
         proven: Rows[Proven, Bound] = of_kind(measurements, Proven)
         series: Learners = {}
         for key in dict.fromkeys(p.key for p, _ in learners):
             rows = [(p, m.least) for p, m in learners if p.key == key]
-            series[key] = Series({p.bits: least.n for p, least in rows}, {p.bits: least.figure(p.samples) for p, least in rows})
+            series[key] = Series(
+                {p.bits: least.n for p, least in rows},
+                {p.bits: least.figure(p.samples) for p, least in rows},
+            )
         bounds = {of: Series({p.bits: m.n for p, m in proven if p.of == of}, {}) for of in SIZES}
         separated = {of: _check_separation(of, series, bounds[of]) for of in SIZES}
-        flat = {key: _check_flat(key, each) for key, each in series.items() if key[1] not in ("pure", "dyadic", "RecConcave")}
+        flat = {
+            key: _check_flat(key, each)
+            for key, each in series.items()
+            if key[1] not in ("pure", "dyadic", "RecConcave")
+        }
         beyond = _check_beyond(series)
         table, figures = _table(learners, bounds), [_figure(of, learners, proven) for of in SIZES]
         checks = [
@@ -127,20 +201,31 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
             figure_check(figures, table),
         ]
         title = "Learned from a number of people that does not grow with the domain"
-        regions = Regions("flat", title, _regions(series, bounds["points"], flat, separated, beyond))
-        return Finding(checks, [table], [regions, *figures], NOTES, headline=_headline(series, bounds))
+        regions = Regions(
+            "flat", title, _regions(series, bounds["points"], flat, separated, beyond)
+        )
+        return Finding(
+            checks, [table], [regions, *figures], NOTES, headline=_headline(series, bounds)
+        )
 
 
 NOTES = [
-    f"Records for {SUCCESS:.0%} success within alpha {ALPHA:g}, epsilon {EPSILON:g}, in the worst distribution known. Of points: just alpha on the target. Of "
-    "thresholds, the worst of five: a needle (just over alpha on both sides of the target, which alone is then good), a needle with a staircase of points at "
-    "distances 1, 2, 4, ..., the staircase alone, and plateaus of 2^(d/2) and 2^(3d/4) around the target, which is random and odd.",
-    "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples. Intervals are of two standard errors of "
+    f"Records for {SUCCESS:.0%} success within alpha {ALPHA:g}, epsilon {EPSILON:g}, in the worst "
+    "distribution known. Of points: just alpha on the target. Of "
+    "thresholds, the worst of five: a needle (just over alpha on both sides of the target, which "
+    "alone is then good), a needle with a staircase of points at "
+    "distances 1, 2, 4, ..., the staircase alone, and plateaus of 2^(d/2) and 2^(3d/4) around the "
+    "target, which is random and odd.",
+    "Success is computed exactly: in closed form where there is one, else given a sample and "
+    "averaged over samples. Intervals are of two standard errors of "
     "that average. Runs draw fresh samples.",
-    "The proven number holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds every "
-    "purely private learner needs a number that grows with the bits (Feldman, Xiao 2014). With a delta every learner needs the iterated logarithm of the "
+    "The proven number holds for every purely private learner that names a point or a threshold "
+    "of the domain (proper), by packing. For thresholds every "
+    "purely private learner needs a number that grows with the bits (Feldman, Xiao 2014). With a "
+    "delta every learner needs the iterated logarithm of the "
     "domain (Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
-    "So it is a theorem too that only the privacy of labels makes thresholds flat. Dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 "
+    "So it is a theorem too that only the privacy of labels makes thresholds flat. Dyadic "
+    "thresholds grow as log log of the domain, and RecConcave at depth 2 "
     "no faster, from a higher start.",
 ]
 
@@ -149,7 +234,9 @@ def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     texts = []
     for of, bits in SIZES.items():
         needed, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
-        with_delta = f"{best:,.0f} people with a delta of {BEST[of][2]:g}, in the worst of the laws tried"
+        with_delta = (
+            f"{best:,.0f} people with a delta of {BEST[of][2]:g}, in the worst of the laws tried"
+        )
         texts.append(f"one of 2^{bits} {of} takes {with_delta}, and provably {needed:,.0f} without")
     return f"To learn and name {'; '.join(texts)}."
 
@@ -157,53 +244,113 @@ def _headline(series: Learners, bounds: dict[str, Series]) -> str:
 def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
     """The loss of each learner, its runs, and the other distributions.
 
-    The runs of a learner are those of all domains, which are independent. Given its sample each run has its own chance. The number of successes of such runs
-    is no wider than the binomial one of the mean chance (Hoeffding 1956). Mean chances have a long lower tail, in which Student's law errs to the safe side.
+    The runs of a learner are those of all domains, which are independent. Given its sample each run
+    has its own chance. The number of successes of such runs is no wider than the binomial one of
+    the mean chance (Hoeffding 1956). Mean chances have a long lower tail, in which Student's law
+    errs to the safe side.
     """
     losses, claims, others = list[tuple[bool, str]](), dict[str, Claimed](), dict[str, Normal]()
     for p, m in learners:
-        losses.append(((m.nano, m.atto) == (round(EPSILON * NANO), round(p.delta * ATTO)), f"{LABELS[p.key]} at {p.bits} bits"))
+        losses.append(
+            (
+                (m.nano, m.atto) == (round(EPSILON * NANO), round(p.delta * ATTO)),
+                f"{LABELS[p.key]} at {p.bits} bits",
+            )
+        )
         others |= {f"{p.bits} bits, {law}": figure for law, figure in m.least.others.items()}
     for key in dict.fromkeys(p.key for p, _ in learners):
         rows = [(p.runs, m.right, m.expected) for p, m in learners if p.key == key]
         trials, right, expected = (sum(each) for each in zip(*rows, strict=True))
-        claims[f"{LABELS[key]} ({key[0]}), {expected / trials:.3f} expected"] = Claimed(Rate(right, trials), expected / trials, expected / trials)
-    enough = "The least number for a threshold, pure, is an exact sum over one distribution, and enough in all the others"
+        claims[f"{LABELS[key]} ({key[0]}), {expected / trials:.3f} expected"] = Claimed(
+            Rate(right, trials), expected / trials, expected / trials
+        )
+    enough = (
+        "The least number for a threshold, pure, is an exact sum over one distribution, and enough "
+        "in all the others"
+    )
     return [
-        first_wrong("Every learner's loss, counted from its parts, is the epsilon and the delta of the comparison", losses, f"{len(losses)} learners"),
-        holds("With the least number of records, releases are right as often as the exact chance says", claims),
+        first_wrong(
+            (
+                "Every learner's loss, counted from its parts, is the epsilon and the delta of the "
+                "comparison"
+            ),
+            losses,
+            f"{len(losses)} learners",
+        ),
+        holds(
+            (
+                "With the least number of records, releases are right as often as the exact chance "
+                "says"
+            ),
+            claims,
+        ),
         measured(enough, others, SUCCESS),
     ]
 
 
 def _check_separation(of: str, series: Learners, proven: Series) -> Check:
-    """The proven number against the run one: at one size, further apart with every size from there on, and kept by the pure learner that is run."""
+    """The proven number against the run one: at one size, further apart with every size from there
+    on, and kept by the pure learner that is run."""
     pure, best, bits = series[of, "pure", 0.0].numbers, series[BEST[of]], SIZES[of]
     bound, times = proven.numbers, APART[of]
-    kept = all(bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START)
-    statement = f"No purely private proper learner of {of} of 2^{bits} needs less than {times:g} times the records of one with a delta: proven against run"
-    evidence = f"proven {bound[bits]:,.0f}, run pure {pure[bits]:,.0f}, with delta {BEST[of][2]:g} {best.numbers[bits]:,.0f}"
+    kept = all(
+        bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START
+    )
+    statement = (
+        f"No purely private proper learner of {of} of 2^{bits} needs less than {times:g} times the "
+        "records of one with a delta: proven against run"
+    )
+    evidence = (
+        f"proven {bound[bits]:,.0f}, run pure {pure[bits]:,.0f}, with delta {BEST[of][2]:g} "
+        f"{best.numbers[bits]:,.0f}"
+    )
     if not best.exact:
-        return measured(statement, {"in units of the proven": best.figures[bits] / bound[bits]}, high=1 / times, more=evidence, also=kept)
+        return measured(
+            statement,
+            {"in units of the proven": best.figures[bits] / bound[bits]},
+            high=1 / times,
+            more=evidence,
+            also=kept,
+        )
     ratios = [bound[size] / number for size, number in best.numbers.items()]
-    return Check(statement, bound[bits] >= times * best.numbers[bits] and ratios == sorted(ratios) and kept, evidence)
+    return Check(
+        statement,
+        bound[bits] >= times * best.numbers[bits] and ratios == sorted(ratios) and kept,
+        evidence,
+    )
 
 
 def _check_flat(key: Key, series: Series) -> Check:
     first, last = series.bits[0], series.bits[-1]
-    name, text = f"{LABELS[key]} ({key[0]}): the number does not grow with the domain", f"{series.numbers[first]:,.0f} at 2^{first}"
+    name, text = (
+        f"{LABELS[key]} ({key[0]}): the number does not grow with the domain",
+        f"{series.numbers[first]:,.0f} at 2^{first}",
+    )
     if series.exact:
-        return Check(name, len(set(series.numbers.values())) == 1, f"{text}, {series.numbers[last]:,.0f} at 2^{last}")
+        return Check(
+            name,
+            len(set(series.numbers.values())) == 1,
+            f"{text}, {series.numbers[last]:,.0f} at 2^{last}",
+        )
     more = f"{text}, {series.numbers[last]:,.0f} at 2^{last}"
-    return measured(f"{name}, to at most {GROWN:g} times as many", {"": series.grown}, high=GROWN, more=more)
+    return measured(
+        f"{name}, to at most {GROWN:g} times as many", {"": series.grown}, high=GROWN, more=more
+    )
 
 
 def _check_grows(key: Key, series: Series) -> Check:
     first, last = series.bits[0], series.bits[-1]
     doublings, grown = math.log2(last / first), series.grown
-    error = math.hypot(*(series.numbers[bits] * series.figures[bits].error for bits in (first, last)))
-    each = Normal((series.numbers[last] - series.numbers[first]) / doublings, error / doublings, grown.degrees)
-    statement = f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are doubled, which is log log of the domain"
+    error = math.hypot(
+        *(series.numbers[bits] * series.figures[bits].error for bits in (first, last))
+    )
+    each = Normal(
+        (series.numbers[last] - series.numbers[first]) / doublings, error / doublings, grown.degrees
+    )
+    statement = (
+        f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are doubled, "
+        "which is log log of the domain"
+    )
     return measured(statement, {"a doubling": each}, high=DOUBLED)
 
 
@@ -211,13 +358,30 @@ def _check_crossing(key: Key, series: Learners) -> Check:
     """In units of the pure learner's numbers, which are exact."""
     few, many, most = CROSSED[key]
     pure, learner = series[key[0], "pure", 0.0].numbers, series.get(key, Series({}, {}))
-    ratios = {bits: learner.figures[bits] / pure[bits] for bits in (few, many) if bits in learner.figures}
-    statement = f"{LABELS[key]} ({key[0]}) takes more records than pure privacy in a domain of 2^{few}, and at most {most:g} times as many in one of 2^{many}"
+    ratios = {
+        bits: learner.figures[bits] / pure[bits] for bits in (few, many) if bits in learner.figures
+    }
+    statement = (
+        f"{LABELS[key]} ({key[0]}) takes more records than pure privacy in a domain of 2^{few}, "
+        "and "
+        f"at most {most:g} times as many in one of 2^{many}"
+    )
     place = crossing(pure, learner.numbers)
-    where = f"fewer from about 2^{place:.0f} on" if math.isfinite(place) else "nowhere fewer in these domains"
+    where = (
+        f"fewer from about 2^{place:.0f} on"
+        if math.isfinite(place)
+        else "nowhere fewer in these domains"
+    )
     if ratios and learner.exact:
-        return Check(statement, len(ratios) == 2 and ratios[many].value <= most and ratios[few].value > 1, where)
-    claims = {f"2^{bits}": Claimed(ratio, *((1.0, math.inf) if bits == few else (-math.inf, most))) for bits, ratio in ratios.items()}
+        return Check(
+            statement,
+            len(ratios) == 2 and ratios[many].value <= most and ratios[few].value > 1,
+            where,
+        )
+    claims = {
+        f"2^{bits}": Claimed(ratio, *((1.0, math.inf) if bits == few else (-math.inf, most)))
+        for bits, ratio in ratios.items()
+    }
     return holds(statement, claims, where, also=len(ratios) == 2)
 
 
@@ -227,8 +391,20 @@ def _check_beyond(series: Learners) -> Check:
     for (of, kind, delta), concave in series.items():
         dyadic = series.get((of, "dyadic", delta))
         if kind == "RecConcave" and dyadic:
-            ratios |= {f"2^{bits}, delta {delta:g}": each / dyadic.figures[bits] for bits, each in concave.figures.items() if bits in dyadic.figures}
-    return measured(f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as dyadic thresholds", ratios, BEYOND)
+            ratios |= {
+                f"2^{bits}, delta {delta:g}": each / dyadic.figures[bits]
+                for bits, each in concave.figures.items()
+                if bits in dyadic.figures
+            }
+    return measured(
+        (
+            f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as "
+            "dyadic "
+            "thresholds"
+        ),
+        ratios,
+        BEYOND,
+    )
 
 
 def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table:
@@ -238,8 +414,20 @@ def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table
     for p, m in sorted(learners, key=lambda row: order.index(row[0].key)):
         proven, least = bounds[p.of].numbers[p.bits] if p.kind == "pure" else None, m.least
         right = f"{m.right / p.runs:.3f} of {m.expected / p.runs:.3f}"
-        rows.append((p.of, LABELS[p.key], p.bits, least.n, least.low, least.high, proven, least.law, right))
-    columns = ("class", "learner", "bits", "records", "from", "to", "proven needed", "worst distribution", "runs right, expected")
+        rows.append(
+            (p.of, LABELS[p.key], p.bits, least.n, least.low, least.high, proven, least.law, right)
+        )
+    columns = (
+        "class",
+        "learner",
+        "bits",
+        "records",
+        "from",
+        "to",
+        "proven needed",
+        "worst distribution",
+        "runs right, expected",
+    )
     return Table("Least records for 90 % success, alpha 0.1, epsilon 1", columns, rows)
 
 
@@ -248,28 +436,83 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
     drawn = []
     for key in dict.fromkeys(p.key for p, _ in learners if p.of == of):
         leasts = [(p.bits, m.least) for p, m in learners if p.key == key]
-        drawn.append(curve(LABELS[key], ((bits, least.n, least.low, least.high) for bits, least in leasts), group=LABELS[key]))
+        drawn.append(
+            curve(
+                LABELS[key],
+                ((bits, least.n, least.low, least.high) for bits, least in leasts),
+                group=LABELS[key],
+            )
+        )
     bounds = [(p.bits, m) for p, m in proven if p.of == of]
-    drawn.append(curve("proven for pure, proper learners", ((bits, m.n) for bits, m in bounds), "bound", group=LABELS[of, "pure", 0.0]))
+    drawn.append(
+        curve(
+            "proven for pure, proper learners",
+            ((bits, m.n) for bits, m in bounds),
+            "bound",
+            group=LABELS[of, "pure", 0.0],
+        )
+    )
     drawn.append(curve("without privacy", ((bits, m.plain) for bits, m in bounds), "theory"))
-    return Figure(f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", drawn, log_x=True, log_y=True)
+    return Figure(
+        f"{of}-by-domain",
+        f"Records that learn {of}",
+        "bits of the domain",
+        "records",
+        drawn,
+        log_x=True,
+        log_y=True,
+    )
 
 
-def _regions(series: Learners, proven: Series, flat: dict[Key, Check], separated: dict[str, Check], beyond: Check) -> list[Region]:
+def _regions(
+    series: Learners,
+    proven: Series,
+    flat: dict[Key, Check],
+    separated: dict[str, Check],
+    beyond: Check,
+) -> list[Region]:
     """The results that the run showed to be flat, each in the innermost region where it is."""
 
-    def placed(of: str, kinds: Iterable[str], name: str, further: str, *also: Check) -> list[tuple[str, str]]:
+    def placed(
+        of: str, kinds: Iterable[str], name: str, further: str, *also: Check
+    ) -> list[tuple[str, str]]:
         keys = [key for key in flat if key[0] == of and key[1] in kinds]
         if not keys or not all(check.shown for check in (*(flat[key] for key in keys), *also)):
             return []
-        return [(name, "\n".join([*(f"run: {LABELS[key]}: {series[key]}" for key in keys), further]).rstrip())]
+        return [
+            (
+                name,
+                "\n".join(
+                    [*(f"run: {LABELS[key]}: {series[key]}" for key in keys), further]
+                ).rstrip(),
+            )
+        ]
 
     needed = f"proven, pure and proper: at least {proven}"
-    grown = f"run, all secret, delta 1e-6: {series['thresholds', 'dyadic', 1e-6]}; proven not to be flat (Alon et al. 2019)"
-    labels = placed("thresholds", ("labels", "semi-private"), "Thresholds", grown, separated["thresholds"], beyond)
+    grown = (
+        f"run, all secret, delta 1e-6: {series['thresholds', 'dyadic', 1e-6]}; proven not to be "
+        "flat "
+        "(Alon et al. 2019)"
+    )
+    labels = placed(
+        "thresholds",
+        ("labels", "semi-private"),
+        "Thresholds",
+        grown,
+        separated["thresholds"],
+        beyond,
+    )
     return [
-        Region("Pure", "epsilon alone", placed("points", ("buckets",), "Points, by hypotheses that need not name one", "")),
-        Region("Approximate", "epsilon and a delta", placed("points", ("stable",), "Points, named", needed, separated["points"])),
+        Region(
+            "Pure",
+            "epsilon alone",
+            placed("points", ("buckets",), "Points, by hypotheses that need not name one", ""),
+        ),
+        Region(
+            "Approximate",
+            "epsilon and a delta",
+            placed("points", ("stable",), "Points, named", needed, separated["points"]),
+        ),
         Region("Only labels secret", "or some points public", labels),
     ]
 

@@ -1,4 +1,5 @@
-"""The least number of records for 90 % success: exact sums where there is one, else exact chances given a sample, averaged over samples; and runs there."""
+"""The least number of records for 90 % success: exact sums where there is one, else exact chances
+given a sample, averaged over samples; and runs there."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
-from local_dp.bounds.packing import least_records, plain_success, point_records, pure_success, stable_success, threshold_records
+from local_dp.bounds.packing import (
+    least_records,
+    plain_success,
+    point_records,
+    pure_success,
+    stable_success,
+    threshold_records,
+)
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.points.learner import (
@@ -26,7 +34,14 @@ from local_dp.curator.points.learner import (
 )
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.learner import HardThreshold, PureThresholds, ThresholdLearner, hard_thresholds, random_target, tuned
+from local_dp.curator.thresholds.learner import (
+    HardThreshold,
+    PureThresholds,
+    ThresholdLearner,
+    hard_thresholds,
+    random_target,
+    tuned,
+)
 from local_dp.draws import Draws
 from local_dp.experiments.lab.statistics import Normal, Positive, mean
 from local_dp.loss import Loss, approximate
@@ -52,7 +67,8 @@ SEEN = 1.96  # standard errors of the mean chance that its interval reaches to
 
 @dataclass(frozen=True)
 class Case:
-    """One learner and one distribution: labelled points with shares; how likely the learner is right on a sample, and whether a result is right."""
+    """One learner and one distribution: labelled points with shares; how likely the learner is
+    right on a sample, and whether a result is right."""
 
     learner: Mechanism[LabelledMultiset, Any, Loss]
     bits: int
@@ -63,9 +79,13 @@ class Case:
     right: Callable[[Any], bool]
 
     def order(self, size: int, generator: Random) -> Ints:
-        """The numbers of the points of `size` people, one after the other; more people are the same ones and others."""
+        """The numbers of the points of `size` people, one after the other; more people are the same
+        ones and others."""
         ends = np.cumsum(self.shares)
-        people: Ints = np.minimum(np.searchsorted(ends / ends[-1], generator.random(size), side="right"), len(self.points) - 1)
+        people: Ints = np.minimum(
+            np.searchsorted(ends / ends[-1], generator.random(size), side="right"),
+            len(self.points) - 1,
+        )
         return people
 
     def sample(self, people: Ints) -> LabelledMultiset:
@@ -73,7 +93,10 @@ class Case:
         counts: Counts = np.bincount(people, minlength=len(self.points)).astype(np.int64)
         kept = counts > 0
         ones = np.where(self.ones, counts, 0)
-        values = np.array([point for point, there in zip(self.points, kept, strict=True) if there], dtype=np.uint64 if self.bits <= 64 else object)
+        values = np.array(
+            [point for point, there in zip(self.points, kept, strict=True) if there],
+            dtype=np.uint64 if self.bits <= 64 else object,
+        )
         return LabelledMultiset(self.bits, values, (counts - ones)[kept], ones[kept])
 
 
@@ -93,16 +116,24 @@ class PointClass:
         """s + 1 of them."""
         every = int(examples.ones.sum())
         errors = np.append(every + examples.zeros - examples.ones, every)
-        return Candidates(errors, lambda number: int(points.values[number]) if number < len(points.values) else None)
+        return Candidates(
+            errors,
+            lambda number: int(points.values[number]) if number < len(points.values) else None,
+        )
 
 
 def point_cases(kind: str, bits: int, delta: float, generator: Random) -> Cases:
-    """Just alpha on a random point, labelled 1; the rest on points that are 0: on one, or on as many as do the most harm."""
+    """Just alpha on a random point, labelled 1; the rest on points that are 0: on one, or on as
+    many as do the most harm."""
     if kind == "buckets":
         return {"27 others": _bucket_case(bits, generator)}
     if kind == "labels":
         return {"all others apart": _label_case(bits, generator)}
-    return {"one other": (_pure_case if kind == "pure" else _stable_case)(bits, delta, random_target(bits, generator))}
+    return {
+        "one other": (_pure_case if kind == "pure" else _stable_case)(
+            bits, delta, random_target(bits, generator)
+        )
+    }
 
 
 def _pure_case(bits: int, delta: float, target: int) -> Case:
@@ -110,7 +141,11 @@ def _pure_case(bits: int, delta: float, target: int) -> Case:
 
     def chance(sample: LabelledMultiset) -> float:
         every = AllPoints(sample.labelled(1))
-        return float(learner.choice.share(every, np.arange(len(every.sizes)) == 0)) if len(every.sizes) > 1 else 0.0
+        return (
+            float(learner.choice.share(every, np.arange(len(every.sizes)) == 0))
+            if len(every.sizes) > 1
+            else 0.0
+        )
 
     return _needle(learner, bits, target, chance)
 
@@ -125,8 +160,21 @@ def _stable_case(bits: int, delta: float, target: int) -> Case:
     return _needle(learner, bits, target, chance)
 
 
-def _needle(learner: Mechanism[LabelledMultiset, Any, Loss], bits: int, target: int, chance: Callable[[LabelledMultiset], float]) -> Case:
-    return Case(learner, bits, (0, target), (1 - ALPHA, ALPHA), (False, True), chance, lambda result: bool(result == target))
+def _needle(
+    learner: Mechanism[LabelledMultiset, Any, Loss],
+    bits: int,
+    target: int,
+    chance: Callable[[LabelledMultiset], float],
+) -> Case:
+    return Case(
+        learner,
+        bits,
+        (0, target),
+        (1 - ALPHA, ALPHA),
+        (False, True),
+        chance,
+        lambda result: bool(result == target),
+    )
 
 
 def _bucket_case(bits: int, generator: Random) -> Case:
@@ -136,10 +184,14 @@ def _bucket_case(bits: int, generator: Random) -> Case:
     ones = tuple(number == place for number in range(len(points)))
     others = (1 - ALPHA) / (len(points) - 1)
     shares = tuple(ALPHA if one else others for one in ones)
-    learner = BucketPointLearner(BucketClass.drawn(bits, Draws(KeyedNoise(int(generator.integers(1 << 32))))), EPSILON)
+    learner = BucketPointLearner(
+        BucketClass.drawn(bits, Draws(KeyedNoise(int(generator.integers(1 << 32))))), EPSILON
+    )
     scaled = [round(share * 10**9) for share in shares]
     weights = np.array(scaled)
-    whole = LabelledMultiset(bits, _values(points, bits), np.where(ones, 0, weights), np.where(ones, weights, 0))
+    whole = LabelledMultiset(
+        bits, _values(points, bits), np.where(ones, 0, weights), np.where(ones, weights, 0)
+    )
     good = learner.hypotheses.errors(whole) < ALPHA * 10**9
 
     def chance(sample: LabelledMultiset) -> float:
@@ -147,7 +199,9 @@ def _bucket_case(bits: int, generator: Random) -> Case:
         odds = np.exp(weighed - weighed.max())
         return float(odds[good].sum() / odds.sum())
 
-    return Case(learner, bits, tuple(points), shares, ones, chance, lambda result: bool(good[result]))
+    return Case(
+        learner, bits, tuple(points), shares, ones, chance, lambda result: bool(good[result])
+    )
 
 
 def _label_case(bits: int, generator: Random) -> Case:
@@ -161,7 +215,15 @@ def _label_case(bits: int, generator: Random) -> Case:
     def right(result: int | None) -> bool:
         return result == points[place]
 
-    return Case(learner, bits, tuple(points), shares, ones, lambda sample: _dichotomy_chance(learner, sample, right), right)
+    return Case(
+        learner,
+        bits,
+        tuple(points),
+        shares,
+        ones,
+        lambda sample: _dichotomy_chance(learner, sample, right),
+        right,
+    )
 
 
 def _values(points: list[int], bits: int) -> Any:
@@ -172,7 +234,10 @@ def threshold_cases(kind: str, bits: int, delta: float, generator: Random) -> Ca
     """One learner on the five hard distributions around a random odd threshold."""
     laws = hard_thresholds(bits, ALPHA, random_target(bits, generator))
     first = "needle" if kind in ("pure", "labels", "semi-private") else "staircase"
-    return {name: _threshold_case(kind, delta, laws[name], generator) for name in sorted(laws, key=lambda name: name != first)}
+    return {
+        name: _threshold_case(kind, delta, laws[name], generator)
+        for name in sorted(laws, key=lambda name: name != first)
+    }
 
 
 def _threshold_case(kind: str, delta: float, law: HardThreshold, generator: Random) -> Case:
@@ -186,13 +251,25 @@ def _threshold_case(kind: str, delta: float, law: HardThreshold, generator: Rand
         by_labels, chance = _dichotomies(kind, law, generator, right)
         return Case(by_labels, law.bits, law.points, law.shares, ones, chance, right)
     learner = _threshold_learner(kind, law.bits, delta)
-    return Case(learner, law.bits, law.points, law.shares, ones, lambda sample: learner.chance(sample, low, high), right)
+    return Case(
+        learner,
+        law.bits,
+        law.points,
+        law.shares,
+        ones,
+        lambda sample: learner.chance(sample, low, high),
+        right,
+    )
 
 
 def _threshold_learner(kind: str, bits: int, delta: float) -> ThresholdLearner[Any]:
     if kind == "pure":
         return PureThresholds(EPSILON)
-    return DyadicThresholds(bits, ALPHA, EPSILON, delta) if kind == "dyadic" else tuned(ALPHA, EPSILON, delta)
+    return (
+        DyadicThresholds(bits, ALPHA, EPSILON, delta)
+        if kind == "dyadic"
+        else tuned(ALPHA, EPSILON, delta)
+    )
 
 
 def _dichotomies(
@@ -202,11 +279,17 @@ def _dichotomies(
     every = Thresholds(apart=APART[kind])
     seen = law.sample(PUBLIC, generator)
     public = Multiset(law.bits, seen.values, seen.zeros + seen.ones)
-    learner = LabelPrivateLearner(every, EPSILON) if kind == "labels" else SemiPrivateLearner(every, EPSILON, public=public)
+    learner = (
+        LabelPrivateLearner(every, EPSILON)
+        if kind == "labels"
+        else SemiPrivateLearner(every, EPSILON, public=public)
+    )
     return learner, lambda sample: _dichotomy_chance(learner, sample, right)
 
 
-def _dichotomy_chance(learner: DichotomyLearner[Any], sample: LabelledMultiset, right: Callable[[Any], bool]) -> float:
+def _dichotomy_chance(
+    learner: DichotomyLearner[Any], sample: LabelledMultiset, right: Callable[[Any], bool]
+) -> float:
     """Pr[one of the right candidates], by their weights."""
     candidates = learner.candidates(sample)
     weighed = learner.loss.epsilon / 2 * candidates.scores
@@ -222,13 +305,16 @@ class Least:
     high: float
     law: str  # the worst distribution
     success: float | None = None  # by an exact sum, where there is one
-    others: dict[str, Normal] = field(default_factory=dict)  # where there is: the mean chances on all other distributions
+    others: dict[str, Normal] = field(
+        default_factory=dict
+    )  # where there is: the mean chances on all other distributions
 
     def figure(self, samples: int) -> Positive:
         """The number with its error: none where it is exact.
 
-        Student's law is near, not exact: of 100 searches for dyadic thresholds with 20 samples the errors were 1.25 times as wide, with a longer lower tail.
-        So what is claimed of these numbers leaves room: the truth is a fifth or more from each bound on that side.
+        Student's law is near, not exact: of 100 searches for dyadic thresholds with 20 samples the
+        errors were 1.25 times as wide, with a longer lower tail. So what is claimed of these
+        numbers leaves room: the truth is a fifth or more from each bound on that side.
         """
         return Positive(self.n, (self.high - self.low) / (2 * SEEN * self.n), samples - 1)
 
@@ -244,7 +330,8 @@ class Records:
 
 @dataclass(frozen=True)
 class Learner:
-    """The least number of records of one learner on one domain, its loss, and how often runs with so many are right."""
+    """The least number of records of one learner on one domain, its loss, and how often runs with
+    so many are right."""
 
     of: str
     kind: str
@@ -259,7 +346,9 @@ class Learner:
 
     def measure(self, seed: int) -> Records:
         of, kind, bits, delta = self.of, self.kind, self.bits, self.delta
-        generator = np.random.default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
+        generator = np.random.default_rng(
+            [seed, bits, len(of), len(kind), round(-math.log10(delta or 1))]
+        )
         made = point_cases if of == "points" else threshold_cases
         banks = [made(kind, bits, delta, generator) for _ in range(self.samples)]
         if (of, kind) in MOST:
@@ -268,9 +357,18 @@ class Learner:
             success = _exact(of, kind, bits, delta)
             n = least_records(success, SUCCESS)
             first, *others = banks[0]
-            least = Least(n, n, n, first, success(n), {law: mean(_sampled(banks, law, n, generator)) for law in others})
+            least = Least(
+                n,
+                n,
+                n,
+                first,
+                success(n),
+                {law: mean(_sampled(banks, law, n, generator)) for law in others},
+            )
         loss = banks[0][least.law].learner.loss
-        return Records(least, loss.nano, getattr(loss, "atto", 0), *_runs(banks, least, self.runs, generator))
+        return Records(
+            least, loss.nano, getattr(loss, "atto", 0), *_runs(banks, least, self.runs, generator)
+        )
 
 
 @dataclass(frozen=True)
@@ -288,7 +386,10 @@ class Proven:
 
     def measure(self, seed: int) -> Bound:
         bound = point_records if self.of == "points" else threshold_records
-        return Bound(bound(self.bits, EPSILON, ALPHA, 1 - SUCCESS), least_records(lambda m: plain_success(m, ALPHA), SUCCESS))
+        return Bound(
+            bound(self.bits, EPSILON, ALPHA, 1 - SUCCESS),
+            least_records(lambda m: plain_success(m, ALPHA), SUCCESS),
+        )
 
 
 def _exact(of: str, kind: str, bits: int, delta: float) -> Callable[[int], float]:
@@ -301,7 +402,8 @@ def _exact(of: str, kind: str, bits: int, delta: float) -> Callable[[int], float
 
 
 def needle_success(bits: int, m: int) -> float:
-    """Pr[the exponential mechanism over all thresholds selects the target]: against all those below and above, J and K examples next to it, alpha m expected.
+    """Pr[the exponential mechanism over all thresholds selects the target]: against all those below
+    and above, J and K examples next to it, alpha m expected.
 
     J + K ~ Bin(m, 2 alpha), and J ~ Bin(J + K, 1/2).
     """
@@ -311,13 +413,16 @@ def needle_success(bits: int, m: int) -> float:
     j, k = near[:, None], near[None, :]
     rest = m - j - k
     ways = factorials[m] - factorials[j] - factorials[k] - factorials[np.maximum(rest, 0)]
-    logs = np.where(rest >= 0, ways + (j + k) * math.log(ALPHA) + rest * math.log(1 - 2 * ALPHA), -np.inf)
+    logs = np.where(
+        rest >= 0, ways + (j + k) * math.log(ALPHA) + rest * math.log(1 - 2 * ALPHA), -np.inf
+    )
     others = (bits - 1) * math.log(2) + np.logaddexp(-EPSILON * j / 2, -EPSILON * k / 2)
     return float((np.exp(logs) / (1 + np.exp(np.minimum(others, 700.0)))).sum())
 
 
 def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator) -> Least:
-    """The largest of the least numbers that the distributions need, with two standard errors on both sides."""
+    """The largest of the least numbers that the distributions need, with two standard errors on
+    both sides."""
     least = Least(1, 1, 1, "")
     for law in banks[0]:
         chances = _chances([(bank[law], bank[law].order(most, generator)) for bank in banks])
@@ -333,7 +438,9 @@ def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator
 
 def _chances(samples: list[tuple[Case, Ints]]) -> Callable[[int], Floats]:
     """The chances of all samples with n records each; computed once for each n."""
-    return cache(lambda n: np.array([case.chance(case.sample(order[:n])) for case, order in samples]))
+    return cache(
+        lambda n: np.array([case.chance(case.sample(order[:n])) for case, order in samples])
+    )
 
 
 def _least(chances: Callable[[int], Floats], most: int) -> int:
@@ -346,7 +453,8 @@ def _least(chances: Callable[[int], Floats], most: int) -> int:
 
 
 def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
-    """Of the least number: that of the mean chance, by what a record changes, over a tenth of the records on both sides."""
+    """Of the least number: that of the mean chance, by what a record changes, over a tenth of the
+    records on both sides."""
     step = max(1, n // 10)
     slope = float(chances(n + step).mean() - chances(n - step).mean()) / (2 * step)
     return float(chances(n).std(ddof=1)) / math.sqrt(len(chances(n))) / max(slope, 1e-9)
@@ -354,11 +462,16 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
 
 def _sampled(banks: list[Cases], law: str, n: int, generator: np.random.Generator) -> Floats:
     """The chances in one distribution, each on a sample of n records."""
-    return np.array([bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks])
+    return np.array(
+        [bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks]
+    )
 
 
-def _runs(banks: list[Cases], least: Least, runs: int, generator: np.random.Generator) -> tuple[int, float]:
-    """How often releases at the least number are right, each on a fresh sample; expected: by exact sums, or by the chances on the samples."""
+def _runs(
+    banks: list[Cases], least: Least, runs: int, generator: np.random.Generator
+) -> tuple[int, float]:
+    """How often releases at the least number are right, each on a fresh sample; expected: by exact
+    sums, or by the chances on the samples."""
     draws, right, expected = Draws(KeyedNoise(int(generator.integers(1 << 32)))), 0, 0.0
     for number in range(runs):
         case = banks[number % len(banks)][least.law]

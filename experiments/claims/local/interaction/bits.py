@@ -1,4 +1,5 @@
-"""Where interaction helps, masked parity, and where it provably cannot: records of one bit, by protocols written out."""
+"""Where interaction helps, masked parity, and where it provably cannot: records of one bit, by
+protocols written out."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,10 +10,18 @@ from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_o
 from local_dp.experiments.lab.checks import every
 from local_dp.experiments.lab.claim import Check, Scale, Table
 from local_dp.experiments.lab.findings import Rows
-from local_dp.hardness.transcripts import as_randomized_response, cube_inputs, random_protocol, transcript_laws
+from local_dp.hardness.transcripts import (
+    as_randomized_response,
+    cube_inputs,
+    random_protocol,
+    transcript_laws,
+)
 
 LEAST = 4  # chances from 4 to 12 sixteenths: purely private
-TURNS: dict[Scale, dict[int, int]] = {"quick": {2: 6, 3: 6}, "full": {2: 8, 3: 7, 4: 8}}  # by clients
+TURNS: dict[Scale, dict[int, int]] = {
+    "quick": {2: 6, 3: 6},
+    "full": {2: 8, 3: 7, 4: 8},
+}  # by clients
 COUNT = 15  # protocols
 MASKED = (4, 8, 12, 16, 20)  # the d of the table
 HELPS_FROM = 12
@@ -29,7 +38,8 @@ class Replayed:
 
 @dataclass(frozen=True)
 class OneBit:
-    """Random protocols on bits, fully interactive, and one round of randomized response in place of each."""
+    """Random protocols on bits, fully interactive, and one round of randomized response in place of
+    each."""
 
     clients: int
     turns: int
@@ -41,7 +51,9 @@ class OneBit:
         for _ in range(self.count):
             protocol = random_protocol(self.clients, self.turns, generator, LEAST)
             round = as_randomized_response(protocol, self.clients)
-            exact = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))  # sixteenths are exact in doubles
+            exact = np.vectorize(Fraction, otypes=[object])(
+                transcript_laws(protocol, inputs)
+            )  # sixteenths are exact in doubles
             same += bool((round.laws() == exact).all())
             proper += bool((round.server >= 0).all() and (round.server.sum(axis=1) == 1).all())
             growths.append(round.growth)
@@ -51,21 +63,53 @@ class OneBit:
 def bits_checks(rows: Rows[OneBit, Replayed]) -> list[Check]:
     return [
         every(
-            "On records of one bit no interaction helps: one round of randomized response has exactly the law of every protocol drawn, however often it asks",
-            ((m.same == m.proper == p.count, f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns") for p, m in rows),
+            (
+                "On records of one bit no interaction helps: one round of randomized response has "
+                "exactly the law of every protocol drawn, however often it asks"
+            ),
+            (
+                (
+                    m.same == m.proper == p.count,
+                    f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns",
+                )
+                for p, m in rows
+            ),
         ),
         every(
-            f"On masked parity it helps: two rounds need fewer clients than any one round does, from d = {HELPS_FROM} on",
-            ((rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}") for d, rounds, least in _masked()),
+            (
+                "On masked parity it helps: two rounds need fewer clients than any one round does, "
+                f"from d = {HELPS_FROM} on"
+            ),
+            (
+                (rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}")
+                for d, rounds, least in _masked()
+            ),
         ),
     ]
 
 
 def _masked() -> list[tuple[int, int, float]]:
-    return [(d, masked_parity_clients(d, 1.0, 0.1), masked_parity_one_round_bound(d, 1.0, 0.9)) for d in MASKED]
+    return [
+        (d, masked_parity_clients(d, 1.0, 0.1), masked_parity_one_round_bound(d, 1.0, 0.9))
+        for d in MASKED
+    ]
 
 
 def bits_table(rows: Rows[OneBit, Replayed]) -> Table:
-    helped = [(f"masked parity, d = {d}", f"{rounds:,} clients", f"at least {least:,.0f} clients") for d, rounds, least in _masked()]
-    equal = [(f"any answer from {p.clients} bits in {p.turns} turns", "any number", "as many: the same law") for p, _ in rows]
-    return Table("Where interaction helps, and where it cannot (epsilon 1, 90 %)", ("task", "in rounds", "in one round"), [*helped, *equal])
+    helped = [
+        (f"masked parity, d = {d}", f"{rounds:,} clients", f"at least {least:,.0f} clients")
+        for d, rounds, least in _masked()
+    ]
+    equal = [
+        (
+            f"any answer from {p.clients} bits in {p.turns} turns",
+            "any number",
+            "as many: the same law",
+        )
+        for p, _ in rows
+    ]
+    return Table(
+        "Where interaction helps, and where it cannot (epsilon 1, 90 %)",
+        ("task", "in rounds", "in one round"),
+        [*helped, *equal],
+    )

@@ -1,4 +1,5 @@
-"""Statistical queries simulate local randomizers: the exact distance on small domains, and how many queries it takes."""
+"""Statistical queries simulate local randomizers: the exact distance on small domains, and how many
+queries it takes."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -10,19 +11,46 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
-from local_dp.experiments.claims.local.local_to_sq.laws import Drawn, OneReply, Replies, TwoReplies, law_points, law_table, laws_drawn
+from local_dp.experiments.claims.local.local_to_sq.laws import (
+    Drawn,
+    OneReply,
+    Replies,
+    TwoReplies,
+    law_points,
+    law_table,
+    laws_drawn,
+)
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import drawn, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind, table
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+    table,
+)
 from local_dp.experiments.lab.cross_check import Refusal
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import about_log
 from local_dp.experiments.lab.statistics import Positive
-from local_dp.theorems.likelihood import acceptance, accepted_law, ceiling_after, mean_ratio, query_value, total_variation
+from local_dp.theorems.likelihood import (
+    acceptance,
+    accepted_law,
+    ceiling_after,
+    mean_ratio,
+    query_value,
+    total_variation,
+)
 
 Law: TypeAlias = Sequence[Fraction]
 Channel: TypeAlias = Sequence[Law]  # one row for each value: the law of the report
-Accept: TypeAlias = Callable[[Fraction, Fraction], Fraction]  # (ratio, ceiling) -> probability, as `rejection.acceptance`
+Accept: TypeAlias = Callable[
+    [Fraction, Fraction], Fraction
+]  # (ratio, ceiling) -> probability, as `rejection.acceptance`
 
 
 def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
@@ -38,24 +66,37 @@ def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
         for row in range(size):
             if row != place and rows[row][place]:
                 factor = rows[row][place]
-                rows[row] = [entry - factor * own for entry, own in zip(rows[row], rows[place], strict=True)]
+                rows[row] = [
+                    entry - factor * own for entry, own in zip(rows[row], rows[place], strict=True)
+                ]
     return [row[-1] for row in rows]
 
 
-def extremal_channel(growth: Fraction, values: int, reports: int, generator: np.random.Generator) -> Channel:
-    """A random channel whose column w holds only m_w and growth * m_w: a vertex of the growth-bounded channels on that many values and reports.
+def extremal_channel(
+    growth: Fraction, values: int, reports: int, generator: np.random.Generator
+) -> Channel:
+    """A random channel whose column w holds only m_w and growth * m_w: a vertex of the
+    growth-bounded channels on that many values and reports.
 
     Draws 0/1 row patterns until the system that makes every row sum to 1 has a positive solution m.
     """
     while True:
         patterns = generator.integers(0, 2, (reports, reports))
         matrix = 1 + (float(growth) - 1) * patterns
-        if abs(np.linalg.det(matrix)) < 1e-9 or np.linalg.solve(matrix, np.ones(reports)).min() < 1e-9:
+        if (
+            abs(np.linalg.det(matrix)) < 1e-9
+            or np.linalg.solve(matrix, np.ones(reports)).min() < 1e-9
+        ):
             continue  # a quick look before the exact one
-        scale = _solve([[growth if high else Fraction(1) for high in row] for row in patterns.tolist()])
+        scale = _solve(
+            [[growth if high else Fraction(1) for high in row] for row in patterns.tolist()]
+        )
         if scale is not None and min(scale) > 0:
             rows = patterns[generator.integers(0, reports, values)].tolist()
-            return [tuple(m * growth if high else m for m, high in zip(scale, row, strict=True)) for row in rows]
+            return [
+                tuple(m * growth if high else m for m, high in zip(scale, row, strict=True))
+                for row in rows
+            ]
 
 
 def random_law(size: int, generator: np.random.Generator) -> Law:
@@ -66,7 +107,10 @@ def random_law(size: int, generator: np.random.Generator) -> Law:
 
 def mixture(shares: Law, columns: Channel) -> Law:
     """The law of the report of a value drawn from `shares`."""
-    return [sum((share * row[w] for share, row in zip(shares, columns, strict=True)), Fraction(0)) for w in range(len(columns[0]))]
+    return [
+        sum((share * row[w] for share, row in zip(shares, columns, strict=True)), Fraction(0))
+        for w in range(len(columns[0]))
+    ]
 
 
 def signs(size: int) -> Iterator[tuple[int, ...]]:
@@ -74,18 +118,28 @@ def signs(size: int) -> Iterator[tuple[int, ...]]:
     return product((-1, 1), repeat=size)
 
 
-def draw_laws(channel: Channel, shares: Law, growth: Fraction, tau: Fraction, accept: Accept) -> Iterator[Law]:
-    """The law of one simulated draw under every pattern of answers that are off by exactly tau. The reference is value 0."""
+def draw_laws(
+    channel: Channel, shares: Law, growth: Fraction, tau: Fraction, accept: Accept
+) -> Iterator[Law]:
+    """The law of one simulated draw under every pattern of answers that are off by exactly tau. The
+    reference is value 0."""
     q, p = channel[0], mixture(shares, channel)
-    true_answers = [query_value(own / candidate, growth) for own, candidate in zip(p, q, strict=True)]
-    estimates = [{s: mean_ratio(answer + s * tau, growth) for s in (-1, 1)} for answer in true_answers]
+    true_answers = [
+        query_value(own / candidate, growth) for own, candidate in zip(p, q, strict=True)
+    ]
+    estimates = [
+        {s: mean_ratio(answer + s * tau, growth) for s in (-1, 1)} for answer in true_answers
+    ]
     for pattern in signs(len(q)):
-        yield accepted_law(q, [accept(estimate[s], growth) for estimate, s in zip(estimates, pattern, strict=True)])
+        yield accepted_law(
+            q, [accept(estimate[s], growth) for estimate, s in zip(estimates, pattern, strict=True)]
+        )
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Two questions to the same individual, the second one chosen by the first reply: `second[a]` is its channel after reply a."""
+    """Two questions to the same individual, the second one chosen by the first reply: `second[a]`
+    is its channel after reply a."""
 
     first: Channel
     second: Sequence[Channel]
@@ -95,51 +149,91 @@ class Tree:
     def law(self) -> Law:
         """The exact law of the transcript (a, b), a slowest."""
         return [
-            sum((share * one[a] * two[b] for share, one, two in zip(self.shares, self.first, second, strict=True)), Fraction(0))
+            sum(
+                (
+                    share * one[a] * two[b]
+                    for share, one, two in zip(self.shares, self.first, second, strict=True)
+                ),
+                Fraction(0),
+            )
             for a, second in enumerate(self.second)
             for b in range(len(second[0]))
         ]
 
-    def _means(self, tau: Fraction) -> tuple[list[dict[int, Fraction]], list[list[dict[int, Fraction]]]]:
-        """The estimated mean likelihood ratios of (a) and of (a, b), for an answer pushed down and one pushed up."""
+    def _means(
+        self, tau: Fraction
+    ) -> tuple[list[dict[int, Fraction]], list[list[dict[int, Fraction]]]]:
+        """The estimated mean likelihood ratios of (a) and of (a, b), for an answer pushed down and
+        one pushed up."""
         one, two = self.growths
         law = iter(self.law())
         first, second = [], []
-        for a, (own, candidate) in enumerate(zip(mixture(self.shares, self.first), self.first[0], strict=True)):
-            first.append({s: mean_ratio(query_value(own / candidate, one) + s * tau, one) for s in (-1, 1)})
+        for a, (own, candidate) in enumerate(
+            zip(mixture(self.shares, self.first), self.first[0], strict=True)
+        ):
+            first.append(
+                {s: mean_ratio(query_value(own / candidate, one) + s * tau, one) for s in (-1, 1)}
+            )
             pairs = [next(law) / (candidate * b) for b in self.second[a][0]]
-            second.append([{s: mean_ratio(query_value(pair, one * two) + s * tau, one * two) for s in (-1, 1)} for pair in pairs])
+            second.append(
+                [
+                    {
+                        s: mean_ratio(query_value(pair, one * two) + s * tau, one * two)
+                        for s in (-1, 1)
+                    }
+                    for pair in pairs
+                ]
+            )
         return first, second
 
     def simulated(self, tau: Fraction, accept: Accept) -> Iterator[Law]:
-        """The law of the simulated transcript under every pattern of answers that are off by exactly tau."""
+        """The law of the simulated transcript under every pattern of answers that are off by
+        exactly tau."""
         one, two = self.growths
         first, second = self._means(tau)
         ceiling = ceiling_after(two, relative(one * two, tau), relative(one, tau))
         for early in signs(len(first)):
             means = [estimate[s] for estimate, s in zip(first, early, strict=True)]
             law = accepted_law(self.first[0], [accept(mean, one) for mean in means])
-            branches: list[list[Law]] = []  # for each first reply, the law after it under every pattern of its own late answers
-            for own, estimates, mean, candidates in zip(law, second, means, (channel[0] for channel in self.second), strict=True):
-                accepts = [{s: accept(estimate[s] / mean, ceiling) for s in (-1, 1)} for estimate in estimates]
-                afters = (accepted_law(candidates, [chances[s] for chances, s in zip(accepts, late, strict=True)]) for late in signs(len(estimates)))
+            branches: list[
+                list[Law]
+                # for each first reply, the law after it under every pattern of its own late answers
+            ] = []
+            for own, estimates, mean, candidates in zip(
+                law, second, means, (channel[0] for channel in self.second), strict=True
+            ):
+                accepts = [
+                    {s: accept(estimate[s] / mean, ceiling) for s in (-1, 1)}
+                    for estimate in estimates
+                ]
+                afters = (
+                    accepted_law(
+                        candidates, [chances[s] for chances, s in zip(accepts, late, strict=True)]
+                    )
+                    for late in signs(len(estimates))
+                )
                 branches.append([[own * b for b in after] for after in afters])
             for transcript in product(*branches):
                 yield list(chain.from_iterable(transcript))
 
 
 def relative(growth: Fraction, tau: Fraction) -> Fraction:
-    """tau' = (growth^2 - 1) tau / 2, the relative error of an estimated mean (`bounds.simulations.relative_error`, exactly)."""
+    """tau' = (growth^2 - 1) tau / 2, the relative error of an estimated mean
+    (`bounds.simulations.relative_error`, exactly)."""
     return (growth**2 - 1) * tau / 2
 
 
 def within_draw_bound(distance: Fraction, growth: Fraction, tau: Fraction) -> bool:
-    """Whether a draw's distance is within min(tau'/(1 + sqrt(1 - tau'^2)), sinh(eps) tau), decided without a root."""
-    return distance <= (growth - 1 / growth) * tau / 2 and within_half_angle(distance, relative(growth, tau))
+    """Whether a draw's distance is within min(tau'/(1 + sqrt(1 - tau'^2)), sinh(eps) tau), decided
+    without a root."""
+    return distance <= (growth - 1 / growth) * tau / 2 and within_half_angle(
+        distance, relative(growth, tau)
+    )
 
 
 def within_half_angle(distance: Fraction, error: Fraction) -> bool:
-    """Whether distance <= error / (1 + sqrt(1 - error^2)), which is 2 distance / (1 + distance^2) <= error."""
+    """Whether distance <= error / (1 + sqrt(1 - error^2)), which is 2 distance / (1 + distance^2)
+    <= error."""
     return error > 1 or 2 * distance <= error * (1 + distance**2)
 
 
@@ -158,7 +252,8 @@ class Distances:
 
 @dataclass(frozen=True)
 class Draw:
-    """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in units of the one where tau' = 1, or of 0.9."""
+    """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in
+    units of the one where tau' = 1, or of 0.9."""
 
     epsilon: float
     share: float
@@ -168,20 +263,35 @@ class Draw:
     def measure(self, seed: int, accept: Accept) -> Distances:
         generator = np.random.default_rng([seed, 1, self.batch, round(1000 * self.epsilon)])
         growth = Fraction(math.exp(self.epsilon)).limit_denominator(1000)
-        tau = Fraction(self.share).limit_denominator(100) * min(2 / (growth**2 - 1), Fraction(9, 10))
+        tau = Fraction(self.share).limit_denominator(100) * min(
+            2 / (growth**2 - 1), Fraction(9, 10)
+        )
         distances: list[Fraction] = []
         for _ in range(self.channels):
             values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
-            channel, shares = extremal_channel(growth, values, reports, generator), random_law(values, generator)
+            channel, shares = (
+                extremal_channel(growth, values, reports, generator),
+                random_law(values, generator),
+            )
             truth = mixture(shares, channel)
-            distances += (total_variation(law, truth) for law in draw_laws(channel, shares, growth, tau, accept))
+            distances += (
+                total_variation(law, truth)
+                for law in draw_laws(channel, shares, growth, tau, accept)
+            )
         outside = sum(not within_draw_bound(distance, growth, tau) for distance in distances)
-        return Distances(float(tau), float(max(distances)), draw_distance(math.log(growth), float(tau)), outside, len(distances))
+        return Distances(
+            float(tau),
+            float(max(distances)),
+            draw_distance(math.log(growth), float(tau)),
+            outside,
+            len(distances),
+        )
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight answers."""
+    """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight
+    answers."""
 
     epsilon: float
     share: float
@@ -190,17 +300,34 @@ class Trees:
 
     def measure(self, seed: int, accept: Accept) -> Distances:
         generator = np.random.default_rng([seed, 2, self.batch, round(1000 * self.epsilon)])
-        one, two = (Fraction(math.exp(self.epsilon * part)).limit_denominator(100) for part in (0.6, 0.4))
-        tau = Fraction(self.share).limit_denominator(100) * min(2 / ((one * two) ** 2 - 1), Fraction(9, 10))
-        bound = draw_distance(math.log(one), float(tau)) + conditional_draw_distance(math.log(one * two), float(tau))
+        one, two = (
+            Fraction(math.exp(self.epsilon * part)).limit_denominator(100) for part in (0.6, 0.4)
+        )
+        tau = Fraction(self.share).limit_denominator(100) * min(
+            2 / ((one * two) ** 2 - 1), Fraction(9, 10)
+        )
+        bound = draw_distance(math.log(one), float(tau)) + conditional_draw_distance(
+            math.log(one * two), float(tau)
+        )
         distances: list[Fraction] = []
         for _ in range(self.trees):
             values = int(generator.integers(2, 6))
             second = [extremal_channel(two, values, 3, generator) for _ in range(2)]
-            tree = Tree(extremal_channel(one, values, 2, generator), second, random_law(values, generator), (one, two))
+            tree = Tree(
+                extremal_channel(one, values, 2, generator),
+                second,
+                random_law(values, generator),
+                (one, two),
+            )
             truth = tree.law()
             distances += (total_variation(law, truth) for law in tree.simulated(tau, accept))
-        return Distances(float(tau), float(max(distances)), bound, sum(distance > bound for distance in distances), len(distances))
+        return Distances(
+            float(tau),
+            float(max(distances)),
+            bound,
+            sum(distance > bound for distance in distances),
+            len(distances),
+        )
 
 
 @dataclass(frozen=True)
@@ -225,15 +352,21 @@ Merged: TypeAlias = Rows[Draw | Trees, Distances]
 
 @dataclass(frozen=True)
 class LocalToSq(Experiment[Place, Result]):
-    """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not shown"."""
+    """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not
+    shown"."""
 
     name: ClassVar[str] = "local-to-sq"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Anything a non-interactive survey of randomized answers learns, averages alone can learn"
+    title: ClassVar[str] = (
+        "Anything a non-interactive survey of randomized answers learns, averages alone can learn"
+    )
     claim: ClassVar[str] = (
-        "An algorithm that sees only privately randomized answers can be run without asking anybody: every answer is drawn from approximate averages over the "
-        "population (statistical queries). However the averages err within their tolerance tau, the drawn answers are within a computable total variation of "
-        "real ones, also where a second question depends on the first answer. It takes about e^epsilon averages an answer."
+        "An algorithm that sees only privately randomized answers can be run without asking "
+        "anybody: every answer is drawn from approximate averages over the "
+        "population (statistical queries). However the averages err within their tolerance tau, "
+        "the drawn answers are within a computable total variation of "
+        "real ones, also where a second question depends on the first answer. It takes about "
+        "e^epsilon averages an answer."
     )
     source: ClassVar[str] = "KLNRS 2008, Lemmas 4.4 and 4.5, with the constants of limits 6"
     accept: Accept = acceptance
@@ -251,7 +384,8 @@ class LocalToSq(Experiment[Place, Result]):
             ),
             *(
                 Trees(epsilon, share, 6, batch)
-                for epsilon in ((0.5, 1.0, 2.0) if full else (0.5, 2.0)) for share in (0.0, 0.5, 0.95) for batch in batches
+                for epsilon in ((0.5, 1.0, 2.0) if full else (0.5, 2.0))
+                for share in (0.0, 0.5, 0.95) for batch in batches
             ),
             *law_points(scale),
         ]  # fmt: skip
@@ -259,34 +393,56 @@ class LocalToSq(Experiment[Place, Result]):
     def measure(self, point: Place, seed: int) -> Result:
         if isinstance(point, (Draw, Trees)):
             return point.measure(seed, self.accept)
-        return point.measure(seed, same=self.same) if isinstance(point, TwoReplies) else point.measure(seed)
+        return (
+            point.measure(seed, same=self.same)
+            if isinstance(point, TwoReplies)
+            else point.measure(seed)
+        )
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         draws, trees = _merge(of_kind(measurements, Draw)), _merge(of_kind(measurements, Trees))
         exact = [distances for point, distances in trees if point.share == 0]
         pairs = of_kind(measurements, TwoReplies)
         one, two, refused = laws_drawn(of_kind(measurements, OneReply), pairs)
-        queries = [_queries(point, found.asked) for point, found in pairs if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")]
+        queries = [
+            _queries(point, found.asked)
+            for point, found in pairs
+            if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")
+        ]
         checks = [
-            _within("The rejection step, one answer: total variation within the bound for every channel and every way to err", draws),
+            _within(("The rejection step, one answer: total variation "
+            "within the bound for every channel "
+            "and every way to err"), draws),
             _within("The rejection step, two answers of one individual: the same", trees),
             Check(
-                "Where the averages are exact, the rejection step gives two answers exactly the real law",
+                ("Where the averages are exact, the rejection step gives two answers exactly the "
+                "real law"),
                 bool(exact) and all(each.worst == 0 for each in exact),
-                f"largest distance {max((each.worst for each in exact), default=math.nan):.3g} over {sum(each.patterns for each in exact)} exact cases",
+                (f"largest distance {max((each.worst for each in exact), default=math.nan):.3g} "
+                f"over {sum(each.patterns for each in exact)} exact cases"),
             ),
             drawn(
-                "The shipped simulation draws one answer from its law: the real one where the averages are exact, the predicted one where they err, also where "
-                "an estimate must be moved back and where no candidate is accepted in time", one, "; ".join(refused), also=not refused,
+                "The shipped simulation draws one answer from its law: the real one where the "
+                "averages are exact, the predicted one where they err, also where "
+                "an estimate must be moved back and where no candidate is accepted in time", one,
+                "; ".join(refused), also=not refused,
             ),
-            drawn("It draws two answers of one individual, the second question chosen by the first answer, from their joint law, as real clients do", two),
+            drawn(("It draws two answers of one individual, the second "
+            "question chosen by the first "
+            "answer, from their joint law, as real clients do"), two),
             measured(
-                "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times that for a second (in units of the mean of both)",
+                ("It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times "
+                "that for a second (in units of the mean of both)"),
                 {f"epsilon {each.epsilon:g}": each.mean / each.predicted for each in queries}, 1, 1,
             ),
         ]  # fmt: skip
         headline = _headline([*draws, *trees], queries)
-        return Finding(checks, [*_tables(draws, trees, queries), law_table(one | two)], _figures(draws, queries), headline=headline)
+        return Finding(
+            checks,
+            [*_tables(draws, trees, queries), law_table(one | two)],
+            _figures(draws, queries),
+            headline=headline,
+        )
 
 
 def _merge(rows: Merged) -> Merged:
@@ -297,42 +453,78 @@ def _merge(rows: Merged) -> Merged:
     merged = []
     for _, each in sorted(batches.items()):
         (point, last), own = each[-1], [distances for _, distances in each]
-        worst, outside, patterns = max(one.worst for one in own), sum(one.outside for one in own), sum(one.patterns for one in own)
+        worst, outside, patterns = (
+            max(one.worst for one in own),
+            sum(one.outside for one in own),
+            sum(one.patterns for one in own),
+        )
         merged.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
     return merged
 
 
 def _outside(rows: Merged) -> tuple[int, int]:
-    return sum(distances.outside for _, distances in rows), sum(distances.patterns for _, distances in rows)
+    return sum(distances.outside for _, distances in rows), sum(
+        distances.patterns for _, distances in rows
+    )
 
 
 def _within(statement: str, rows: Merged) -> Check:
     outside, patterns = _outside(rows)
     worst = max((distances.ratio for _, distances in rows if distances.bound), default=math.nan)
-    printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)  # `outside` may be decided by another way to the bound
+    printed = all(
+        distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows
+    )  # `outside` may be decided by another way to the bound
     return Check(
-        statement, patterns > 0 and outside == 0 and printed, f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound"
+        statement,
+        patterns > 0 and outside == 0 and printed,
+        f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound",
     )
 
 
 def _queries(point: TwoReplies, asked: int) -> Queries:
-    """Each answer asks a geometric number, independent of the others: the variance is known, and the mean of thousands is all but normal."""
+    """Each answer asks a geometric number, independent of the others: the variance is known, and
+    the mean of thousands is all but normal."""
     growth, n = math.exp(point.epsilon), point.draws
-    ceiling = growth * (1 + relative_error(2 * point.epsilon, point.tolerance)) / (1 - relative_error(point.epsilon, point.tolerance))
+    ceiling = (
+        growth
+        * (1 + relative_error(2 * point.epsilon, point.tolerance))
+        / (1 - relative_error(point.epsilon, point.tolerance))
+    )
     error = math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / (growth + ceiling)
     return Queries(point.epsilon, 2 * n, Positive(asked / (2 * n), error), (growth + ceiling) / 2)
 
 
 def _headline(rows: Merged, queries: list[Queries]) -> str:
     outside, patterns = _outside(rows)
-    averages = f"{queries[-1].mean.value:.2f} averages at epsilon {queries[-1].epsilon:g}" if queries else "an unknown number of averages"
-    return f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law is farther from a real answer's than the bound allows."
+    averages = (
+        f"{queries[-1].mean.value:.2f} averages at epsilon {queries[-1].epsilon:g}"
+        if queries
+        else "an unknown number of averages"
+    )
+    return (
+        f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law is "
+        "farther from a real answer's than the bound allows."
+    )
 
 
 def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]:
     def distances(title: str, rows: Merged) -> Table:
-        columns = ("epsilon", "tolerance", "exact cases", "worst distance", "bound", "worst / bound")
-        return Table(title, columns, [(point.epsilon, each.tau, each.patterns, each.worst, each.bound, each.ratio) for point, each in rows])
+        columns = (
+            "epsilon",
+            "tolerance",
+            "exact cases",
+            "worst distance",
+            "bound",
+            "worst / bound",
+        )
+        return Table(
+            title,
+            columns,
+            [
+                (point.epsilon, each.tau, each.patterns, each.worst, each.bound, each.ratio)
+                for point, each in rows
+            ],
+        )
 
     return [
         distances("One answer: exact total variation against the bound", draws),
@@ -341,7 +533,9 @@ def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]
             "Averages asked an answer, interactive",
             (
                 {
-                    "epsilon": each.epsilon, "answers": each.answers, "averages an answer": each.mean.value, "low": each.ends[0], "high": each.ends[1],
+                    "epsilon": each.epsilon, "answers": each.answers,
+                    "averages an answer": each.mean.value, "low": each.ends[0],
+                    "high": each.ends[1],
                     "predicted": each.predicted, "e^epsilon": math.exp(each.epsilon),
                 }
                 for each in queries
@@ -354,16 +548,46 @@ def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
     curves = []
     for epsilon in sorted({point.epsilon for point, _ in draws}):
         rows = [distances for point, distances in draws if point.epsilon == epsilon]
-        curves.append(curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows]))
-        curves.append(curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound"))
+        curves.append(
+            curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows])
+        )
+        curves.append(
+            curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound")
+        )
     averages = [
-        curve("measured", [(each.epsilon, each.mean.value, *each.ends) for each in queries], group="averages"),
-        curve("e^epsilon", [(each.epsilon, math.exp(each.epsilon)) for each in queries], "theory", "averages"),
+        curve(
+            "measured",
+            [(each.epsilon, each.mean.value, *each.ends) for each in queries],
+            group="averages",
+        ),
+        curve(
+            "e^epsilon",
+            [(each.epsilon, math.exp(each.epsilon)) for each in queries],
+            "theory",
+            "averages",
+        ),
     ]
     title = "Distance of a simulated answer from a real one"
     return [
-        Figure("distance", title, "tolerance of the averages", "total variation", curves, "one-round", log_x=True, log_y=True),
-        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, "interactive", log_y=True),
+        Figure(
+            "distance",
+            title,
+            "tolerance of the averages",
+            "total variation",
+            curves,
+            "one-round",
+            log_x=True,
+            log_y=True,
+        ),
+        Figure(
+            "queries",
+            "Averages asked an answer",
+            "epsilon of an answer",
+            "averages",
+            averages,
+            "interactive",
+            log_y=True,
+        ),
     ]
 
 

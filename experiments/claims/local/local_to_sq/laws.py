@@ -1,4 +1,5 @@
-"""What the shipped `sq_from_local` draws, beside laws worked out here from closed forms: none of its likelihoods, estimates or acceptances is used."""
+"""What the shipped `sq_from_local` draws, beside laws worked out here from closed forms: none of
+its likelihoods, estimates or acceptances is used."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +17,15 @@ from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, Watched
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, SQOracle, StatisticalQuery, against, downward, upward
+from local_dp.oracles.statistical.oracles import (
+    Bias,
+    BiasedOracle,
+    SQOracle,
+    StatisticalQuery,
+    against,
+    downward,
+    upward,
+)
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.grr import GRR
@@ -40,7 +49,8 @@ PAIRS: Final = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 @dataclass(frozen=True)
 class Setting:
-    """One reply of each individual: how it is randomized, the shares of the values 0, 1, ..., and what the oracle does within which tolerance."""
+    """One reply of each individual: how it is randomized, the shares of the values 0, 1, ..., and
+    what the oracle does within which tolerance."""
 
     mechanism: str
     epsilon: float
@@ -51,13 +61,17 @@ class Setting:
 
 
 SETTINGS: Final = (
-    Setting("binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 12),  # everybody as far from the reference as can be: the ceiling is reached
+    Setting(
+        "binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 12
+    ),  # everybody as far from the reference as can be: the ceiling is reached
     Setting("binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 0),
     Setting("binary-rr", 1.0, (0.5, 0.5), 0.01, "exact", 1),
     Setting("binary-rr", 1.0, (0.5, 0.5), 0.01, "exact", 3),
     Setting("binary-rr", 1.0, (0.3, 0.7), 0.4, "up", 0),
     Setting("binary-rr", 1.0, (0.7, 0.3), 0.4, "down", 12),
-    Setting("binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 12),  # tau' > 1: the estimates leave the range of the true ones and are moved back
+    Setting(
+        "binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 12
+    ),  # tau' > 1: the estimates leave the range of the true ones and are moved back
     Setting("binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 0),
     Setting("binary-rr", 1.0, (0.1, 0.9), 0.4, "inwards", 12),
     Setting("grr", 1.0, (0.1, 0.2, 0.7), 0.01, "exact", 12),
@@ -67,7 +81,8 @@ SETTINGS: Final = (
 
 
 def joint(population: str) -> tuple[float, ...]:
-    """The shares of (x, y) = 00, 01, 10, 11: two bits that agree in 80 % of cases, or everybody (1, 1)."""
+    """The shares of (x, y) = 00, 01, 10, 11: two bits that agree in 80 % of cases, or everybody (1,
+    1)."""
     return (0.4, 0.1, 0.1, 0.4) if population == "correlated" else (0.0, 0.0, 0.0, 1.0)
 
 
@@ -86,15 +101,22 @@ class OneReply:
 
     def __str__(self) -> str:
         setting = SETTINGS[self.setting]
-        trials = f"{setting.trials} candidates at once" if setting.trials else "one candidate at a time"
+        trials = (
+            f"{setting.trials} candidates at once" if setting.trials else "one candidate at a time"
+        )
         shares = "/".join(f"{share:g}" for share in setting.shares)
-        return f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ {setting.tolerance:g} {setting.bias}, {trials}"
+        return (
+            f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ {setting.tolerance:g} "
+            f"{setting.bias}, {trials}"
+        )
 
     def measure(self, seed: int) -> Drawn | Refusal:
         setting = SETTINGS[self.setting]
         population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
         try:
-            simulated = sq_from_local(one_reply(setting, self.draws), setting.tolerance, setting.trials or PATIENT, seed)
+            simulated = sq_from_local(
+                one_reply(setting, self.draws), setting.tolerance, setting.trials or PATIENT, seed
+            )
             return Drawn(run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias]))))
         except LocalDPError as error:  # of a randomizer that loses more than it claims
             return Refusal(str(error))
@@ -102,7 +124,8 @@ class OneReply:
 
 @dataclass(frozen=True)
 class TwoReplies:
-    """Pairs of dependent replies: drawn by the shipped simulation (tier "sq"), or given by real simulated clients ("clients")."""
+    """Pairs of dependent replies: drawn by the shipped simulation (tier "sq"), or given by real
+    simulated clients ("clients")."""
 
     tier: str
     epsilon: float
@@ -111,33 +134,57 @@ class TwoReplies:
     draws: int
 
     def __str__(self) -> str:
-        return f"{self.people}, ε {self.epsilon:g} a reply, {self.bias}, {'real clients' if self.tier == 'clients' else 'simulated'}"
+        return (
+            f"{self.people}, ε {self.epsilon:g} a reply, {self.bias}, "
+            f"{'real clients' if self.tier == 'clients' else 'simulated'}"
+        )
 
     @property
     def tolerance(self) -> float:
-        """Fine where only the law of exact answers is wanted; else so coarse that two replies' estimate is off by up to a third."""
+        """Fine where only the law of exact answers is wanted; else so coarse that two replies'
+        estimate is off by up to a third."""
         twice = math.exp(2 * self.epsilon)
         return float((0.01 if self.bias == "exact" else 0.33) * 2 / (twice**2 - 1))
 
     def measure(self, seed: int, *, same: bool = True) -> Drawn:
         algorithm = two_questions(self.epsilon, self.draws, same=same)
-        population = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), joint(self.people), 2 * self.draws, seed)
+        population = Finite(
+            Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}),
+            joint(self.people),
+            2 * self.draws,
+            seed,
+        )
         if self.tier == "clients":
-            return Drawn(run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon)))
+            return Drawn(
+                run(
+                    algorithm,
+                    PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon),
+                )
+            )
         asked: list[int] = []
-        oracle = Watched(Memoised(BiasedOracle(population, BIASES[self.bias])), before=lambda queries: asked.append(len(queries)))
-        return Drawn(run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(asked))
+        oracle = Watched(
+            Memoised(BiasedOracle(population, BIASES[self.bias])),
+            before=lambda queries: asked.append(len(queries)),
+        )
+        return Drawn(
+            run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(asked)
+        )
 
 
 Replies: TypeAlias = OneReply | TwoReplies
-Laws: TypeAlias = dict[str, tuple[list[int], list[float]]]  # by case, how often each outcome was drawn, and its probabilities
+Laws: TypeAlias = dict[
+    str, tuple[list[int], list[float]]
+]  # by case, how often each outcome was drawn, and its probabilities
 
 
 def law_points(scale: Scale) -> list[Replies]:
     """Every setting of one reply, and two replies of one individual."""
     full = scale == "full"
     draws = 40_000 if full else 6000
-    simulated = [(epsilon, "correlated", "exact") for epsilon in ((0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0))]
+    simulated = [
+        (epsilon, "correlated", "exact")
+        for epsilon in ((0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0))
+    ]
     simulated += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
     return [
         *(OneReply(place, draws) for place in range(len(SETTINGS))),
@@ -147,7 +194,8 @@ def law_points(scale: Scale) -> list[Replies]:
 
 
 class Memoised:
-    """Answers as the inner oracle does, which answers each query the same every time, and computes no answer twice."""
+    """Answers as the inner oracle does, which answers each query the same every time, and computes
+    no answer twice."""
 
     def __init__(self, inner: SQOracle) -> None:
         self.inner = inner
@@ -174,7 +222,11 @@ def one_reply(setting: Setting, draws: int) -> Algorithm[LocalQuery, Tally, list
     """`draws` clients are asked their value; the result counts the (cell, report) pairs."""
     values = len(setting.shares)
     query = Category("u", tuple(map(str, range(values))))
-    asked = (LocalQuery(query, _randomizer(setting.mechanism, setting.epsilon, values), Cohort(0, draws)),)
+    asked = (
+        LocalQuery(
+            query, _randomizer(setting.mechanism, setting.epsilon, values), Cohort(0, draws)
+        ),
+    )
     if setting.trials:
         return Nonadaptive(asked, _counted)
 
@@ -184,10 +236,14 @@ def one_reply(setting: Setting, draws: int) -> Algorithm[LocalQuery, Tally, list
     return Adaptive(play)
 
 
-def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[LocalQuery, Tally, list[int]]:
-    """Each of `draws` clients is asked x; then, by its own reply, x or y. The result counts the transcripts 00, 01, 10, 11.
+def two_questions(
+    epsilon: float, draws: int, *, same: bool = True
+) -> Adaptive[LocalQuery, Tally, list[int]]:
+    """Each of `draws` clients is asked x; then, by its own reply, x or y. The result counts the
+    transcripts 00, 01, 10, 11.
 
-    Each reply costs epsilon. `same` puts the second question to the same individual; without it, to another one: a wrong simulation of the first kind.
+    Each reply costs epsilon. `same` puts the second question to the same individual; without it, to
+    another one: a wrong simulation of the first kind.
     """
     randomizer, x, y = BinaryRR(epsilon), Question("x == 1"), Question("y == 1")
 
@@ -195,38 +251,56 @@ def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[
         tallies = yield tuple(LocalQuery(x, randomizer, Cohort(i, i + 1)) for i in range(draws))
         first = [int(tally.counts[0, 1]) for tally in tallies]
         shift = 0 if same else draws
-        tallies = yield tuple(LocalQuery(x if reply else y, randomizer, Cohort(shift + i, shift + i + 1)) for i, reply in enumerate(first))
+        tallies = yield tuple(
+            LocalQuery(x if reply else y, randomizer, Cohort(shift + i, shift + i + 1))
+            for i, reply in enumerate(first)
+        )
         second = [int(tally.counts[0, 1]) for tally in tallies]
-        counts: list[int] = np.bincount([2 * a + b for a, b in zip(first, second, strict=True)], minlength=4).tolist()
+        counts: list[int] = np.bincount(
+            [2 * a + b for a, b in zip(first, second, strict=True)], minlength=4
+        ).tolist()
         return counts
 
     return Adaptive(play)
 
 
 def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
-    """Pr[report | value], one matrix a public cell, in closed form: KLNRS 4.1's randomized response, k-ary, or on a bit of a Hadamard row."""
+    """Pr[report | value], one matrix a public cell, in closed form: KLNRS 4.1's randomized
+    response, k-ary, or on a bit of a Hadamard row."""
     rise = math.expm1(epsilon)
     if mechanism != "hadamard":
         return [(1 + rise * np.eye(values)) / (rise + values)]
     rows = range(1 << (values - 1).bit_length())
     bits = [[(row & value).bit_count() % 2 for value in range(values)] for row in rows]
-    return [np.array([[1 + rise * (bit == report) for report in (0, 1)] for bit in row]) / (rise + 2) for row in bits]
+    return [
+        np.array([[1 + rise * (bit == report) for report in (0, 1)] for bit in row]) / (rise + 2)
+        for row in bits
+    ]
 
 
 def estimated(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
-    """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the query is (ratio - cosh eps) / sinh eps."""
+    """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the
+    query is (ratio - cosh eps) / sinh eps."""
     true = (ratio - math.cosh(epsilon)) / math.sinh(epsilon)
     answers = true + tolerance * np.array([bias(value) for value in true.tolist()])
-    moved: Floats = np.clip(math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon))
+    moved: Floats = np.clip(
+        math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon)
+    )
     return moved
 
 
 def one_reply_law(setting: Setting) -> list[float]:
-    """The law of (cell, report): candidates from the law of value 0, kept with probability estimate / e^eps, the last of `trials` whatever comes."""
+    """The law of (cell, report): candidates from the law of value 0, kept with probability estimate
+    / e^eps, the last of `trials` whatever comes."""
     cells = channel(setting.mechanism, setting.epsilon, len(setting.shares))
     law: list[float] = []
     for rows in cells:
-        ratio = estimated(np.array(setting.shares) @ rows / rows[0], setting.epsilon, setting.tolerance, BIASES[setting.bias])
+        ratio = estimated(
+            np.array(setting.shares) @ rows / rows[0],
+            setting.epsilon,
+            setting.tolerance,
+            BIASES[setting.bias],
+        )
         kept = rows[0] * ratio / math.exp(setting.epsilon)
         missed = (1 - kept.sum()) ** ((setting.trials or PATIENT) - 1)
         law += ((kept / kept.sum() * (1 - missed) + rows[0] * missed) / len(cells)).tolist()
@@ -234,7 +308,8 @@ def one_reply_law(setting: Setting) -> list[float]:
 
 
 def two_replies_law(point: TwoReplies) -> list[float]:
-    """The law of the transcripts 00, 01, 10, 11: the second reply's candidates are kept in proportion to the estimate for both replies over that for one."""
+    """The law of the transcripts 00, 01, 10, 11: the second reply's candidates are kept in
+    proportion to the estimate for both replies over that for one."""
     epsilon, bias, tolerance = point.epsilon, BIASES[point.bias], point.tolerance
     (rows,), shares = channel("binary-rr", epsilon, 2), np.array(joint(point.people))
     x, y = (np.array([pair[place] for pair in PAIRS]) for place in (0, 1))
@@ -243,27 +318,45 @@ def two_replies_law(point: TwoReplies) -> list[float]:
     alone = estimated(shares @ ratio[x], epsilon, tolerance, bias)
     first = rows[0] * alone / (rows[0] @ alone)
     for a in (0, 1):
-        both = estimated((shares * ratio[x, a]) @ ratio[x if a else y], 2 * epsilon, tolerance, bias)
+        both = estimated(
+            (shares * ratio[x, a]) @ ratio[x if a else y], 2 * epsilon, tolerance, bias
+        )
         law += (first[a] * rows[0] * both / (rows[0] @ both)).tolist()
     return law
 
 
-def laws_drawn(one: Rows[OneReply, Drawn | Refusal], two: Rows[TwoReplies, Drawn]) -> tuple[Laws, Laws, list[str]]:
-    """For each case of one reply, and of two: the counts and their law; and the refused cases, each with the reason."""
-    single = {str(point): (drawn.counts, one_reply_law(SETTINGS[point.setting])) for point, drawn in one if isinstance(drawn, Drawn)}
+def laws_drawn(
+    one: Rows[OneReply, Drawn | Refusal], two: Rows[TwoReplies, Drawn]
+) -> tuple[Laws, Laws, list[str]]:
+    """For each case of one reply, and of two: the counts and their law; and the refused cases, each
+    with the reason."""
+    single = {
+        str(point): (drawn.counts, one_reply_law(SETTINGS[point.setting]))
+        for point, drawn in one
+        if isinstance(drawn, Drawn)
+    }
     pairs = {str(point): (drawn.counts, two_replies_law(point)) for point, drawn in two}
-    return single, pairs, [f"{point}: {drawn.refused}" for point, drawn in one if isinstance(drawn, Refusal)]
+    return (
+        single,
+        pairs,
+        [f"{point}: {drawn.refused}" for point, drawn in one if isinstance(drawn, Refusal)],
+    )
 
 
 def law_table(laws: Laws) -> Table:
     """Every case, by its outcome that is furthest from the law."""
-    return table("What the shipped simulation drew, against the law", (_row(case, sum(counts), counts, law) for case, (counts, law) in laws.items()))
+    return table(
+        "What the shipped simulation drew, against the law",
+        (_row(case, sum(counts), counts, law) for case, (counts, law) in laws.items()),
+    )
 
 
 def _row(case: str, n: int, counts: list[int], law: list[float]) -> dict[str, Any]:
     off = [Rate(count, n).errors_off(p) for count, p in zip(counts, law, strict=True)]
     worst = int(np.argmax(off))
     return {
-        "case": case, "draws": n, "outcome furthest off": worst, "drawn": counts[worst] / n, "predicted": law[worst], "standard errors off": off[worst],
-        "total variation": sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2,
+        "case": case, "draws": n, "outcome furthest off": worst, "drawn": counts[worst] / n,
+        "predicted": law[worst], "standard errors off": off[worst],
+        "total variation": sum(abs(count / n - p) for count,
+        p in zip(counts, law, strict=True)) / 2,
     }  # fmt: skip

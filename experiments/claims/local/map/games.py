@@ -1,4 +1,5 @@
-"""The games behind the map: statistical queries against oracles that hide what they may, one for masked parity and one for parity."""
+"""The games behind the map: statistical queries against oracles that hide what they may, one for
+masked parity and one for parity."""
 
 import math
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ BELOW = 1 - 1e-9  # just inside a threshold tolerance
 
 @dataclass(frozen=True)
 class Single:
-    """One round: its exact success over all concepts, its wins against the oracle itself, and what certificate and theorem allow."""
+    """One round: its exact success over all concepts, its wins against the oracle itself, and what
+    certificate and theorem allow."""
 
     learner: str
     queries: int
@@ -53,7 +55,8 @@ class Played:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """Masked parity against the oracle that hides what it may: two rounds of queries play it, and so does one round of as many, as precise."""
+    """Masked parity against the oracle that hides what it may: two rounds of queries play it, and
+    so does one round of as many, as precise."""
 
     d: int
     targets: int
@@ -63,43 +66,79 @@ class WorstCase:
         masks = np.random.default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
         concepts = [Concept(d, r, a) for r in masks for a in (0, 1)]
         finest = next(k for k in range(d - d % 2, -1, -2) if coset_tolerance(k) > tolerance)
-        learners = {"one bent query": bent_learner(d, tolerance), "one bent-coset query": coset_learner(d, tolerance, finest, 1)}
-        single = [_one_round(name, learner, d, tolerance, concepts) for name, learner in learners.items()]
+        learners = {
+            "one bent query": bent_learner(d, tolerance),
+            "one bent-coset query": coset_learner(d, tolerance, finest, 1),
+        }
+        single = [
+            _one_round(name, learner, d, tolerance, concepts) for name, learner in learners.items()
+        ]
         return Played(len(concepts), _wins(two_round_learner(d), concepts), tolerance, single)
 
 
 def _wins(learner: Any, concepts: list[Concept]) -> int:
-    return sum(run(learner, MidpointOracle(concept.d, concept.r, concept.a)) == concept for concept in concepts)
+    return sum(
+        run(learner, MidpointOracle(concept.d, concept.r, concept.a)) == concept
+        for concept in concepts
+    )
 
 
-def _one_round(name: str, learner: NonadaptiveLearner, d: int, tolerance: float, concepts: list[Concept]) -> Single:
+def _one_round(
+    name: str, learner: NonadaptiveLearner, d: int, tolerance: float, concepts: list[Concept]
+) -> Single:
     checked = verify_certificate(hidden_set_certificate(learner.queries, d))
     success = str(exact_success(learner, tuple(spectrum(query, d) for query in learner.queries)))
-    certified = checked.figures["success_at_most"] if checked.valid else "0"  # nothing is within an invalid certificate
-    return Single(name, len(learner.queries), _wins(learner, concepts), success, certified, success_bound(d, len(learner.queries), tolerance))
+    certified = (
+        checked.figures["success_at_most"] if checked.valid else "0"
+    )  # nothing is within an invalid certificate
+    return Single(
+        name,
+        len(learner.queries),
+        _wins(learner, concepts),
+        success,
+        certified,
+        success_bound(d, len(learner.queries), tolerance),
+    )
 
 
 def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
-    """Two rounds always win; one round, played, wins exactly what its certificate allows, which the theorem keeps below `most`."""
+    """Two rounds always win; one round, played, wins exactly what its certificate allows, which the
+    theorem keeps below `most`."""
     shown, parts = bool(rows), []
     for point, play in rows:
         shown = shown and play.wins == play.played
-        parts.append(f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of {play.played} won in two rounds")
+        parts.append(
+            f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of "
+            f"{play.played} "
+            "won in two rounds"
+        )
         for single in play.one_round:
             success, certified = Fraction(single.success), Fraction(single.certified)
             shown = shown and success == certified <= single.bound < most
             parts.append(
-                f"in one round, with {single.queries} queries of which {single.learner} is about the mask, {float(success):.3f} of all concepts "
-                f"({single.wins} of the {play.played}), {float(certified):.3f} certified, no learner more than {single.bound:.3f}"
+                f"in one round, with {single.queries} queries of which {single.learner} is about "
+                f"the mask, {float(success):.3f} of all concepts "
+                f"({single.wins} of the {play.played}), {float(certified):.3f} certified, no "
+                f"learner more than {single.bound:.3f}"
             )
-            if success == Fraction(1, 2):  # all masks are hidden: one of each pair (r, 0), (r, 1) is won
+            if success == Fraction(
+                1, 2
+            ):  # all masks are hidden: one of each pair (r, 0), (r, 1) is won
                 shown = shown and 2 * single.wins == play.played
-    return Check("Against the worst-case oracle two rounds of queries always win, and one round of as many, as precise, does not", shown, "; ".join(parts))
+    return Check(
+        (
+            "Against the worst-case oracle two rounds of queries always win, and one round of as "
+            "many, as precise, does not"
+        ),
+        shown,
+        "; ".join(parts),
+    )
 
 
 @dataclass(frozen=True)
 class Cosets:
-    """Bent cosets of size 2^k, just below their tolerance or at it: the targets found, and the most queries."""
+    """Bent cosets of size 2^k, just below their tolerance or at it: the targets found, and the most
+    queries."""
 
     k: int
     below: bool
@@ -110,7 +149,8 @@ class Cosets:
 
 @dataclass(frozen=True)
 class FewQueries:
-    """2^(d/3) queries of tolerance 2^(-d/3), the values of Blum et al.: the best bent cosets, against a target they do not meet."""
+    """2^(d/3) queries of tolerance 2^(-d/3), the values of Blum et al.: the best bent cosets,
+    against a target they do not meet."""
 
     d: int
     queries: int
@@ -122,21 +162,27 @@ class FewQueries:
 
 @dataclass(frozen=True)
 class GamePlay:
-    single: list[tuple[int, str]]  # (queries about single parities, the share of all parities that they find)
+    single: list[
+        tuple[int, str]
+    ]  # (queries about single parities, the share of all parities that they find)
     cosets: list[Cosets]
     few: FewQueries
 
 
 @dataclass(frozen=True)
 class ParityGame:
-    """Parity against the oracle that reveals nothing while it may. For every target, one learner queries single parities and one queries bent cosets."""
+    """Parity against the oracle that reveals nothing while it may. For every target, one learner
+    queries single parities and one queries bent cosets."""
 
     d: int
 
     def measure(self, seed: int) -> GamePlay:
         d = self.d
         counts = sorted({1, 1 << d // 2, (1 << d) - 2, (1 << d) - 1, 1 << d})
-        single = [(asked, str(adversary.exact_success(adversary.all_parities(d, 0.9, asked), d))) for asked in counts]
+        single = [
+            (asked, str(adversary.exact_success(adversary.all_parities(d, 0.9, asked), d)))
+            for asked in counts
+        ]
         cosets = []
         for k in range(2, d + 1, 2):
             for part in (BELOW, 1.0):
@@ -152,8 +198,12 @@ class ParityGame:
 def _few_queries(d: int, seed: int) -> FewQueries:
     tolerance, asked = 2.0 ** (-d / 3), 1 << d // 3
     k = max(k for k in range(0, d, 2) if 2.0 ** (-k / 2) > tolerance)
-    oracle = adversary.SilentOracle(d, int(np.random.default_rng([seed, 201, d]).integers(asked << k, 1 << d)))
-    answers = oracle.answer(tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(asked)))
+    oracle = adversary.SilentOracle(
+        d, int(np.random.default_rng([seed, 201, d]).integers(asked << k, 1 << d))
+    )
+    answers = oracle.answer(
+        tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(asked))
+    )
     certificate = oracle.certificate()
     checked = None if certificate is None else verify_certificate(certificate)
     most = checked.figures["success_at_most"] if checked is not None and checked.valid else None
@@ -161,29 +211,51 @@ def _few_queries(d: int, seed: int) -> FewQueries:
 
 
 def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
-    """Whether each play ends as the bound says: it is reached exactly by asking one by one, and within k queries by bent cosets at their tolerance."""
+    """Whether each play ends as the bound says: it is reached exactly by asking one by one, and
+    within k queries by bent cosets at their tolerance."""
     shown, parts = bool(rows), []
     for point, play in rows:
         d = point.d
         for asked, success in play.single:
-            shown = shown and Fraction(success) == parity_sq_success(d, asked, 0.9) and (Fraction(success) == 1) == (asked >= (1 << d) - 1)
+            shown = (
+                shown
+                and Fraction(success) == parity_sq_success(d, asked, 0.9)
+                and (Fraction(success) == 1) == (asked >= (1 << d) - 1)
+            )
         shares = ", ".join(f"{success} by {asked}" for asked, success in play.single)
-        parts.append(f"at d = {d} and tolerance 0.9, the share of all parities found by asking about so many of them is {shares}")
+        parts.append(
+            f"at d = {d} and tolerance 0.9, the share of all parities found by asking about so "
+            f"many of them is {shares}"
+        )
         for row in play.cosets:
             least = parity_sq_queries(d, row.tolerance)
-            shown = shown and (row.wins == 1 << d and least <= row.queries <= least + row.k if row.below else row.wins == 1)
+            shown = shown and (
+                row.wins == 1 << d and least <= row.queries <= least + row.k
+                if row.below
+                else row.wins == 1
+            )
             if row.below:
                 parts.append(
-                    f"just below tolerance 2^-{row.k // 2}, {row.queries} bent queries find all and {least} are needed; at it, they find none but a guess"
+                    f"just below tolerance 2^-{row.k // 2}, {row.queries} bent queries find "
+                    "all "
+                    f"and {least} are needed; at it, they find none but a guess"
                 )
         few = play.few
         most = parity_sq_success(few.d, few.queries, few.tolerance)
         least_alive = (1 << few.d) - few.queries * parities_told(few.tolerance)
-        certified = few.success_at_most is not None and Fraction(few.success_at_most) <= Fraction(1, max(1, min(least_alive, adversary.NAMED)))
+        certified = few.success_at_most is not None and Fraction(few.success_at_most) <= Fraction(
+            1, max(1, min(least_alive, adversary.NAMED))
+        )
         shown = shown and few.silent and few.alive >= least_alive > 1 and certified and most < 1
-        parts.append(f"at d = {few.d}, {few.queries} queries of tolerance {few.tolerance:g} leave {few.alive} parities, by a checked certificate")
+        parts.append(
+            f"at d = {few.d}, {few.queries} queries of tolerance {few.tolerance:g} leave "
+            f"{few.alive} parities, by a checked certificate"
+        )
     return Check(
-        "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in however many rounds, so q/τ² is about 2^d: played, and met",
+        (
+            "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in however "
+            "many rounds, so q/τ² is about 2^d: played, and met"
+        ),
         shown,
         "; ".join(parts),
     )

@@ -1,4 +1,5 @@
-"""The runs behind the map: one class, one model of computation, one dimension each; every count of people is the least one for the same success."""
+"""The runs behind the map: one class, one model of computation, one dimension each; every count of
+people is the least one for the same success."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +22,13 @@ from local_dp.experiments.lab.checks import Claimed, holds
 from local_dp.experiments.lab.claim import Check, Table
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    exact_recovery,
+    measured_clients,
+    own_seed,
+)
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
@@ -40,7 +47,13 @@ from local_dp.tallies import Tally
 from local_dp.theorems.from_sq import local_from_sq
 
 ALPHA = 0.1  # the excess error that counts as learned
-SIZES = np.linspace(-0.05, 0.05, 21)  # a number of people stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
+SIZES = np.linspace(
+    -0.05,
+    0.05,
+    21,
+    # a number of people stands for these around it: reports are whole, and success is a saw-tooth
+    # in n of about that period
+)
 DRAWS = 300  # at each size, for conjunctions, of which no closed form is known
 EPSILON = 1.0
 SHUFFLE_DELTA = 1e-6
@@ -49,31 +62,43 @@ SUCCESS = 0.9  # the probability of success that every count of people is for
 USER_RUNS = 200
 RATE_RUNS = 60  # at each number of people around the predicted one
 CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
-FEWER = {"points, d = 8": 0.75, "stumps, d = 8": 0.85, "conjunctions, d = 8": 0.42}  # .63 to .69, .78 and .37, as measured at seeds 5 and 8
+FEWER = {
+    "points, d = 8": 0.75,
+    "stumps, d = 8": 0.85,
+    "conjunctions, d = 8": 0.42,
+}  # .63 to .69, .78 and .37, as measured at seeds 5 and 8
 
 
 def answers(m: int, means: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """The answers of m people whose true mean is one of these, and the probability of each: (values, one row of probabilities a mean)."""
+    """The answers of m people whose true mean is one of these, and the probability of each:
+    (values, one row of probabilities a mean)."""
     gain, counts = response_gain(epsilon), np.arange(m + 1.0)
     ways = special.gammaln(m + 1) - special.gammaln(counts + 1) - special.gammaln(m - counts + 1)
     ones = (1 + np.asarray(means)[:, None] / gain) / 2
-    return gain * (2 * counts / m - 1), np.exp(ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones))
+    return gain * (2 * counts / m - 1), np.exp(
+        ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
+    )
 
 
 def points(d: int, m: int, epsilon: float) -> float:
-    """Each literal is kept where its answer, the share of positives that it rejects, is below .245; those of the point reject none, the others all.
+    """Each literal is kept where its answer, the share of positives that it rejects, is below .245;
+    those of the point reject none, the others all.
 
-    One of the others makes the conjunction empty. Without j of its own it accepts 2^j - 1 points more, which weigh 1/2 together with all negative ones.
+    One of the others makes the conjunction empty. Without j of its own it accepts 2^j - 1 points
+    more, which weigh 1/2 together with all negative ones.
     """
     values, (own, other) = answers(m, np.array([-1.0, 0.0]), epsilon)
     kept = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
     right, wrong = float(own[kept].sum()), float(other[kept].sum())
     few = math.floor(math.log2(1 + 2 * ALPHA * ((1 << d) - 1) + 1e-9))
-    return (1 - wrong) ** d * sum(math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1))
+    return (1 - wrong) ** d * sum(
+        math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1)
+    )
 
 
 def stumps(d: int, m: int, epsilon: float) -> float:
-    """The answer about the literal is the largest of d, of which the others are about nothing, and has its sign; of equal ones the first is taken."""
+    """The answer about the literal is the largest of d, of which the others are about nothing, and
+    has its sign; of equal ones the first is taken."""
     values, (own, other) = answers(m, np.array([0.9, 0.0]), epsilon)
     sizes = np.round(np.abs(values), 12)
     order, place = np.unique(sizes, return_inverse=True)
@@ -84,7 +109,8 @@ def stumps(d: int, m: int, epsilon: float) -> float:
 
 
 def conjunctions(d: int, m: int, epsilon: float) -> float:
-    """The sign of the linear part, every coefficient an answer: that of a conjunction of two is -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
+    """The sign of the linear part, every coefficient an answer: that of a conjunction of two is
+    -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
     generator, gain = np.random.default_rng([d, m]), response_gain(epsilon)
     means = np.array([-0.5, 0.5, 0.5, *[0.0] * (d - 2)])
     drawn = gain * (2 * generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1)) / m - 1)
@@ -108,9 +134,19 @@ def predicted(name: str, d: int, epsilon: float, success: float) -> float:
     """The number of people with which the class is learned with this probability."""
 
     def fails(n: float) -> bool:
-        return float(np.mean([LAWS[name](d, max(1, size // QUERIES[name](d)), epsilon) for size in around(n)])) < success
+        return (
+            float(
+                np.mean(
+                    [LAWS[name](d, max(1, size // QUERIES[name](d)), epsilon) for size in around(n)]
+                )
+            )
+            < success
+        )
 
-    return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), lambda log: fails(math.exp(log)), 11)) / 2)
+    return math.exp(
+        sum(crossing(math.log(20.0 * d), math.log(1e5 * d), lambda log: fails(math.exp(log)), 11))
+        / 2
+    )
 
 
 def _stump(d: int, rng: np.random.Generator) -> AllOf:
@@ -120,7 +156,9 @@ def _stump(d: int, rng: np.random.Generator) -> AllOf:
 
 def _conjunction(d: int, rng: np.random.Generator) -> AllOf:
     """A conjunction of two random literals."""
-    return AllOf(tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2]))
+    return AllOf(
+        tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2])
+    )
 
 
 def _point(d: int, rng: np.random.Generator) -> AllOf:
@@ -149,9 +187,11 @@ def _within(learner: Learner[Any], tolerance: float) -> Learner[Any]:
 
 @dataclass(frozen=True)
 class OneRoundClass:
-    """A class that one round should learn: its learner for dimension d, and how a target is drawn; `least` is the error of the best hypothesis.
+    """A class that one round should learn: its learner for dimension d, and how a target is drawn;
+    `least` is the error of the best hypothesis.
 
-    The learner asks within a tolerance that suffices for these very examples, as masked parity's protocols do for theirs; a constant label always fails.
+    The learner asks within a tolerance that suffices for these very examples, as masked parity's
+    protocols do for theirs; a constant label always fails.
     """
 
     title: str
@@ -161,18 +201,24 @@ class OneRoundClass:
     least: float = 0.0
 
     def clients(self, d: int) -> int:
-        """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient bound, not a least number."""
+        """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient
+        bound, not a least number."""
         return self.learner(d).clients(EPSILON, 1 - SUCCESS)
 
     def local(self, d: int, n: int, epsilon: float = EPSILON) -> Algorithm[LocalQuery, Tally, Any]:
         """The learner on n people, fresh ones for every query."""
         learner = self.learner(d)
-        return local_from_sq(learner.algorithm(), epsilon, lambda query: max(1, n // learner.queries))
+        return local_from_sq(
+            learner.algorithm(), epsilon, lambda query: max(1, n // learner.queries)
+        )
 
     def behind_shuffler(self, d: int, n: int) -> float:
-        """What a report may lose if those to one query are shuffled together and may lose EPSILON, beside SHUFFLE_DELTA: of a crowd some percent smaller."""
+        """What a report may lose if those to one query are shuffled together and may lose EPSILON,
+        beside SHUFFLE_DELTA: of a crowd some percent smaller."""
         crowd = n // self.learner(d).queries
-        return _report_epsilon(math.floor(_STEP ** math.floor(math.log(max(crowd, 1)) / math.log(_STEP))))
+        return _report_epsilon(
+            math.floor(_STEP ** math.floor(math.log(max(crowd, 1)) / math.log(_STEP)))
+        )
 
     def learned(self, d: int, hypothesis: Any, population: Finite) -> bool:
         """Whether the hypothesis is within alpha of the best one."""
@@ -180,12 +226,23 @@ class OneRoundClass:
 
 
 ONE_ROUND = {
-    # a literal of the target is false on none of the positive examples, another one on half of all examples
-    "points": OneRoundClass("Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point, _half),
+    # a literal of the target is false on none of the positive examples, another one on half of all
+    # examples
+    "points": OneRoundClass(
+        "Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point, _half
+    ),
     # one correlation is 0.9, the others are 0
-    "stumps": OneRoundClass("Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, _noisy, 0.05),
-    # the linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1 coefficients are asked for
-    "conjunctions": OneRoundClass("Conjunctions of two literals", lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)), _conjunction, uniform_examples),
+    "stumps": OneRoundClass(
+        "Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, _noisy, 0.05
+    ),
+    # the linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1
+    # coefficients are asked for
+    "conjunctions": OneRoundClass(
+        "Conjunctions of two literals",
+        lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)),
+        _conjunction,
+        uniform_examples,
+    ),
 }
 
 
@@ -212,19 +269,23 @@ def _report_epsilon(crowd: int) -> float:
 
 @dataclass(frozen=True)
 class Learned:
-    """The least number of people, and the rounds of a run; of a learner for one round also whether its type fixes the queries, and a number that suffices."""
+    """The least number of people, and the rounds of a run; of a learner for one round also whether
+    its type fixes the queries, and a number that suffices."""
 
     count: Search
     rounds: int
     fixed: bool = False
     enough: int | None = None
     report: float | None = None  # behind a shuffler, the loss of one report
-    right: tuple[int, int] | None = None  # without one, (successes, runs) with the number that the law predicts
+    right: tuple[int, int] | None = (
+        None  # without one, (successes, runs) with the number that the law predicts
+    )
 
 
 @dataclass(frozen=True)
 class OneRound:
-    """The least number of people that learn the class to within alpha in one round; behind a shuffler, EPSILON is for all reports together."""
+    """The least number of people that learn the class to within alpha in one round; behind a
+    shuffler, EPSILON is for all reports together."""
 
     name: str
     d: int
@@ -233,9 +294,22 @@ class OneRound:
 
     def measure(self, seed: int) -> Learned:
         kind, d = ONE_ROUND[self.name], self.d
-        generator, rounds = np.random.default_rng([own_seed(f"map {self.name} shuffled" if self.shuffled else f"map {self.name}", seed, d)]), 0
+        generator, rounds = (
+            np.random.default_rng(
+                [
+                    own_seed(
+                        f"map {self.name} shuffled" if self.shuffled else f"map {self.name}",
+                        seed,
+                        d,
+                    )
+                ]
+            ),
+            0,
+        )
 
-        examples = cache(kind.examples)  # with the laws of the queries, which the number of people does not change
+        examples = cache(
+            kind.examples
+        )  # with the laws of the queries, which the number of people does not change
 
         def success(n: int, runs: int) -> int:
             nonlocal rounds
@@ -249,10 +323,27 @@ class OneRound:
             return wins
 
         enough = kind.clients(d)
-        count = measured_clients(success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries)
-        report = kind.behind_shuffler(d, count.n) if self.shuffled and isinstance(count, ClientCount) else None
-        right = None if self.shuffled else (sum(success(n, RATE_RUNS) for n in around(predicted(self.name, d, EPSILON, SUCCESS))), RATE_RUNS * len(SIZES))
-        return Learned(count, rounds, isinstance(kind.local(d, enough), Nonadaptive), enough, report, right)
+        count = measured_clients(
+            success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries
+        )
+        report = (
+            kind.behind_shuffler(d, count.n)
+            if self.shuffled and isinstance(count, ClientCount)
+            else None
+        )
+        right = (
+            None
+            if self.shuffled
+            else (
+                sum(
+                    success(n, RATE_RUNS) for n in around(predicted(self.name, d, EPSILON, SUCCESS))
+                ),
+                RATE_RUNS * len(SIZES),
+            )
+        )
+        return Learned(
+            count, rounds, isinstance(kind.local(d, enough), Nonadaptive), enough, report, right
+        )
 
 
 @dataclass(frozen=True)
@@ -268,10 +359,17 @@ class HiddenConcept:
         protocol = find_protocol(hidden.protocol).from_settings({"d": str(self.d)})
         own = own_seed(f"map {self.name}", seed, self.d)
         guess = hidden.guess(self.d, EPSILON, 1 - SUCCESS)
-        oracle = AggregateOracle(protocol.synthetic(guess, own), np.random.default_rng([own]), EPSILON)
+        oracle = AggregateOracle(
+            protocol.synthetic(guess, own), np.random.default_rng([own]), EPSILON
+        )
         run(protocol.algorithm(EPSILON, guess), oracle)
         recovered = exact_recovery(protocol, EPSILON, own)
-        return Learned(measured_clients(recovered, guess, target=SUCCESS, trials=self.trials, least=2 * self.d), len(oracle.rounds))
+        return Learned(
+            measured_clients(
+                recovered, guess, target=SUCCESS, trials=self.trials, least=2 * self.d
+            ),
+            len(oracle.rounds),
+        )
 
 
 @dataclass(frozen=True)
@@ -294,7 +392,9 @@ class Parity:
         for trial in range(self.trials):
             rng = np.random.default_rng([seed, 300, self.d, trial])
             r = gf2.pack(rng.integers(0, 2, self.d, dtype=np.uint8))
-            wins += learner.release(draw_examples(self.d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62))))) == gf2.mask(r)
+            wins += learner.release(
+                draw_examples(self.d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62))))
+            ) == gf2.mask(r)
         return Curated(ClientCount(n, n, n, self.trials), wins, parity_success(learner, self.d, n))
 
 
@@ -307,7 +407,12 @@ class Users:
     n: int
 
     def measure(self, seed: int) -> Crossing:
-        return cross_check(self._hidden if self.name in PROTOCOLS else self._one_round, seed, users=USER_RUNS, laws=4 * USER_RUNS)
+        return cross_check(
+            self._hidden if self.name in PROTOCOLS else self._one_round,
+            seed,
+            users=USER_RUNS,
+            laws=4 * USER_RUNS,
+        )
 
     def _hidden(self) -> Trial:
         protocol = find_protocol(PROTOCOLS[self.name].protocol).from_settings({"d": str(self.d)})
@@ -315,7 +420,13 @@ class Users:
         def exactly(concept: Any, people: Population) -> bool:
             return protocol.true_error(concept, people) == 0
 
-        return Trial(protocol.algorithm(EPSILON, self.n), lambda drawn: protocol.synthetic(self.n, drawn), exactly, self.n, EPSILON)
+        return Trial(
+            protocol.algorithm(EPSILON, self.n),
+            lambda drawn: protocol.synthetic(self.n, drawn),
+            exactly,
+            self.n,
+            EPSILON,
+        )
 
     def _one_round(self) -> Trial:
         kind = ONE_ROUND[self.name]
@@ -337,7 +448,11 @@ Rules: TypeAlias = Rows[OneRound, Learned]
 
 def whole(count: Search) -> tuple[int | None, int | None, int | None]:
     """The number and the ends of its interval, rounded outwards."""
-    return (count.n, math.floor(count.low), math.ceil(count.high)) if isinstance(count, ClientCount) else (None, None, None)
+    return (
+        (count.n, math.floor(count.low), math.ceil(count.high))
+        if isinstance(count, ClientCount)
+        else (None, None, None)
+    )
 
 
 def shuffled_check(mixed: Rules) -> Check:
@@ -345,13 +460,21 @@ def shuffled_check(mixed: Rules) -> Check:
     claims = {}
     for point, learned in mixed:
         if isinstance(learned.count, ClientCount):
-            name, alone = f"{point.name}, d = {point.d}", predicted(point.name, point.d, EPSILON, SUCCESS)
+            name, alone = (
+                f"{point.name}, d = {point.d}",
+                predicted(point.name, point.d, EPSILON, SUCCESS),
+            )
             claims[name] = Claimed(least_count(learned.count) / alone, high=FEWER.get(name, 1.0))
     fewer = ", ".join(f"{most:g} of them ({name})" for name, most in FEWER.items())
     return holds(
-        f"With the reports shuffled, and the same ε for all of them together, one round takes no more people than predicted without: {fewer} at most",
+        (
+            "With the reports shuffled, and the same ε for all of them together, one round takes "
+            "no "
+            f"more people than predicted without: {fewer} at most"
+        ),
         claims,
-        also=len(claims) == len(mixed) and all((learned.report or 0) >= EPSILON for _, learned in mixed),
+        also=len(claims) == len(mixed)
+        and all((learned.report or 0) >= EPSILON for _, learned in mixed),
     )
 
 
@@ -367,6 +490,30 @@ def shuffled_line(mixed: Rules, name: str, d: int) -> str:
 def shuffled_table(mixed: Rules, rules: Rules) -> Table:
     """The least people without a shuffler and with one, and what a report then loses."""
     alone = {(point.name, point.d): whole(learned.count)[0] for point, learned in rules}
-    rows = [(ONE_ROUND[point.name].title, point.d, alone[point.name, point.d], *whole(each.count), each.report) for point, each in mixed]
-    columns = ("class", "d", "least people, not shuffled", "shuffled", "95 % from", "to", "ε of a report")
-    return Table(f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = {SHUFFLE_DELTA:g} for all reports together", columns, rows)
+    rows = [
+        (
+            ONE_ROUND[point.name].title,
+            point.d,
+            alone[point.name, point.d],
+            *whole(each.count),
+            each.report,
+        )
+        for point, each in mixed
+    ]
+    columns = (
+        "class",
+        "d",
+        "least people, not shuffled",
+        "shuffled",
+        "95 % from",
+        "to",
+        "ε of a report",
+    )
+    return Table(
+        (
+            f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = "
+            f"{SHUFFLE_DELTA:g} for all reports together"
+        ),
+        columns,
+        rows,
+    )

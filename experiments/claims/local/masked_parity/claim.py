@@ -1,4 +1,5 @@
-"""Masked parity: what interaction buys, measured as the least number of clients that learn exactly in 90 % of the runs."""
+"""Masked parity: what interaction buys, measured as the least number of clients that learn exactly
+in 90 % of the runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,17 +19,49 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_bound,
     masked_parity_one_round_clients,
 )
-from local_dp.curator.selection.exponential import Labelled, MaskedParityClass, OccamLearner, log_probabilities
+from local_dp.curator.selection.exponential import (
+    Labelled,
+    MaskedParityClass,
+    OccamLearner,
+    log_probabilities,
+)
 from local_dp.draws import Draws
-from local_dp.experiments.claims.local.masked_parity.epsilon import Goal, Reports, epsilon_finding, epsilon_points
+from local_dp.experiments.claims.local.masked_parity.epsilon import (
+    Goal,
+    Reports,
+    epsilon_finding,
+    epsilon_points,
+)
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, cross_check, cross_check_shown, exact_trial
+from local_dp.experiments.lab.claim import (
+    Check,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
+from local_dp.experiments.lab.cross_check import (
+    CrossCheck,
+    Crossing,
+    cross_check,
+    cross_check_shown,
+    exact_trial,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    exact_recovery,
+    measured_clients,
+    own_seed,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import Positive, Rate, geometric_mean, least_count
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedDisagreement, MaskedIndicator
@@ -37,8 +70,16 @@ from local_dp.optimise import best_split
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
-LITERAL = "paper's Laplace"  # the literal protocol with ideal noise Lap(2 / epsilon), in law only: real numbers leak in floating point
-CLAMPED, FRESH, HASHED, LISTED, ONE_ROUND = "masked-parity-literal", "masked-parity-fresh", "masked-parity", "masked-parity-list", "masked-parity-one-round"
+# the literal protocol with ideal noise Lap(2 / epsilon), in law only: real numbers leak in floating
+# point
+LITERAL = "paper's Laplace"
+CLAMPED, FRESH, HASHED, LISTED, ONE_ROUND = (
+    "masked-parity-literal",
+    "masked-parity-fresh",
+    "masked-parity",
+    "masked-parity-list",
+    "masked-parity-one-round",
+)
 CURATOR = "curator"
 LABELS = {
     LITERAL: "two rounds, as printed",
@@ -58,20 +99,44 @@ CLIENTS: dict[str, Callable[[int, float, float], int]] = {
     ONE_ROUND: masked_parity_one_round_clients,
     CURATOR: masked_parity_curator_clients,
 }
-# what the counts are of the formulas' (`CLIENTS`): 0.97 to 1.03, listed 1.00 to 1.08, clamped 0.65 to 0.71 and the curator's 0.90 to 0.99, as
-# measured by `local-dp experiment masked-parity --full --seed 1`
+# what the counts are of the formulas' (`CLIENTS`): 0.97 to 1.03, listed 1.00 to 1.08, clamped 0.65
+# to 0.71 and the curator's 0.90 to 0.99, as measured by
+# `local-dp experiment masked-parity --full --seed 1`
 LOW, HIGH = 0.95, 1.05
-BANDS = dict.fromkeys(LABELS, (LOW, HIGH)) | {LISTED: (0.97, 1.1), CLAMPED: (0.62, 0.74), CURATOR: (0.87, 1.0)}
-SAVED = {(LITERAL, FRESH): 6.5, (FRESH, HASHED): 5.0, (HASHED, LISTED): 1.3}  # times fewer, in the mean over d: measured there 6.9, 5.7 and 1.4 and more
-ALIKE, APART = (0.8, 1.2), {8: 1.45, 10: 2.8}  # one round over two up to d = 5 (measured there .84 to 1.09), and from these d on (1.59, 3.3)
-DOUBLING, POWER = (0.78, 1.08), (1.85, 2.5)  # of one round for a bit (measured there .88 to 1.00), and of d for two rounds (2.1 to 2.3)
+BANDS = dict.fromkeys(LABELS, (LOW, HIGH)) | {
+    LISTED: (0.97, 1.1),
+    CLAMPED: (0.62, 0.74),
+    CURATOR: (0.87, 1.0),
+}
+SAVED = {
+    (LITERAL, FRESH): 6.5,
+    (FRESH, HASHED): 5.0,
+    (HASHED, LISTED): 1.3,
+}  # times fewer, in the mean over d: measured there 6.9, 5.7 and 1.4 and more
+ALIKE, APART = (
+    (0.8, 1.2),
+    {8: 1.45, 10: 2.8},
+)  # one round over two up to d = 5 (measured there .84 to 1.09), and from these d on (1.59, 3.3)
+DOUBLING, POWER = (
+    (0.78, 1.08),
+    (1.85, 2.5),
+)  # of one round for a bit (measured there .88 to 1.00), and of d for two rounds (2.1 to 2.3)
 BOUNDED = (2.0, 6.0)  # one round over its proven bound (measured there 2.1 to 5.6)
-SUCCESS, MORE = (0.87, 0.94), (0.94, 0.98)  # with the formula's clients, d = 4: .89 to .93 and .96, as measured at seeds 5 and 8
-TRUSTED = 65  # times fewer takes the curator than list decoding at d = 8 (measured there 83) and more
+SUCCESS, MORE = (
+    (0.87, 0.94),
+    (0.94, 0.98),
+)  # with the formula's clients, d = 4: .89 to .93 and .96, as measured at seeds 5 and 8
+TRUSTED = (
+    65  # times fewer takes the curator than list decoding at d = 8 (measured there 83) and more
+)
 NORMAL = "normal approximation"
-KINDS = dict.fromkeys(LABELS, NORMAL) | {LISTED: "hashing's times a measured share", CURATOR: "proven sufficient"}  # what the formula's count is
+KINDS = dict.fromkeys(LABELS, NORMAL) | {
+    LISTED: "hashing's times a measured share",
+    CURATOR: "proven sufficient",
+}  # what the formula's count is
 CROSSED = 4  # the d at which each is run client by client, with its formula's count
-LEAST = 0.87  # the success there: the formulas aim at 90 %, and list decoding's falls short by 6 % of the clients
+# the success there: the formulas aim at 90 %, and list decoding's falls short by 6 % of the clients
+LEAST = 0.87
 Result: TypeAlias = Search | Crossing
 Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
 
@@ -88,14 +153,19 @@ class Count:
         return f"{LABELS[self.protocol]}, d = {self.d}"
 
     def measure(self, seed: int) -> Search:
-        recovery = _recovery(self.protocol, self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d))
+        recovery = _recovery(
+            self.protocol, self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d)
+        )
         guess = CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
-        return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d + 2)
+        return measured_clients(
+            recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d + 2
+        )
 
 
 @dataclass(frozen=True)
 class Users:
-    """The formula's count, client by client and from the law: a protocol, the paper's with ideal noise, or the curator's mechanism itself."""
+    """The formula's count, client by client and from the law: a protocol, the paper's with ideal
+    noise, or the curator's mechanism itself."""
 
     protocol: str
     d: int
@@ -107,11 +177,20 @@ class Users:
         name, d, n = self.protocol, self.d, CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
         if name == CURATOR:
             return curator_cross_check(d, EPSILON, n, seed)
-        users, laws = (150, 1200) if name in (LITERAL, CLAMPED) else (400, 1600)  # tens of thousands of clients each
+        users, laws = (
+            (150, 1200) if name in (LITERAL, CLAMPED) else (400, 1600)
+        )  # tens of thousands of clients each
         if name == LITERAL:
-            right = sum(literal_by_clients(d, EPSILON, n, run) for run in range(seed * users, (seed + 1) * users))
-            return CrossCheck(n, (right, users), (literal_recovery(d, EPSILON, seed)(n, laws), laws))
-        return cross_check(lambda: exact_trial(_protocol(name, d), EPSILON, n), seed, users=users, laws=laws)
+            right = sum(
+                literal_by_clients(d, EPSILON, n, run)
+                for run in range(seed * users, (seed + 1) * users)
+            )
+            return CrossCheck(
+                n, (right, users), (literal_recovery(d, EPSILON, seed)(n, laws), laws)
+            )
+        return cross_check(
+            lambda: exact_trial(_protocol(name, d), EPSILON, n), seed, users=users, laws=laws
+        )
 
 
 def count(protocol: str, d: int, scale: Scale) -> Count:
@@ -119,7 +198,9 @@ def count(protocol: str, d: int, scale: Scale) -> Count:
     if protocol == LITERAL:
         return Count(protocol, d, 20_000)
     if scale == "quick":
-        return Count(protocol, d, 4000 if d >= 10 else 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500)
+        return Count(
+            protocol, d, 4000 if d >= 10 else 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500
+        )
     if protocol in (CLAMPED, CURATOR):
         return Count(protocol, d, 3000 if d <= 12 else 2000)
     return Count(protocol, d, 12_000 if protocol == ONE_ROUND else 6000 if d <= 16 else 3000)
@@ -132,16 +213,24 @@ def _protocol(name: str, d: int) -> LocalProtocol[Any]:
 def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
     if protocol == LITERAL:
         return literal_recovery(d, EPSILON, seed)
-    return curator_recovery(d, EPSILON, seed) if protocol == CURATOR else exact_recovery(_protocol(protocol, d), EPSILON, seed)
+    return (
+        curator_recovery(d, EPSILON, seed)
+        if protocol == CURATOR
+        else exact_recovery(_protocol(protocol, d), EPSILON, seed)
+    )
 
 
 def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
-    """For `minimal_clients`: the paper's protocol with ideal Lap(2 / epsilon) noise, drawn from its law: a binomial count plus a difference of gammas."""
+    """For `minimal_clients`: the paper's protocol with ideal Lap(2 / epsilon) noise, drawn from its
+    law: a binomial count plus a difference of gammas."""
     generator = np.random.default_rng([seed])
     scale = 2 / epsilon
 
     def mean(clients: int, share: Any) -> Any:
-        noise = scale * (generator.standard_gamma(clients, share.shape) - generator.standard_gamma(clients, share.shape))
+        noise = scale * (
+            generator.standard_gamma(clients, share.shape)
+            - generator.standard_gamma(clients, share.shape)
+        )
         return (generator.binomial(clients, share) + noise) / clients
 
     def successes(n: int, runs: int) -> int:
@@ -149,7 +238,9 @@ def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
         bits = generator.integers(2, size=(runs, d))
         mask = generator.integers(2, size=runs)
         r_right = ((mean(first // d, bits / (2 * d)) > 1 / (4 * d)) == bits).all(axis=1)
-        a_right = (mean(n - first, mask / 2) > 1 / 4) == mask  # counted only where r is right, so its law given a wrong r does not matter
+        a_right = (
+            mean(n - first, mask / 2) > 1 / 4
+        ) == mask  # counted only where r is right, so its law given a wrong r does not matter
         return int((r_right & a_right).sum())
 
     return successes
@@ -160,22 +251,30 @@ def _literal_split(d: int, epsilon: float, n: int) -> int:
 
 
 def literal_by_clients(d: int, epsilon: float, n: int, seed: int) -> bool:
-    """One run of the same, record by record: every client evaluates its query and adds its own Lap(2 / epsilon)."""
+    """One run of the same, record by record: every client evaluates its query and adds its own
+    Lap(2 / epsilon)."""
     generator = np.random.default_rng([seed, n])
     truth = Concept(d, int(generator.integers(1 << d)), int(generator.integers(2)))
     population, first = MaskedParityPopulation(truth, n, seed), _literal_split(d, epsilon, n)
 
     def mean(query: MaskedIndicator | MaskedDisagreement, start: int, stop: int) -> float:
-        values = (query.values(population.batch(start, stop)) > query.domain.high // 2).astype(np.float64)
+        values = (query.values(population.batch(start, stop)) > query.domain.high // 2).astype(
+            np.float64
+        )
         return float(np.mean(values + generator.laplace(scale=2 / epsilon, size=stop - start)))
 
     each = first // d
-    r = sum(1 << j for j in range(d) if mean(MaskedIndicator(d, j), j * each, (j + 1) * each) > 1 / (4 * d))
+    r = sum(
+        1 << j
+        for j in range(d)
+        if mean(MaskedIndicator(d, j), j * each, (j + 1) * each) > 1 / (4 * d)
+    )
     return Concept(d, r, int(mean(MaskedDisagreement(d, r), first, n) > 1 / 4)) == truth
 
 
 def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
-    """For `minimal_clients`: how often the exponential mechanism chooses the true one of 2^(d+1) concepts, drawn from its exact law given n fresh examples."""
+    """For `minimal_clients`: how often the exponential mechanism chooses the true one of 2^(d+1)
+    concepts, drawn from its exact law given n fresh examples."""
     concepts, generator = MaskedParityClass(d), np.random.default_rng([seed])
 
     def successes(n: int, runs: int) -> int:
@@ -183,7 +282,10 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
         for drawn in generator.integers(1 << 62, size=runs).tolist():
             truth = int(generator.integers(concepts.size))
             x, y = _examples(concepts, truth, n, drawn)
-            right += bool(np.log(generator.random()) < log_probabilities(-concepts.errors(x, y), epsilon)[truth])
+            right += bool(
+                np.log(generator.random())
+                < log_probabilities(-concepts.errors(x, y), epsilon)[truth]
+            )
         return right
 
     return successes
@@ -196,8 +298,13 @@ def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 4
     for drawn in generator.integers(1 << 62, size=runs).tolist():
         truth = int(generator.integers(concepts.size))
         x, y = _examples(concepts, truth, n, drawn)
-        successes += OccamLearner(concepts, epsilon).release(Labelled(x, y), Draws(KeyedNoise(drawn))) == truth
-    return CrossCheck(n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs))
+        successes += (
+            OccamLearner(concepts, epsilon).release(Labelled(x, y), Draws(KeyedNoise(drawn)))
+            == truth
+        )
+    return CrossCheck(
+        n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs)
+    )
 
 
 def _examples(concepts: MaskedParityClass, truth: int, n: int, seed: int) -> tuple[Ints, Ints]:
@@ -211,48 +318,99 @@ Place: TypeAlias = Count | Users | Reports | Goal
 class MaskedParityExperiment(Experiment[Place, Result]):
     name: ClassVar[str] = "masked-parity"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Two rounds of questions learn masked parity; one round needs exponentially many clients"
+    title: ClassVar[str] = (
+        "Two rounds of questions learn masked parity; one round needs exponentially many clients"
+    )
     claim: ClassVar[str] = (
-        "A hidden rule has d + 1 secret bits. If the server may ask a second question that depends on the first answers, the number of clients it needs grows "
-        "like d^2 log d. If all questions must be fixed beforehand it doubles with every further bit, and no protocol whose questions are so fixed can avoid "
+        "A hidden rule has d + 1 secret bits. If the server may ask a second question that "
+        "depends on the first answers, the number of clients it needs grows "
+        "like d^2 log d. If all questions must be fixed beforehand it doubles with every further "
+        "bit, and no protocol whose questions are so fixed can avoid "
         "that. The two part at d about 5. A trusted curator needs only tens of people."
     )
     source: ClassVar[str] = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
     def points(self, scale: Scale) -> list[Place]:
         if scale == "quick":
-            dimensions = {LITERAL: (4, 8), CLAMPED: (4,), FRESH: (4, 8), HASHED: (2, 4, 6, 8, 10), LISTED: (4, 8), ONE_ROUND: (2, 4, 6, 8, 10)}
+            dimensions = {
+                LITERAL: (4, 8),
+                CLAMPED: (4,),
+                FRESH: (4, 8),
+                HASHED: (2, 4, 6, 8, 10),
+                LISTED: (4, 8),
+                ONE_ROUND: (2, 4, 6, 8, 10),
+            }
             dimensions[CURATOR] = (2, 4, 6, 8, 10)
         else:
             wide = (4, 8, 16, 32, 64)
             hashed = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32, 64)
-            dimensions = {LITERAL: wide, CLAMPED: (4, 8, 16), FRESH: wide, HASHED: hashed, LISTED: wide, ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20)}
+            dimensions = {
+                LITERAL: wide,
+                CLAMPED: (4, 8, 16),
+                FRESH: wide,
+                HASHED: hashed,
+                LISTED: wide,
+                ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20),
+            }
             dimensions[CURATOR] = (2, 4, 6, 8, 10, 12, 14, 16)
         counts = (count(protocol, d, scale) for protocol, ds in dimensions.items() for d in ds)
         return [*counts, *(Users(protocol, CROSSED) for protocol in LABELS), *epsilon_points(scale)]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        searches: Rows[Count, Search] = sorted(of_kind(measurements, Count), key=lambda row: row[0].d)
+        searches: Rows[Count, Search] = sorted(
+            of_kind(measurements, Count), key=lambda row: row[0].d
+        )
         ways = {CURATOR: "chosen by the mechanism itself"}
-        crossed = [cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client")) for p, m in of_kind(measurements, Users)]
+        crossed = [
+            cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client"))
+            for p, m in of_kind(measurements, Users)
+        ]
         epsilon_checks, epsilon_tables, epsilon_figures = epsilon_finding(measurements)
         reached = reached_check([(str(p), m) for p, m in searches])
         if not reached.shown:
-            return Finding([reached, *crossed, *epsilon_checks], headline="A search did not find a least number of clients.")
-        counts: Counts = {protocol: {p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)} for protocol in LABELS}
-        checks = [reached, *_predicted_checks(counts), *_order_checks(counts), _growth_check(counts)]
+            return Finding(
+                [reached, *crossed, *epsilon_checks],
+                headline="A search did not find a least number of clients.",
+            )
+        counts: Counts = {
+            protocol: {
+                p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)
+            }
+            for protocol in LABELS
+        }
+        checks = [
+            reached,
+            *_predicted_checks(counts),
+            *_order_checks(counts),
+            _growth_check(counts),
+        ]
         table, figures = _table(counts), _figures(counts)
         return Finding(
-            checks=[*checks, _formula_check(of_kind(measurements, Users)), *crossed, figure_check(figures, table), *epsilon_checks, intervals_check()],
+            checks=[
+                *checks,
+                _formula_check(of_kind(measurements, Users)),
+                *crossed,
+                figure_check(figures, table),
+                *epsilon_checks,
+                intervals_check(),
+            ],
             tables=[table, *epsilon_tables],
             figures=[*figures, *epsilon_figures],
             notes=[
-                "Examples are uniform: a learner for every distribution would also learn parity, which no efficient local protocol does.",
-                f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret bit is right. Every count is a measured minimum with its 95 % "
-                "interval. Tallies are drawn from their exact law; the cross-checks compare it with runs in which every client answers. The curator uses the "
+                (
+                    "Examples are uniform: a learner for every distribution would also learn "
+                    "parity, "
+                    "which no efficient local protocol does."
+                ),
+                f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret "
+                "bit is right. Every count is a measured minimum with its 95 % "
+                "interval. Tallies are drawn from their exact law; the cross-checks compare it "
+                "with runs in which every client answers. The curator uses the "
                 "exponential mechanism over all 2^(d+1) rules.",
-                "The proven limit holds for every one-round (non-interactive) local protocol, at any epsilon. The information limit is proven for one round "
-                "on the first d bits and heuristic for interactive protocols, sequentially or fully.",
+                "The proven limit holds for every one-round (non-interactive) local protocol, at "
+                "any epsilon. The information limit is proven for one round "
+                "on the first d bits and heuristic for interactive protocols, sequentially or "
+                "fully.",
             ],
             headline=_headline(counts),
         )
@@ -262,49 +420,106 @@ def _headline(counts: Counts) -> str:
     """At the greatest dimension in which the best protocol of either kind was run."""
     d = max(set(counts[LISTED]) & set(counts[ONE_ROUND]))
     two, one = counts[LISTED][d].n, counts[ONE_ROUND][d].n
-    return f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, {one / two:,.3g} times as many, in one."
+    return (
+        f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, "
+        f"{one / two:,.3g} "
+        "times as many, in one."
+    )
 
 
 def _formula_check(users: Rows[Users, Crossing]) -> Check:
-    """The runs from the law that the cross-checks make: a rate at one number of clients is known better than the number for one rate."""
-    rates = {str(point): (point.protocol, Rate(*crossing.law)) for point, crossing in users if isinstance(crossing, CrossCheck)}
+    """The runs from the law that the cross-checks make: a rate at one number of clients is known
+    better than the number for one rate."""
+    rates = {
+        str(point): (point.protocol, Rate(*crossing.law))
+        for point, crossing in users
+        if isinstance(crossing, CrossCheck)
+    }
     bands = {protocol: MORE if protocol == CLAMPED else SUCCESS for protocol in LABELS}
     return holds(
-        f"With the formula's clients each protocol succeeds in {SUCCESS[0]:.0%} to {SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in "
+        f"With the formula's clients each protocol succeeds in {SUCCESS[0]:.0%} to "
+        f"{SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in "
         f"{MORE[0]:.0%} to {MORE[1]:.0%}",
         {name: Claimed(rate, *bands[protocol]) for name, (protocol, rate) in rates.items()},
     )
 
 
 def _predicted_checks(counts: Counts) -> list[Check]:
-    """Against the formulas. Clamping the noise saves clients, as post-processing may; the formula is of noise that is not clamped.
+    """Against the formulas. Clamping the noise saves clients, as post-processing may; the formula
+    is of noise that is not clamped.
 
     The searches of different d are independent, so their mean knows more than each.
     """
-    ratios = {protocol: {d: least_count(m) / CLIENTS[protocol](d, EPSILON, 1 - TARGET) for d, m in by_d.items()} for protocol, by_d in counts.items()}
-    means = {LABELS[protocol]: Claimed(geometric_mean([*by_d.values()]), *BANDS[protocol]) for protocol, by_d in ratios.items()}
-    each = {str(Users(protocol, d)): Claimed(ratio, *BANDS[protocol]) for protocol, by_d in ratios.items() for d, ratio in by_d.items()}
-    bands = ", ".join(f"{LABELS[protocol]} {low:g} to {high:g}" for protocol, (low, high) in BANDS.items() if (low, high) != (LOW, HIGH))
+    ratios = {
+        protocol: {
+            d: least_count(m) / CLIENTS[protocol](d, EPSILON, 1 - TARGET) for d, m in by_d.items()
+        }
+        for protocol, by_d in counts.items()
+    }
+    means = {
+        LABELS[protocol]: Claimed(geometric_mean([*by_d.values()]), *BANDS[protocol])
+        for protocol, by_d in ratios.items()
+    }
+    each = {
+        str(Users(protocol, d)): Claimed(ratio, *BANDS[protocol])
+        for protocol, by_d in ratios.items()
+        for d, ratio in by_d.items()
+    }
+    bands = ", ".join(
+        f"{LABELS[protocol]} {low:g} to {high:g}"
+        for protocol, (low, high) in BANDS.items()
+        if (low, high) != (LOW, HIGH)
+    )
     statement = f"the clients are those of the formula, within {1 - LOW:.0%} ({bands})"
     return [holds(f"In the mean over d {statement}", means), holds(f"At each d {statement}", each)]
 
 
 def _over(counts: Counts, more: str, fewer: str) -> dict[int, Positive]:
     """The clients of one protocol over those of another, where both were measured."""
-    return {d: least_count(counts[more][d]) / least_count(counts[fewer][d]) for d in counts[more] if d in counts[fewer]}
+    return {
+        d: least_count(counts[more][d]) / least_count(counts[fewer][d])
+        for d in counts[more]
+        if d in counts[fewer]
+    }
 
 
 def _order_checks(counts: Counts) -> list[Check]:
-    """Two rounds among themselves, one round against its bound and against two, and a curator against the best of them."""
-    saved = {f"{LABELS[fewer]}": Claimed(geometric_mean([*_over(counts, more, fewer).values()]), least) for (more, fewer), least in SAVED.items()}
-    above = {f"d = {d}": least_count(m) / masked_parity_one_round_bound(d, EPSILON, TARGET) for d, m in counts[ONE_ROUND].items()}
+    """Two rounds among themselves, one round against its bound and against two, and a curator
+    against the best of them."""
+    saved = {
+        f"{LABELS[fewer]}": Claimed(geometric_mean([*_over(counts, more, fewer).values()]), least)
+        for (more, fewer), least in SAVED.items()
+    }
+    above = {
+        f"d = {d}": least_count(m) / masked_parity_one_round_bound(d, EPSILON, TARGET)
+        for d, m in counts[ONE_ROUND].items()
+    }
     local = {f"d = {d}": times for d, times in _over(counts, LISTED, CURATOR).items() if d >= 8}
     times, (low, high) = ", ".join(f"{least:g}" for least in SAVED.values()), BOUNDED
     return [
-        holds(f"Each improvement of the two-round protocol saves clients: {times} times at least, in the mean over d", saved),
-        measured(f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound of all one-round protocols", above, low, high),
+        holds(
+            (
+                f"Each improvement of the two-round protocol saves clients: {times} times at "
+                "least, "
+                "in the mean over d"
+            ),
+            saved,
+        ),
+        measured(
+            (
+                f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound of "
+                "all one-round protocols"
+            ),
+            above,
+            low,
+            high,
+        ),
         _parting_check(_over(counts, ONE_ROUND, HASHED)),
-        measured(f"A trusted curator takes {TRUSTED} times fewer than the best local protocol", local, TRUSTED),
+        measured(
+            f"A trusted curator takes {TRUSTED} times fewer than the best local protocol",
+            local,
+            TRUSTED,
+        ),
     ]
 
 
@@ -317,7 +532,14 @@ def _parting_check(ratios: dict[int, Positive]) -> Check:
             claims[f"d = {d}"] = Claimed(ratio, APART[max(least for least in APART if least <= d)])
     apart = " and ".join(f"{least:g} times as many from d = {d} on" for d, least in APART.items())
     low, high = ALIKE
-    return holds(f"One round takes {low:g} to {high:g} times the clients of two (hashing) up to d = 5, and at least {apart}", claims)
+    return holds(
+        (
+            f"One round takes {low:g} to {high:g} times the clients of two (hashing) up to d = 5, "
+            "and "
+            f"at least {apart}"
+        ),
+        claims,
+    )
 
 
 def _growth_check(counts: Counts) -> Check:
@@ -325,10 +547,19 @@ def _growth_check(counts: Counts) -> Check:
     (low, high), (narrow, wide) = sorted(counts[ONE_ROUND])[-2:], sorted(counts[LISTED])[-2:]
     one = least_count(counts[ONE_ROUND][high]) / least_count(counts[ONE_ROUND][low])
     two = least_count(counts[LISTED][wide]) / least_count(counts[LISTED][narrow])
-    doubling, power = (2 ** (each * (high - low)) for each in DOUBLING), ((wide / narrow) ** each for each in POWER)
+    doubling, power = (
+        (2 ** (each * (high - low)) for each in DOUBLING),
+        ((wide / narrow) ** each for each in POWER),
+    )
     return holds(
-        f"With one round the count grows by 2^{DOUBLING[0]:g} to 2^{DOUBLING[1]:g} with every bit; with two like d^{POWER[0]:g} to d^{POWER[1]:g}",
-        {f"one round, from d = {low} to {high}": Claimed(one, *doubling), f"two rounds, from d = {narrow} to {wide}": Claimed(two, *power)},
+        (
+            f"With one round the count grows by 2^{DOUBLING[0]:g} to 2^{DOUBLING[1]:g} with every "
+            f"bit; with two like d^{POWER[0]:g} to d^{POWER[1]:g}"
+        ),
+        {
+            f"one round, from d = {low} to {high}": Claimed(one, *doubling),
+            f"two rounds, from d = {narrow} to {wide}": Claimed(two, *power),
+        },
     )
 
 
@@ -337,26 +568,72 @@ def _table(counts: Counts) -> Table:
     for protocol, by_d in counts.items():
         for d, m in by_d.items():
             formula = CLIENTS[protocol](d, EPSILON, 1 - TARGET)
-            rows.append((LABELS[protocol], d, m.n, m.low, m.high, formula, KINDS[protocol], round(m.n / formula, 3)))
-    columns = ("protocol", "d", "clients for 90 %, measured minimum", "95 % low", "95 % high", "formula", "kind of formula", "ratio to the formula")
-    return Table("Least number of clients that learn every bit in 90 % of the runs, epsilon = 1", columns, rows)
+            rows.append(
+                (
+                    LABELS[protocol],
+                    d,
+                    m.n,
+                    m.low,
+                    m.high,
+                    formula,
+                    KINDS[protocol],
+                    round(m.n / formula, 3),
+                )
+            )
+    columns = (
+        "protocol",
+        "d",
+        "clients for 90 %, measured minimum",
+        "95 % low",
+        "95 % high",
+        "formula",
+        "kind of formula",
+        "ratio to the formula",
+    )
+    return Table(
+        "Least number of clients that learn every bit in 90 % of the runs, epsilon = 1",
+        columns,
+        rows,
+    )
 
 
 def _figures(counts: Counts) -> list[Figure]:
     """What a second round saves, and what each improvement of the two-round protocol does."""
-    measured = {protocol: curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items())) for protocol, by_d in counts.items()}
+    measured = {
+        protocol: curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items()))
+        for protocol, by_d in counts.items()
+    }
     grid = [d for d in range(2, max(counts[LISTED]) + 1) if d <= 16 or d % 4 == 0]
-    one_round = ((d, masked_parity_one_round_bound(d, EPSILON, TARGET)) for d in range(2, max(counts[ONE_ROUND]) + 1))
+    one_round = (
+        (d, masked_parity_one_round_bound(d, EPSILON, TARGET))
+        for d in range(2, max(counts[ONE_ROUND]) + 1)
+    )
     information = ((d, masked_parity_interactive_bound(d, EPSILON)) for d in grid)
     limits = (
         curve("one round, proven: no protocol with fewer", one_round, "bound"),
         curve("information limit (proven for one round on d bits)", information, "bound"),
     )
-    title, axes = "Clients needed to learn masked parity", ("secret bits d", "clients for 90 % success")
+    title, axes = (
+        "Clients needed to learn masked parity",
+        ("secret bits d", "clients for 90 % success"),
+    )
     rounds = [measured[protocol] for protocol in (LITERAL, CLAMPED, FRESH, HASHED, LISTED)]
     return [
-        Figure("clients", title, *axes, [*(measured[protocol] for protocol in (ONE_ROUND, HASHED, LISTED, CURATOR)), limits[0]], log_y=True),
-        Figure("clients-two-rounds", f"{title} in two rounds", *axes, [*rounds, limits[1]], log_x=True, log_y=True),
+        Figure(
+            "clients",
+            title,
+            *axes,
+            [*(measured[protocol] for protocol in (ONE_ROUND, HASHED, LISTED, CURATOR)), limits[0]],
+            log_y=True,
+        ),
+        Figure(
+            "clients-two-rounds",
+            f"{title} in two rounds",
+            *axes,
+            [*rounds, limits[1]],
+            log_x=True,
+            log_y=True,
+        ),
     ]
 
 

@@ -1,16 +1,32 @@
-"""Clients for masked parity by epsilon: list decoding by the most informative reports, by one-bit reports, and the information limit."""
+"""Clients for masked parity by epsilon: list decoding by the most informative reports, by one-bit
+reports, and the information limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from local_dp.bounds.masked_parity import masked_parity_interactive_bound, masked_parity_list_clients
+from local_dp.bounds.masked_parity import (
+    masked_parity_interactive_bound,
+    masked_parity_list_clients,
+)
 from local_dp.experiments.lab.checks import Claimed, holds, measured
 from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import Crossing, cross_check, cross_check_shown, exact_trial
+from local_dp.experiments.lab.cross_check import (
+    Crossing,
+    cross_check,
+    cross_check_shown,
+    exact_trial,
+)
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    exact_recovery,
+    measured_clients,
+    own_seed,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.masked.protocols import MaskedParityList
 
@@ -18,8 +34,17 @@ D, TARGET = 8, 0.9
 BEST, ONE_BIT = "two rounds, the reports that tell most", "two rounds, one bit a report"
 GOALS = {3.0: 300, 4.0: 120}  # clients at most
 LEAST = 0.9  # the success of so many clients, run one by one
-FEWER = {0.0: 0.9, 3.0: 2.5, 4.0: 5.5}  # times fewer than by one bit, from this epsilon on: .96 to 1.5, 3.2 and 6.8, as measured at --full --seed 1
-EPSILONS: dict[Scale, tuple[float, ...]] = {"quick": (0.25, 1.0, 3.0, 4.0), "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)}
+FEWER = {
+    0.0: 0.9,
+    3.0: 2.5,
+    4.0: 5.5,
+    # times fewer than by one bit, from this epsilon on: .96 to 1.5, 3.2 and 6.8, as measured at
+    # --full --seed 1
+}
+EPSILONS: dict[Scale, tuple[float, ...]] = {
+    "quick": (0.25, 1.0, 3.0, 4.0),
+    "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0),
+}
 TRIALS: dict[Scale, int] = {"quick": 800, "full": 6000}
 RUNS: dict[Scale, int] = {"quick": 150, "full": 2000}
 Counts: TypeAlias = dict[str, dict[float, ClientCount]]  # by reports and epsilon
@@ -27,13 +52,17 @@ Counts: TypeAlias = dict[str, dict[float, ClientCount]]  # by reports and epsilo
 
 @dataclass(frozen=True)
 class OneBitList(MaskedParityList):
-    """List decoding whose every report is one hashed bit, with two bits of r left open, as is best for it."""
+    """List decoding whose every report is one hashed bit, with two bits of r left open, as is best
+    for it."""
 
     one_bit: ClassVar[bool] = True
     bits: int = 2
 
 
-REPORTS: dict[str, Callable[[], MaskedParityList]] = {BEST: lambda: MaskedParityList(d=D), ONE_BIT: lambda: OneBitList(d=D)}
+REPORTS: dict[str, Callable[[], MaskedParityList]] = {
+    BEST: lambda: MaskedParityList(d=D),
+    ONE_BIT: lambda: OneBitList(d=D),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +79,13 @@ class Reports:
     def measure(self, seed: int) -> Search:
         own = own_seed(f"masked-parity {self.reports} {self.epsilon}", seed, D)
         guess = max(3 * D, masked_parity_list_clients(D, self.epsilon, 1 - TARGET))
-        return measured_clients(exact_recovery(REPORTS[self.reports](), self.epsilon, own), guess, target=TARGET, trials=self.trials, least=2 * D)
+        return measured_clients(
+            exact_recovery(REPORTS[self.reports](), self.epsilon, own),
+            guess,
+            target=TARGET,
+            trials=self.trials,
+            least=2 * D,
+        )
 
 
 @dataclass(frozen=True)
@@ -62,31 +97,64 @@ class Goal:
     runs: int
 
     def measure(self, seed: int) -> Crossing:
-        return cross_check(lambda: exact_trial(REPORTS[BEST](), self.epsilon, self.goal), seed, users=self.runs, laws=self.runs)
+        return cross_check(
+            lambda: exact_trial(REPORTS[BEST](), self.epsilon, self.goal),
+            seed,
+            users=self.runs,
+            laws=self.runs,
+        )
 
 
 def epsilon_points(scale: Scale) -> list[Reports | Goal]:
     """A search for each kind of report and epsilon, and the goals client by client."""
-    searches = [Reports(kind, epsilon, TRIALS[scale]) for epsilon in EPSILONS[scale] for kind in REPORTS]
+    searches = [
+        Reports(kind, epsilon, TRIALS[scale]) for epsilon in EPSILONS[scale] for kind in REPORTS
+    ]
     return [*searches, *(Goal(n, epsilon, RUNS[scale]) for epsilon, n in GOALS.items())]
 
 
 def epsilon_finding(rows: Rows[Any, Any]) -> tuple[list[Check], list[Table], list[Figure]]:
-    """The checks, the table and its figure; if a count is missing, only the checks that need none."""
+    """The checks, the table and its figure; if a count is missing, only the checks that need
+    none."""
     searches: Rows[Reports, Search] = of_kind(rows, Reports)
     reached = reached_check([(str(p), m) for p, m in searches])
-    goals = [cross_check_shown(f"{BEST}, d = {D}, epsilon {p.epsilon:g}", m, LEAST) for p, m in of_kind(rows, Goal)]
+    goals = [
+        cross_check_shown(f"{BEST}, d = {D}, epsilon {p.epsilon:g}", m, LEAST)
+        for p, m in of_kind(rows, Goal)
+    ]
     if not reached.shown:
         return [reached, *goals], [], []
-    counts: Counts = {kind: {p.epsilon: m for p, m in searches if p.reports == kind and isinstance(m, ClientCount)} for kind in REPORTS}
+    counts: Counts = {
+        kind: {
+            p.epsilon: m for p, m in searches if p.reports == kind and isinstance(m, ClientCount)
+        }
+        for kind in REPORTS
+    }
     table, figure = _table(counts), _figure(counts)
-    return [reached, *goals, _goal_check(counts[BEST]), _never_worse(counts), figure_check([figure], table)], [table], [figure]
+    return (
+        [
+            reached,
+            *goals,
+            _goal_check(counts[BEST]),
+            _never_worse(counts),
+            figure_check([figure], table),
+        ],
+        [table],
+        [figure],
+    )
 
 
 def _goal_check(best: dict[float, ClientCount]) -> Check:
-    figures = {f"epsilon {epsilon:g}, of {n}": least_count(best[epsilon]) / n for epsilon, n in GOALS.items() if epsilon in best}
+    figures = {
+        f"epsilon {epsilon:g}, of {n}": least_count(best[epsilon]) / n
+        for epsilon, n in GOALS.items()
+        if epsilon in best
+    }
     return measured(
-        f"Masked parity at d = {D} takes at most {GOALS[4.0]} clients at epsilon 4 and {GOALS[3.0]} at epsilon 3 (in units of these)",
+        (
+            f"Masked parity at d = {D} takes at most {GOALS[4.0]} clients at epsilon 4 and "
+            f"{GOALS[3.0]} at epsilon 3 (in units of these)"
+        ),
         figures,
         high=1,
         also=len(figures) == len(GOALS),
@@ -97,29 +165,58 @@ def _never_worse(counts: Counts) -> Check:
     claims, limits = {}, []
     for epsilon, m in counts[BEST].items():
         least = FEWER[max(start for start in FEWER if start <= epsilon)]
-        claims[f"epsilon {epsilon:g}"] = Claimed(least_count(counts[ONE_BIT][epsilon]) / least_count(m), least)
-        limits.append(f"{m.n / masked_parity_interactive_bound(D, epsilon):.3g} at epsilon {epsilon:g}")
+        claims[f"epsilon {epsilon:g}"] = Claimed(
+            least_count(counts[ONE_BIT][epsilon]) / least_count(m), least
+        )
+        limits.append(
+            f"{m.n / masked_parity_interactive_bound(D, epsilon):.3g} at epsilon {epsilon:g}"
+        )
     return holds(
         "Reports that tell most never take many more clients than one bit: "
-        + ", ".join(f"at least {least:g} times fewer from epsilon {epsilon:g} on" for epsilon, least in FEWER.items() if epsilon),
+        + ", ".join(
+            f"at least {least:g} times fewer from epsilon {epsilon:g} on"
+            for epsilon, least in FEWER.items()
+            if epsilon
+        ),
         claims,
         f"times the information limit: {', '.join(limits)}",
     )
 
 
 def _table(counts: Counts) -> Table:
-    columns = ("reports", "epsilon", "clients for 90 %, measured minimum", "95 % low", "95 % high", "information limit")
+    columns = (
+        "reports",
+        "epsilon",
+        "clients for 90 %, measured minimum",
+        "95 % low",
+        "95 % high",
+        "information limit",
+    )
     rows: list[tuple[Any, ...]] = [
         (kind, epsilon, m.n, m.low, m.high, round(masked_parity_interactive_bound(D, epsilon), 1))
         for kind, by_epsilon in counts.items()
         for epsilon, m in by_epsilon.items()
     ]
-    return Table(f"Least number of clients that learn every bit in 90 % of the runs, d = {D}", columns, rows)
+    return Table(
+        f"Least number of clients that learn every bit in 90 % of the runs, d = {D}", columns, rows
+    )
 
 
 def _figure(counts: Counts) -> Figure:
-    curves = [curve(kind, ((epsilon, m.n, m.low, m.high) for epsilon, m in by_epsilon.items())) for kind, by_epsilon in counts.items()]
+    curves = [
+        curve(kind, ((epsilon, m.n, m.low, m.high) for epsilon, m in by_epsilon.items()))
+        for kind, by_epsilon in counts.items()
+    ]
     limit = ((epsilon, masked_parity_interactive_bound(D, epsilon)) for epsilon in counts[BEST])
     curves.append(curve("information limit (proven for one round on d bits)", limit, "bound"))
     title = f"Clients needed to learn masked parity, d = {D}"
-    return Figure("clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, "interactive", log_x=True, log_y=True)
+    return Figure(
+        "clients-by-epsilon",
+        title,
+        "epsilon",
+        "clients for 90 % success",
+        curves,
+        "interactive",
+        log_x=True,
+        log_y=True,
+    )

@@ -1,4 +1,5 @@
-"""Parity under a trusted curator: the least n of four private learners against d, and their exact privacy loss."""
+"""Parity under a trusted curator: the least n of four private learners against d, and their exact
+privacy loss."""
 
 import math
 from collections import Counter
@@ -49,15 +50,26 @@ ALPHA = 0.25  # of the printed size
 ERRORS = 3.9  # standard errors within which the whole numbers of the table lie
 ROOM = 6  # standard errors: what is known of a probability that is itself a mean
 ABOVE = 1.25  # times the closed form, with which the exponential mechanism is certainly enough
-MEASURED_DIMENSION = 20  # up to here the exponential mechanism is run; beyond, its closed form stands alone
+MEASURED_DIMENSION = (
+    20  # up to here the exponential mechanism is run; beyond, its closed form stands alone
+)
 
-PRINTED, IMPROVED, DEFAULT, MECHANISM = "A* as printed", "two runs of the improved A", "A* charged exactly", "exponential mechanism"
+PRINTED, IMPROVED, DEFAULT, MECHANISM = (
+    "A* as printed",
+    "two runs of the improved A",
+    "A* charged exactly",
+    "exponential mechanism",
+)
 LEARNERS: dict[str, Callable[[float], ParityLearner]] = {
     PRINTED: lambda epsilon: paper_amplified(epsilon, BETA),
     IMPROVED: two_runs,
     DEFAULT: lambda epsilon: amplified_learner(epsilon, BETA),
 }
-AUDITED: dict[str, Callable[[float], ParityLearner]] = {"A as printed": paper_learner, "A with exact constants": exact_learner, **LEARNERS}
+AUDITED: dict[str, Callable[[float], ParityLearner]] = {
+    "A as printed": paper_learner,
+    "A with exact constants": exact_learner,
+    **LEARNERS,
+}
 
 # limits 4.1: least n for 90 % exact recovery, by (d, epsilon): A*, two runs, exponential mechanism
 PUBLISHED = {
@@ -75,7 +87,9 @@ def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
     generator = np.random.default_rng(seeds)
     r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
     examples = draw_examples(d, r, n, generator)
-    return learner.release(examples, Draws(KeyedNoise(int(generator.integers(1 << 63))))) == gf2.mask(r)
+    return learner.release(
+        examples, Draws(KeyedNoise(int(generator.integers(1 << 63))))
+    ) == gf2.mask(r)
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,8 @@ class Computed(Sized):
 
 @dataclass(frozen=True)
 class Searched(Sized):
-    """By a search, with the whole numbers within so many standard errors, the closed form, and Pr[the parity] on sequences of examples: (mean, error)."""
+    """By a search, with the whole numbers within so many standard errors, the closed form, and
+    Pr[the parity] on sequences of examples: (mean, error)."""
 
     low: int
     high: int
@@ -131,15 +146,19 @@ class Learner:
     def measure(self, seed: int) -> Computed:
         learner = LEARNERS[self.learner](self.epsilon)
         n = parity_examples(learner, self.d, SUCCESS)
-        right = sum(_finds(learner, self.d, n, [seed, self.d, trial]) for trial in range(self.trials))
+        right = sum(
+            _finds(learner, self.d, n, [seed, self.d, trial]) for trial in range(self.trials)
+        )
         return Computed(n, learner.epsilon, right, self.trials, parity_success(learner, self.d, n))
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """The least n at which the mean probability of the true parity reaches SUCCESS, over fixed sequences of examples; then fresh runs there.
+    """The least n at which the mean probability of the true parity reaches SUCCESS, over fixed
+    sequences of examples; then fresh runs there.
 
-    `low` to `high` are all n at which SUCCESS is within ERRORS standard errors of that mean: one or two whole numbers, too few for a 95 % interval.
+    `low` to `high` are all n at which SUCCESS is within ERRORS standard errors of that mean: one or
+    two whole numbers, too few for a 95 % interval.
     """
 
     d: int
@@ -151,7 +170,11 @@ class Mechanism:
         return MECHANISM
 
     def measure(self, seed: int) -> Searched | Closed:
-        d, epsilon, closed = self.d, self.epsilon, exponential_parity_examples(self.d, self.epsilon, SUCCESS)
+        d, epsilon, closed = (
+            self.d,
+            self.epsilon,
+            exponential_parity_examples(self.d, self.epsilon, SUCCESS),
+        )
         if d > MEASURED_DIMENSION:
             return Closed(closed)
         trials = max(20, min(self.trials, (1 << 22 if self.trials < 1000 else 1 << 25) >> d))
@@ -170,16 +193,37 @@ class Mechanism:
             generator = np.random.default_rng([seed, d, trial, 1])
             r, x = int(generator.integers(1 << d)), generator.integers(0, 1 << d, n)
             y = (np.bitwise_count(x & r) & 1).astype(np.int64)
-            right += OccamLearner(Parities(d), epsilon).release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) == r
-        return Searched(n, epsilon, right, trials, low, high, closed, weights(n), weights(closed), weights(math.ceil(ABOVE * closed)))
+            right += (
+                OccamLearner(Parities(d), epsilon).release(
+                    Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+                )
+                == r
+            )
+        return Searched(
+            n,
+            epsilon,
+            right,
+            trials,
+            low,
+            high,
+            closed,
+            weights(n),
+            weights(closed),
+            weights(math.ceil(ABOVE * closed)),
+        )
 
 
 def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tuple[float, float]:
-    """The mean over samples of Pr[the true parity is chosen], and its standard error: r = 0 without loss of generality."""
+    """The mean over samples of Pr[the true parity is chosen], and its standard error: r = 0 without
+    loss of generality."""
     weights = []
     for trial in range(trials):
         x = np.random.default_rng([seed, d, trial]).integers(0, 1 << d, n)
-        weights.append(math.exp(log_probabilities(-Parities(d).errors(x, np.zeros(n, dtype=np.int64)), epsilon)[0]))
+        weights.append(
+            math.exp(
+                log_probabilities(-Parities(d).errors(x, np.zeros(n, dtype=np.int64)), epsilon)[0]
+            )
+        )
     return float(np.mean(weights)), float(np.std(weights, ddof=1)) / math.sqrt(trials)
 
 
@@ -202,12 +246,25 @@ class Privacy:
 
     def measure(self, seed: int) -> Loss:
         learner = AUDITED[self.learner](self.epsilon)
-        small = SmallDatabases(list(product(range(1 << SMALL_D), (0, 1))), self.n, lambda pairs: Examples.of(SMALL_D, pairs))
+        small = SmallDatabases(
+            list(product(range(1 << SMALL_D), (0, 1))),
+            self.n,
+            lambda pairs: Examples.of(SMALL_D, pairs),
+        )
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
         examples, draws = Examples.of(SMALL_D, ((1, 1),) * self.n), Draws(KeyedNoise(seed))
-        law, drawn = learner.law(examples), Counter(learner.release(examples, draws) for _ in range(DRAWS))
+        law, drawn = (
+            learner.law(examples),
+            Counter(learner.release(examples, draws) for _ in range(DRAWS)),
+        )
         shares = [float(Fraction(weight, sum(law.values()))) for weight in law.values()]
-        return Loss(loss, learner.epsilon, len(small.universe) ** small.n, [drawn[outcome] for outcome in law], shares)
+        return Loss(
+            loss,
+            learner.epsilon,
+            len(small.universe) ** small.n,
+            [drawn[outcome] for outcome in law],
+            shares,
+        )
 
 
 Central: TypeAlias = Learner | Mechanism | Privacy
@@ -218,9 +275,19 @@ Runs: TypeAlias = Rows[Learner | Mechanism, Computed | Searched]
 
 def central_points(scale: Scale) -> list[Central]:
     """Sizes by learner, d and epsilon; privacy losses by learner, epsilon and n."""
-    trials, dimensions = (300, (4, 8, 12, 16, 32)) if scale == "quick" else (2000, (4, 8, 12, 16, 20, 32, 64, 128))
-    cases = [(d, 1.0) for d in dimensions] + [(d, 0.5) for d, epsilon in PUBLISHED if epsilon == 0.5]
-    losses = (Privacy(name, epsilon, n) for name in AUDITED for epsilon in (0.5, 1.0, 2.0) for n in (2, 3) if name != "A as printed" or epsilon <= 0.5)
+    trials, dimensions = (
+        (300, (4, 8, 12, 16, 32)) if scale == "quick" else (2000, (4, 8, 12, 16, 20, 32, 64, 128))
+    )
+    cases = [(d, 1.0) for d in dimensions] + [
+        (d, 0.5) for d, epsilon in PUBLISHED if epsilon == 0.5
+    ]
+    losses = (
+        Privacy(name, epsilon, n)
+        for name in AUDITED
+        for epsilon in (0.5, 1.0, 2.0)
+        for n in (2, 3)
+        if name != "A as printed" or epsilon <= 0.5
+    )
     return [
         *(Learner(name, d, epsilon, trials) for name in LEARNERS for d, epsilon in cases),
         *(Mechanism(d, epsilon, trials) for d, epsilon in cases),
@@ -234,10 +301,25 @@ def central_finding(measured: Rows[Any, Any]) -> tuple[list[Curve], list[Table],
     losses = of_kind(measured, Privacy)
     runs = [(p, m) for p, m in sizes if not isinstance(m, Closed)]
     columns = ("learner", "nominal epsilon", "n", "databases", "loss found", "loss charged")
-    rows = [(p.learner, p.epsilon, p.n, m.databases, round(m.loss, 6), round(m.charged, 6)) for p, m in losses]
-    loss_table = Table(f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}", columns, rows)
-    checks = [_check_exact(losses), _check_printed(losses), _check_charge(losses), _check_drawn(losses)]
-    checks += [*_check_rates(runs), _check_published(runs), _check_closed(runs), _check_linear(runs)]
+    rows = [
+        (p.learner, p.epsilon, p.n, m.databases, round(m.loss, 6), round(m.charged, 6))
+        for p, m in losses
+    ]
+    loss_table = Table(
+        f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}", columns, rows
+    )
+    checks = [
+        _check_exact(losses),
+        _check_printed(losses),
+        _check_charge(losses),
+        _check_drawn(losses),
+    ]
+    checks += [
+        *_check_rates(runs),
+        _check_published(runs),
+        _check_closed(runs),
+        _check_linear(runs),
+    ]
     return _curves(sizes, runs), [_size_table(sizes), loss_table], checks
 
 
@@ -245,37 +327,86 @@ def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
     """n against d at epsilon 1, with the packing bound and elimination without privacy."""
     curves = []
     for name in (*LEARNERS, MECHANISM):
-        curves.append(curve(f"curator: {name}", ((p.d, m.n, *m.ends) for p, m in runs if p.learner == name and p.epsilon == 1.0)))
+        curves.append(
+            curve(
+                f"curator: {name}",
+                ((p.d, m.n, *m.ends) for p, m in runs if p.learner == name and p.epsilon == 1.0),
+            )
+        )
     closed = [(p.d, m.closed) for p, m in sizes if isinstance(m, Closed) and p.epsilon == 1.0]
     if closed:
         curves.append(curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"))
     dimensions = [int(d) for d in curves[0].x]
     packing = ((d, packing_parity_examples(d, 1.0, SUCCESS)) for d in dimensions)
-    curves.append(curve("curator: no purely private learner below (packing, to first order)", packing, "bound"))
-    curves.append(curve("without privacy", ((d, plain_parity_examples(d, SUCCESS)) for d in dimensions), "theory"))
+    curves.append(
+        curve(
+            "curator: no purely private learner below (packing, to first order)", packing, "bound"
+        )
+    )
+    curves.append(
+        curve(
+            "without privacy",
+            ((d, plain_parity_examples(d, SUCCESS)) for d in dimensions),
+            "theory",
+        )
+    )
     return curves
 
 
 def _size_table(sizes: Sizes) -> Table:
     rows = []
     for p, m in sizes:
-        formula = m.closed if not isinstance(m, Computed) else paper_parity_examples(p.d, p.epsilon, ALPHA, BETA) if p.learner == PRINTED else None
-        kind = "closed form, not run" if isinstance(m, Closed) else "exact" if isinstance(m, Computed) else f"measured [{m.low}, {m.high}]"
-        n, rate, loss = (m.closed, "closed form", p.epsilon) if isinstance(m, Closed) else (m.n, str(Rate(m.successes, m.trials)), m.loss)
-        rows.append((p.learner, p.epsilon, p.d, n, kind, rate, formula, _published(p), round(loss, 4)))
-    least, others = ("least n", f"kind [at {ERRORS:g} standard errors]", "exact recoveries at n [95 %]"), ("n by formula", "published n", "exact loss")
-    return Table("Trusted curator: examples for 90 % exact recovery, uniform x", ("learner", "epsilon", "d", *least, *others), rows)
+        formula = (
+            m.closed
+            if not isinstance(m, Computed)
+            else paper_parity_examples(p.d, p.epsilon, ALPHA, BETA)
+            if p.learner == PRINTED
+            else None
+        )
+        kind = (
+            "closed form, not run"
+            if isinstance(m, Closed)
+            else "exact"
+            if isinstance(m, Computed)
+            else f"measured [{m.low}, {m.high}]"
+        )
+        n, rate, loss = (
+            (m.closed, "closed form", p.epsilon)
+            if isinstance(m, Closed)
+            else (m.n, str(Rate(m.successes, m.trials)), m.loss)
+        )
+        rows.append(
+            (p.learner, p.epsilon, p.d, n, kind, rate, formula, _published(p), round(loss, 4))
+        )
+    least, others = (
+        ("least n", f"kind [at {ERRORS:g} standard errors]", "exact recoveries at n [95 %]"),
+        ("n by formula", "published n", "exact loss"),
+    )
+    return Table(
+        "Trusted curator: examples for 90 % exact recovery, uniform x",
+        ("learner", "epsilon", "d", *least, *others),
+        rows,
+    )
 
 
 def _published(point: Learner | Mechanism) -> int | None:
-    sizes = dict(zip((PRINTED, IMPROVED, MECHANISM), PUBLISHED.get((point.d, point.epsilon), ()), strict=False))
+    sizes = dict(
+        zip(
+            (PRINTED, IMPROVED, MECHANISM),
+            PUBLISHED.get((point.d, point.epsilon), ()),
+            strict=False,
+        )
+    )
     return sizes.get(point.learner)
 
 
 def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
     gaps = [abs(m.loss - p.epsilon) for p, m in losses if p.learner == "A with exact constants"]
     return Check(
-        "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) loses exactly epsilon",
+        (
+            "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) loses "
+            "exactly epsilon"
+        ),
         bool(gaps) and max(gaps) < 1e-9,
         f"largest difference {max(gaps, default=math.nan):.1e} over {len(gaps)} enumerations",
     )
@@ -284,8 +415,18 @@ def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
 def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
     printed = [(p.epsilon, m.loss) for p, m in losses if p.learner == "A as printed"]
     return every(
-        "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the epsilon it is charged",
-        ((abs(loss - math.log((1 + eps / 4) / (1 - eps / 4))) < 1e-9, f"{loss:.4f} at a nominal {eps:g}") for eps, loss in printed),
+        (
+            "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the "
+            "epsilon "
+            "it is charged"
+        ),
+        (
+            (
+                abs(loss - math.log((1 + eps / 4) / (1 - eps / 4))) < 1e-9,
+                f"{loss:.4f} at a nominal {eps:g}",
+            )
+            for eps, loss in printed
+        ),
     )
 
 
@@ -293,9 +434,15 @@ def _check_charge(losses: Rows[Privacy, Loss]) -> Check:
     excess = max((m.loss - m.charged for _, m in losses), default=math.inf)
     over = max((m.charged - p.epsilon for p, m in losses), default=math.inf)
     return Check(
-        "no learner loses more than its exact charge, nor is charged more than epsilon, on any pair of neighbours",
+        (
+            "no learner loses more than its exact charge, nor is charged more than epsilon, on any "
+            "pair of neighbours"
+        ),
         excess < 1e-12 and over < 1e-12,
-        f"{len(losses)} enumerations; largest loss minus charge {excess:.1e}, largest charge minus epsilon {over:.1e}",
+        (
+            f"{len(losses)} enumerations; largest loss minus charge {excess:.1e}, largest charge "
+            f"minus epsilon {over:.1e}"
+        ),
     )
 
 
@@ -305,12 +452,20 @@ def _check_drawn(losses: Rows[Privacy, Loss]) -> Check:
 
 
 def _check_rates(runs: Runs) -> list[Check]:
-    """The runs of all sizes of a learner together: a count of successes of unequal chances varies less than a binomial one of their mean (Hoeffding 1956).
+    """The runs of all sizes of a learner together: a count of successes of unequal chances varies
+    less than a binomial one of their mean (Hoeffding 1956).
 
-    The mechanism's probability is a mean over other sequences of examples, and known to ROOM of its standard errors.
+    The mechanism's probability is a mean over other sequences of examples, and known to ROOM of its
+    standard errors.
     """
-    exact = {name: [m for p, m in runs if p.learner == name and isinstance(m, Computed)] for name in LEARNERS}
-    laws = {name: [(m.trials, m.successes, m.predicted, 0.0) for m in each] for name, each in exact.items()}
+    exact = {
+        name: [m for p, m in runs if p.learner == name and isinstance(m, Computed)]
+        for name in LEARNERS
+    }
+    laws = {
+        name: [(m.trials, m.successes, m.predicted, 0.0) for m in each]
+        for name, each in exact.items()
+    }
     laws[MECHANISM] = [(m.trials, m.successes, *m.at_n) for _, m in runs if isinstance(m, Searched)]
     claims = {}
     for name, rows in laws.items():
@@ -318,20 +473,48 @@ def _check_rates(runs: Runs) -> list[Check]:
         chance = sum(each * predicted for each, _, predicted, _ in rows) / max(trials, 1)
         room = ROOM * math.hypot(*(each * error for each, _, _, error in rows)) / max(trials, 1)
         rate = Rate(sum(successes for _, successes, *_ in rows), trials)
-        claims[f"{name}, {chance:.4f} by its law" + (f" to {room:.4f}" if room else "")] = Claimed(rate, chance - room, chance + room)
-    chances = {f"{name}, the {kind}": of(m.predicted for m in each) for name, each in exact.items() if each for kind, of in (("least", min), ("most", max))}
+        claims[f"{name}, {chance:.4f} by its law" + (f" to {room:.4f}" if room else "")] = Claimed(
+            rate, chance - room, chance + room
+        )
+    chances = {
+        f"{name}, the {kind}": of(m.predicted for m in each)
+        for name, each in exact.items()
+        if each
+        for kind, of in (("least", min), ("most", max))
+    }
     return [
-        holds("the runs of each learner at its least n, all sizes together, return the parity as often as its law says", claims),
-        within("by its exact law each efficient learner returns the parity with 90 % at its n, at most half a point more", chances, SUCCESS, SUCCESS + 0.005),
+        holds(
+            (
+                "the runs of each learner at its least n, all sizes together, return the parity as "
+                "often as its law says"
+            ),
+            claims,
+        ),
+        within(
+            (
+                "by its exact law each efficient learner returns the parity with 90 % at its n, at "
+                "most half a point more"
+            ),
+            chances,
+            SUCCESS,
+            SUCCESS + 0.005,
+        ),
     ]
 
 
 def _check_published(runs: Runs) -> Check:
-    ratios = [m.n / published for p, m in runs if isinstance(m, Computed) and (published := _published(p)) is not None]
+    ratios = [
+        m.n / published
+        for p, m in runs
+        if isinstance(m, Computed) and (published := _published(p)) is not None
+    ]
     return Check(
         "the published sizes of A* and the improved A are reproduced within 5 %",
         bool(ratios) and max(abs(ratio - 1) for ratio in ratios) <= 0.05,
-        f"{len(ratios)} sizes, ratios {min(ratios, default=math.nan):.3f} to {max(ratios, default=math.nan):.3f}",
+        (
+            f"{len(ratios)} sizes, ratios {min(ratios, default=math.nan):.3f} to "
+            f"{max(ratios, default=math.nan):.3f}"
+        ),
     )
 
 
@@ -343,7 +526,13 @@ def _check_closed(runs: Runs) -> Check:
             name = f"d = {p.d}, epsilon {p.epsilon:g}, {m.closed}"
             claims[name] = Claimed(Normal(*m.at_closed, m.trials - 1), high=SUCCESS)
             claims[f"times {ABOVE:g}, {name}"] = Claimed(Normal(*m.above, m.trials - 1), SUCCESS)
-    return holds(f"the exponential mechanism succeeds in less than 90 % with its closed form (the published sizes), in more with {ABOVE:g} times that", claims)
+    return holds(
+        (
+            "the exponential mechanism succeeds in less than 90 % with its closed form (the "
+            f"published sizes), in more with {ABOVE:g} times that"
+        ),
+        claims,
+    )
 
 
 def _check_linear(runs: Runs) -> Check:
@@ -352,11 +541,26 @@ def _check_linear(runs: Runs) -> Check:
     for p, m in runs:
         if p.epsilon == 1.0:
             by_learner.setdefault(p.learner, {})[p.d] = m.closed if isinstance(m, Searched) else m.n
-    growth = {name: ns[max(ns)] / ns[min(ns)] * min(ns) / max(ns) for name, ns in by_learner.items()}
-    margin = min((n / packing_parity_examples(d, 1.0, SUCCESS) for ns in by_learner.values() for d, n in ns.items()), default=math.nan)
-    ordered = all(by_learner[DEFAULT][d] < by_learner[IMPROVED][d] < by_learner[PRINTED][d] for d in by_learner.get(DEFAULT, {}))
+    growth = {
+        name: ns[max(ns)] / ns[min(ns)] * min(ns) / max(ns) for name, ns in by_learner.items()
+    }
+    margin = min(
+        (
+            n / packing_parity_examples(d, 1.0, SUCCESS)
+            for ns in by_learner.values()
+            for d, n in ns.items()
+        ),
+        default=math.nan,
+    )
+    ordered = all(
+        by_learner[DEFAULT][d] < by_learner[IMPROVED][d] < by_learner[PRINTED][d]
+        for d in by_learner.get(DEFAULT, {})
+    )
     return Check(
-        "a curator needs a number of examples linear in d, never below the packing bound, and exact charging needs the fewest of the efficient learners",
+        (
+            "a curator needs a number of examples linear in d, never below the packing bound, and "
+            "exact charging needs the fewest of the efficient learners"
+        ),
         bool(growth) and max(growth.values()) <= 1 and margin >= 1 and ordered,
         "n / d from the least to the greatest d falls to "
         + ", ".join(f"{100 * share:.0f} % ({name})" for name, share in growth.items())

@@ -1,4 +1,5 @@
-"""Parity: a trusted curator learns it from a number of examples linear in d, local clients only from exponentially many."""
+"""Parity: a trusted curator learns it from a number of examples linear in d, local clients only
+from exponentially many."""
 
 import math
 from collections.abc import Callable
@@ -6,16 +7,47 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from local_dp.bounds.channels import parity_interactive_bound
-from local_dp.bounds.parity import parity_halving_clients, parity_masks_bound, parity_one_round_clients
+from local_dp.bounds.parity import (
+    parity_halving_clients,
+    parity_masks_bound,
+    parity_one_round_clients,
+)
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.parity.central import Central, CentralResult, central_finding, central_points
+from local_dp.experiments.claims.local.parity.central import (
+    Central,
+    CentralResult,
+    central_finding,
+    central_points,
+)
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import Crossing, cross_check, cross_check_shown, exact_trial
+from local_dp.experiments.lab.claim import (
+    Check,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
+from local_dp.experiments.lab.cross_check import (
+    Crossing,
+    cross_check,
+    cross_check_shown,
+    exact_trial,
+)
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
+from local_dp.experiments.lab.minimal_clients import (
+    ClientCount,
+    Search,
+    exact_recovery,
+    measured_clients,
+    own_seed,
+    reached_check,
+)
 from local_dp.experiments.lab.statistics import Positive, geometric_mean, least_count
 from local_dp.protocols.local_protocol import find_protocol
 
@@ -24,13 +56,26 @@ EPSILON, TARGET = 1.0, 0.9
 HALVING, ONE_ROUND = "parity", "parity-one-round"
 LABELS = {HALVING: "local, interactive (halving)", ONE_ROUND: "local, one round"}
 TRIALS = {HALVING: 3000, ONE_ROUND: 6000}  # a run of halving costs more
-BEYOND = 15  # times the examples of the curator's printed learner, at d = 8 and more: by the formulas 21 and 65 at d = 8
+# times the examples of the curator's printed learner, at d = 8 and more: by the formulas 21 and 65
+# at d = 8
+BEYOND = 15
 FEWEST, MOST = 5.0, 5.9  # of C^2 2^d does halving need: 5.7 to 5.9 by the formula
 TIGHT = 4.0  # times the proven lower bounds: by the formulas 3.6 at d = 4, less at greater d
-STEP = 1.5  # how much more halving saves at the greatest d than at the least: by the formulas 1.8 times from d = 4 to 8
-LOW, HIGH = 0.9, 0.97  # of the formulas lie the counts: a normal approximation asks for some percent too many
-FORMULA: dict[str, Callable[[int, float, float], int]] = {HALVING: parity_halving_clients, ONE_ROUND: parity_one_round_clients}
-BOUND: dict[str, Callable[[int, float, float], float]] = {HALVING: parity_interactive_bound, ONE_ROUND: parity_masks_bound}
+# how much more halving saves at the greatest d than at the least: by the formulas 1.8 times from d
+# = 4 to 8
+STEP = 1.5
+LOW, HIGH = (
+    0.9,
+    0.97,
+)  # of the formulas lie the counts: a normal approximation asks for some percent too many
+FORMULA: dict[str, Callable[[int, float, float], int]] = {
+    HALVING: parity_halving_clients,
+    ONE_ROUND: parity_one_round_clients,
+}
+BOUND: dict[str, Callable[[int, float, float], float]] = {
+    HALVING: parity_interactive_bound,
+    ONE_ROUND: parity_masks_bound,
+}
 LEAST = 0.9  # the success with the formula's count, client by client
 Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
 
@@ -47,9 +92,16 @@ class Local:
         return f"{LABELS[self.protocol]}, d = {self.d}"
 
     def measure(self, seed: int) -> Search:
-        protocol, guess = find_protocol(self.protocol).from_settings({"d": str(self.d)}), FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET)
-        recovery = exact_recovery(protocol, EPSILON, own_seed(f"parity {self.protocol}", seed, self.d))
-        return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d)
+        protocol, guess = (
+            find_protocol(self.protocol).from_settings({"d": str(self.d)}),
+            FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET),
+        )
+        recovery = exact_recovery(
+            protocol, EPSILON, own_seed(f"parity {self.protocol}", seed, self.d)
+        )
+        return measured_clients(
+            recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +115,10 @@ class Users:
         return f"{LABELS[self.protocol]}, d = {self.d}"
 
     def measure(self, seed: int) -> Crossing:
-        protocol, clients = find_protocol(self.protocol).from_settings({"d": str(self.d)}), FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET)
+        protocol, clients = (
+            find_protocol(self.protocol).from_settings({"d": str(self.d)}),
+            FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET),
+        )
         return cross_check(lambda: exact_trial(protocol, EPSILON, clients), seed)
 
 
@@ -76,8 +131,10 @@ class Parity(Experiment[Place, Result]):
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"
     claim: ClassVar[str] = (
-        "A hidden parity of d bits is learned privately by a trusted curator from a number of examples that grows linearly with d, while clients who trust "
-        "nobody and randomize their own answers need about 2^d of them, in one round or in many, even if they are asked again and again."
+        "A hidden parity of d bits is learned privately by a trusted curator from a number of "
+        "examples that grows linearly with d, while clients who trust "
+        "nobody and randomize their own answers need about 2^d of them, in one round or in many, "
+        "even if they are asked again and again."
     )
     source: ClassVar[str] = "KLNRS 2008, Section 3.2, Theorem 3.8 and Corollary 4.6; limits 4"
 
@@ -86,65 +143,135 @@ class Parity(Experiment[Place, Result]):
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         within, central_tables, central_checks = central_finding(measurements)
-        beyond, local_tables, local_checks = local_finding(of_kind(measurements, Local), of_kind(measurements, Users), within)
+        beyond, local_tables, local_checks = local_finding(
+            of_kind(measurements, Local), of_kind(measurements, Users), within
+        )
         title = "Examples or clients for 90 % exact recovery of a parity, epsilon 1"
-        figure = Figure("parity", title, "dimension d", "least n", within + beyond, log_x=True, log_y=True)
+        figure = Figure(
+            "parity", title, "dimension d", "least n", within + beyond, log_x=True, log_y=True
+        )
         notes = [
-            "A* charged exactly pays for all its runs together, not for their sum; that saves a factor of about 1.5 over two runs with added budgets.",
-            "The exponential mechanism needs 2^d time and, because scores fluctuate, a little more than its closed form; the other learners are efficient.",
-            "The counts of the efficient learners are exact minima. The others are measured: the exponential mechanism's with the whole numbers within 3.9 "
-            "standard errors, the local ones with 95 % intervals. The lower bound for interactive local protocols is proven for every kind of interaction, "
+            (
+                "A* charged exactly pays for all its runs together, not for their sum; that saves "
+                "a "
+                "factor of about 1.5 over two runs with added budgets."
+            ),
+            (
+                "The exponential mechanism needs 2^d time and, because scores fluctuate, a little "
+                "more than its closed form; the other learners are efficient."
+            ),
+            "The counts of the efficient learners are exact minima. The others are measured: the "
+            "exponential mechanism's with the whole numbers within 3.9 "
+            "standard errors, the local ones with 95 % intervals. The lower bound for interactive "
+            "local protocols is proven for every kind of interaction, "
             "also if clients are asked again.",
         ]
         checks = [*central_checks, *local_checks, intervals_check()]
-        return Finding(checks, [*central_tables, *local_tables], [figure], notes, headline=headline(within, beyond))
+        return Finding(
+            checks,
+            [*central_tables, *local_tables],
+            [figure],
+            notes,
+            headline=headline(within, beyond),
+        )
 
 
 def headline(within: list[Curve], beyond: list[Curve]) -> str:
-    """The fewest examples and the fewest clients that were measured in the greatest dimension of the latter."""
+    """The fewest examples and the fewest clients that were measured in the greatest dimension of
+    the latter."""
     d = max((d for curve in beyond if curve.style == "measured" for d in curve.x), default=0.0)
-    least = [[dict(zip(curve.x, curve.y, strict=True)).get(d, math.inf) for curve in curves if curve.style == "measured"] for curves in (within, beyond)]
+    least = [
+        [
+            dict(zip(curve.x, curve.y, strict=True)).get(d, math.inf)
+            for curve in curves
+            if curve.style == "measured"
+        ]
+        for curves in (within, beyond)
+    ]
     curator, local = (min(counts, default=math.inf) for counts in least)
-    return f"At d = {d:g} a parity takes a trusted curator {curator:,.0f} examples and local clients {local:,.0f}."
+    return (
+        f"At d = {d:g} a parity takes a trusted curator {curator:,.0f} examples and local clients "
+        f"{local:,.0f}."
+    )
 
 
 def separation(within: list[Curve], counts: Counts) -> Check:
-    """Whether the local counts grow exponentially with d, and lie above those of every curator's learner (`within`) at their greatest d."""
+    """Whether the local counts grow exponentially with d, and lie above those of every curator's
+    learner (`within`) at their greatest d."""
     claims = {}
     for protocol, by_d in counts.items():
         first, last = min(by_d), max(by_d)
-        claims[f"{LABELS[protocol]}, from d = {first} to {last}"] = Claimed(least_count(by_d[last]) / least_count(by_d[first]), 2 ** (GROWTH * (last - first)))
-        most = max((n for each in within for d, n in zip(each.x, each.y, strict=True) if each.style == "measured" and d == last), default=math.nan)
-        claims[f"{LABELS[protocol]}, over {most:g} examples at d = {last}"] = Claimed(least_count(by_d[last]) / most, BEYOND)
-    statement = f"each dimension takes both local protocols 2^{GROWTH:g} times more clients, at their last {BEYOND} times what any curator's learner here takes"
+        claims[f"{LABELS[protocol]}, from d = {first} to {last}"] = Claimed(
+            least_count(by_d[last]) / least_count(by_d[first]), 2 ** (GROWTH * (last - first))
+        )
+        most = max(
+            (
+                n
+                for each in within
+                for d, n in zip(each.x, each.y, strict=True)
+                if each.style == "measured" and d == last
+            ),
+            default=math.nan,
+        )
+        claims[f"{LABELS[protocol]}, over {most:g} examples at d = {last}"] = Claimed(
+            least_count(by_d[last]) / most, BEYOND
+        )
+    statement = (
+        f"each dimension takes both local protocols 2^{GROWTH:g} times more clients, at their last "
+        f"{BEYOND} times what any curator's learner here takes"
+    )
     return holds(statement, claims)
 
 
 def local_points(scale: Scale) -> list[Local | Users]:
-    """Each protocol at each d: 4, 6, 8, and in full 10 and 12 too; and each client by client at d = 4."""
+    """Each protocol at each d: 4, 6, 8, and in full 10 and 12 too; and each client by client at d =
+    4."""
     dimensions = (4, 6, 8) if scale == "quick" else (4, 6, 8, 10, 12)
-    return [*(Local(protocol, d, TRIALS[protocol]) for protocol in LABELS for d in dimensions), *(Users(protocol, dimensions[0]) for protocol in LABELS)]
+    return [
+        *(Local(protocol, d, TRIALS[protocol]) for protocol in LABELS for d in dimensions),
+        *(Users(protocol, dimensions[0]) for protocol in LABELS),
+    ]
 
 
-def local_finding(searches: Rows[Local, Search], users: Rows[Users, Crossing], within: list[Curve]) -> tuple[list[Curve], list[Table], list[Check]]:
-    """The measured curves and the lower bounds over d, a table in clients and in units of C^2 2^d, and the checks; if a search failed, only these."""
+def local_finding(
+    searches: Rows[Local, Search], users: Rows[Users, Crossing], within: list[Curve]
+) -> tuple[list[Curve], list[Table], list[Check]]:
+    """The measured curves and the lower bounds over d, a table in clients and in units of C^2 2^d,
+    and the checks; if a search failed, only these."""
     crossed = [cross_check_shown(str(p), m, LEAST) for p, m in users]
     reached = reached_check([(str(p), m) for p, m in searches])
     if not reached.shown:
         return [], [], [reached, *crossed]
-    counts: Counts = {protocol: {p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)} for protocol in LABELS}
+    counts: Counts = {
+        protocol: {
+            p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)
+        }
+        for protocol in LABELS
+    }
     curves = [each for protocol, by_d in counts.items() for each in _curves(protocol, by_d)]
-    checks = [reached, separation(within, counts), *_predicted_checks(counts), _bound_check(counts), *_interaction_checks(counts), *crossed]
+    checks = [
+        reached,
+        separation(within, counts),
+        *_predicted_checks(counts),
+        _bound_check(counts),
+        *_interaction_checks(counts),
+        *crossed,
+    ]
     return curves, [_table(counts)], checks
 
 
 def _units(d: int) -> float:
-    """C^2 2^d, the clients that put one standard deviation between the right parity and the others."""
+    """C^2 2^d, the clients that put one standard deviation between the right parity and the
+    others."""
     return response_gain(EPSILON) ** 2 * 2.0**d
 
 
 def _curves(protocol: str, by_d: dict[int, ClientCount]) -> list[Curve]:
-    limit = "every protocol, however it asks, proven limit" if protocol == HALVING else "one round, one randomized parity each, proven limit"
+    limit = (
+        "every protocol, however it asks, proven limit"
+        if protocol == HALVING
+        else "one round, one randomized parity each, proven limit"
+    )
     bound = curve(limit, ((d, BOUND[protocol](d, EPSILON, TARGET)) for d in by_d), "bound")
     return [curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items())), bound]
 
@@ -153,38 +280,80 @@ def _table(counts: Counts) -> Table:
     rows = []
     for protocol, by_d in counts.items():
         for d, m in by_d.items():
-            formula, bound = FORMULA[protocol](d, EPSILON, 1 - TARGET), BOUND[protocol](d, EPSILON, TARGET)
-            rows.append((LABELS[protocol], d, m.n, m.low, m.high, round(m.n / _units(d), 2), formula, round(bound), round(m.n / formula, 3)))
-    measured = ("protocol", "d", "clients for 90 %, measured minimum", "95 % low", "95 % high", "in C^2 2^d")
+            formula, bound = (
+                FORMULA[protocol](d, EPSILON, 1 - TARGET),
+                BOUND[protocol](d, EPSILON, TARGET),
+            )
+            rows.append(
+                (
+                    LABELS[protocol],
+                    d,
+                    m.n,
+                    m.low,
+                    m.high,
+                    round(m.n / _units(d), 2),
+                    formula,
+                    round(bound),
+                    round(m.n / formula, 3),
+                )
+            )
+    measured = (
+        "protocol",
+        "d",
+        "clients for 90 %, measured minimum",
+        "95 % low",
+        "95 % high",
+        "in C^2 2^d",
+    )
     others = ("formula (normal approximation)", "proven lower bound", "ratio to the formula")
-    return Table("Parity in the local model: least number of clients, epsilon = 1", (*measured, *others), rows)
+    return Table(
+        "Parity in the local model: least number of clients, epsilon = 1",
+        (*measured, *others),
+        rows,
+    )
 
 
 def _in_units(counts: Counts, unit: Callable[[str, int], float]) -> dict[str, dict[int, Positive]]:
     """Each count in a unit that depends on protocol and d."""
-    return {protocol: {d: least_count(m) / unit(protocol, d) for d, m in by_d.items()} for protocol, by_d in counts.items()}
+    return {
+        protocol: {d: least_count(m) / unit(protocol, d) for d, m in by_d.items()}
+        for protocol, by_d in counts.items()
+    }
 
 
 def _means(figures: dict[str, dict[int, Positive]]) -> dict[str, Positive]:
-    return {LABELS[protocol]: geometric_mean(list(by_d.values())) for protocol, by_d in figures.items()}
+    return {
+        LABELS[protocol]: geometric_mean(list(by_d.values())) for protocol, by_d in figures.items()
+    }
 
 
 def _predicted_checks(counts: Counts) -> list[Check]:
     """The searches of different d are independent, so their mean knows more than each."""
     ratios = _in_units(counts, lambda protocol, d: FORMULA[protocol](d, EPSILON, 1 - TARGET))
-    each = {f"{LABELS[protocol]}, d = {d}": ratio for protocol, by_d in ratios.items() for d, ratio in by_d.items()}
+    each = {
+        f"{LABELS[protocol]}, d = {d}": ratio
+        for protocol, by_d in ratios.items()
+        for d, ratio in by_d.items()
+    }
     statement = f"{LOW:g} to {HIGH:g} of the clients that its formula says"
     return [
-        measured(f"In the mean over d each local protocol needs {statement}", _means(ratios), LOW, HIGH),
+        measured(
+            f"In the mean over d each local protocol needs {statement}", _means(ratios), LOW, HIGH
+        ),
         measured(f"At each d each local protocol needs {statement}", each, LOW, HIGH),
     ]
 
 
 def _bound_check(counts: Counts) -> Check:
     margins = _in_units(counts, lambda protocol, d: BOUND[protocol](d, EPSILON, TARGET))
-    figures = {f"{LABELS[protocol]}, d = {d}": margin for protocol, by_d in margins.items() for d, margin in by_d.items()}
+    figures = {
+        f"{LABELS[protocol]}, d = {d}": margin
+        for protocol, by_d in margins.items()
+        for d, margin in by_d.items()
+    }
     return measured(
-        "Local parity respects the proven lower bounds: for every protocol, and for one round with one randomized parity a client "
+        "Local parity respects the proven lower bounds: for every protocol, and for one round "
+        "with one randomized parity a client "
         f"(epsilon = {EPSILON:g}); and takes at most {TIGHT:g} times as many",
         figures, 1, TIGHT,
     )  # fmt: skip
@@ -198,11 +367,13 @@ def _interaction_checks(counts: Counts) -> list[Check]:
     ratios = ", ".join(f"{saved[d].value:.2f} at d = {d}" for d in saved)
     return [
         measured(
-            f"Halving in rounds does not save the exponential: it needs {FEWEST:g} to {MOST:g} times C^2 2^d in the mean over d",
+            (f"Halving in rounds does not save the exponential: it needs {FEWEST:g} to {MOST:g} "
+            "times C^2 2^d in the mean over d"),
             {"": _means(units)[LABELS[HALVING]]}, FEWEST, MOST,
         ),
         measured(
-            f"Halving in rounds saves a factor against one round, which grows with d, at least {STEP:g} times from d = {first} to {last}",
+            ("Halving in rounds saves a factor against one round, which grows with d, at least "
+            f"{STEP:g} times from d = {first} to {last}"),
             {"": saved[last] / saved[first]}, STEP, more=f"one round over halving: {ratios}",
         ),
     ]  # fmt: skip

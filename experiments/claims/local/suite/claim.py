@@ -1,4 +1,5 @@
-"""Every learner under every oracle: who survives the worst case, and what answers from real clients cost."""
+"""Every learner under every oracle: who survives the worst case, and what answers from real clients
+cost."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +28,17 @@ from local_dp.experiments.claims.local.suite.runs import (
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import (
+    Check,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Scale,
+    Table,
+    curve,
+    of_kind,
+)
 from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search
@@ -41,12 +52,31 @@ MANY = 10**7  # records times queries that a curator reads more than once, or in
 EDGE = 1e-9
 BEYOND = 16.0  # times the proven tolerance, in the figure of errors
 RANDOM = ("sample", "curator", "local clients")
-KEPT = 0.98  # of runs: for Gaussian errors the formulas leave 1.4 % of runs in which an answer is beyond its tolerance, and few of them lose the promise
-SPARED, STILL = 4.0, 0.92  # at so many times the tolerance clients keep the promise in so many runs; in 1,561 of 1,650, 150 a learner, counted apart
-# Least numbers of clients, which a quick run searches for too: (runs of a search, the mean of `fewest_clients(name, runs, seed)` over 4 to 6 seeds, to 3 %).
-# Success grows slowly in the first two, so their searches have more runs; with 300, one search in thirty has no end.
-NEEDED = {"conjunctions": (9600, 597_000), "stumps": (9600, 1980), "thresholds": (2400, 144_000), "naive-bayes": (2400, 10_900), "low-degree": (2400, 2640)}
-ROOM, TOGETHER = 1.1, 1.05  # times as many as that each may need at most; the geometric mean is as near to it as this, either way
+# of runs: for Gaussian errors the formulas leave 1.4 % of runs in which an answer is beyond its
+# tolerance, and few of them lose the promise
+KEPT = 0.98
+SPARED, STILL = (
+    4.0,
+    0.92,
+    # at so many times the tolerance clients keep the promise in so many runs; in 1,561 of 1,650,
+    # 150 a learner, counted apart
+)
+# Least numbers of clients, which a quick run searches for too: (runs of a search, the mean of
+# `fewest_clients(name, runs, seed)` over 4 to 6 seeds, to 3 %). Success grows slowly in the first
+# two, so their searches have more runs; with 300, one search in thirty has no end.
+NEEDED = {
+    "conjunctions": (9600, 597_000),
+    "stumps": (9600, 1980),
+    "thresholds": (2400, 144_000),
+    "naive-bayes": (2400, 10_900),
+    "low-degree": (2400, 2640),
+}
+ROOM, TOGETHER = (
+    1.1,
+    1.05,
+    # times as many as that each may need at most; the geometric mean is as near to it as this,
+    # either way
+)
 TOP = 10.0  # of the axis of the figure about slack
 
 Known: TypeAlias = dict[str, Task[Any]]
@@ -71,7 +101,12 @@ class Run:
         known = tasks()
         place = [list(known).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
         generators = (np.random.default_rng([seed, *place, trial]) for trial in range(self.trials))
-        return Outcomes([outcome(known[self.task], self.oracle, self.slack, generator) for generator in generators])
+        return Outcomes(
+            [
+                outcome(known[self.task], self.oracle, self.slack, generator)
+                for generator in generators
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +122,13 @@ class Control:
     oracle: str
 
     def measure(self, seed: int) -> ErrorRate:
-        return ErrorRate(control(self.control, self.oracle, np.random.default_rng([seed, CONTROLS.index(self.control)])))
+        return ErrorRate(
+            control(
+                self.control,
+                self.oracle,
+                np.random.default_rng([seed, CONTROLS.index(self.control)]),
+            )
+        )
 
 
 Place: TypeAlias = Run | Fewest | Users | Curator | Control
@@ -97,43 +138,101 @@ Result: TypeAlias = Outcomes | Search | Crossing | SumLoss | ErrorRate
 class Suite(Experiment[Place, Result]):
     name: ClassVar[str] = "suite"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from clients"
-    claim: ClassVar[str] = (
-        "A learner that only asks for averages, each within a stated tolerance, works whoever answers: an honest oracle, an adversary who bends every "
-        "answer as far as the tolerance lets it, a sample, a trusted curator's noisy sums, or clients who each send one privatised bit. Each is tried on a "
-        "task made hard for it, and beyond its proven tolerance each is defeated in the worst case, some even though they still succeed on real answers. A "
-        "learner whose only information lies below the tolerance, such as masked parity in one round, fails at once."
+    title: ClassVar[str] = (
+        "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from "
+        "clients"
     )
-    source: ClassVar[str] = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
+    claim: ClassVar[str] = (
+        "A learner that only asks for averages, each within a stated tolerance, works whoever "
+        "answers: an honest oracle, an adversary who bends every "
+        "answer as far as the tolerance lets it, a sample, a trusted curator's noisy sums, or "
+        "clients who each send one privatised bit. Each is tried on a "
+        "task made hard for it, and beyond its proven tolerance each is defeated in the worst "
+        "case, some even though they still succeed on real answers. A "
+        "learner whose only information lies below the tolerance, such as masked parity in one "
+        "round, fails at once."
+    )
+    source: ClassVar[str] = (
+        "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
+    )
 
     def points(self, scale: Scale) -> list[Place]:
         full = scale == "full"
         points, many = list[Place](), 100 if full else 30
         for name, task in tasks().items():
             for oracle in ORACLES:
-                dear = oracle == "curator" and records_needed(oracle, task.learner) * task.learner.queries > MANY
-                trials = many if oracle in RANDOM and oracle != "curator" else 5 if full and oracle in RANDOM and not dear else 1
+                dear = (
+                    oracle == "curator"
+                    and records_needed(oracle, task.learner) * task.learner.queries > MANY
+                )
+                trials = (
+                    many
+                    if oracle in RANDOM and oracle != "curator"
+                    else 5
+                    if full and oracle in RANDOM and not dear
+                    else 1
+                )
                 if full or not dear:
                     points.append(Run(name, oracle, 1.0, trials))
             for slack in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0):
-                points += [Run(name, "worst case", slack, 1), Run(name, "local clients", slack, many if slack == SPARED else 10 if full else 3)]
-        points += [Fewest(name, NEEDED.get(name, (1200, 0))[0]) for name in tasks() if full or name in NEEDED]
-        controls = (Control(name, oracle) for name in CONTROLS for oracle in ("exact", "worst case"))
+                points += [
+                    Run(name, "worst case", slack, 1),
+                    Run(
+                        name, "local clients", slack, many if slack == SPARED else 10 if full else 3
+                    ),
+                ]
+        points += [
+            Fewest(name, NEEDED.get(name, (1200, 0))[0])
+            for name in tasks()
+            if full or name in NEEDED
+        ]
+        controls = (
+            Control(name, oracle) for name in CONTROLS for oracle in ("exact", "worst case")
+        )
         return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         known = tasks()
-        sampled = f"Samples, a curator and local clients, as many as the formulas say: kept in {KEPT:.0%} of runs and more"
-        runs: Runs = {(point.task, point.oracle, point.slack): outcomes.runs for point, outcomes in of_kind(measurements, Run)}
-        fewest: dict[str, Search] = {point.task: search for point, search in of_kind(measurements, Fewest)}
-        users = [cross_check_shown(f"The learner of {point.task} run locally", crossing) for point, crossing in of_kind(measurements, Users)]
-        curated = [run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own]
-        controls = {(point.control, point.oracle): rate.error for point, rate in of_kind(measurements, Control)}
+        sampled = (
+            "Samples, a curator and local clients, as many as the formulas say: kept in "
+            f"{KEPT:.0%} "
+            "of runs and more"
+        )
+        runs: Runs = {
+            (point.task, point.oracle, point.slack): outcomes.runs
+            for point, outcomes in of_kind(measurements, Run)
+        }
+        fewest: dict[str, Search] = {
+            point.task: search for point, search in of_kind(measurements, Fewest)
+        }
+        users = [
+            cross_check_shown(f"The learner of {point.task} run locally", crossing)
+            for point, crossing in of_kind(measurements, Users)
+        ]
+        curated = [
+            run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own
+        ]
+        controls = {
+            (point.control, point.oracle): rate.error
+            for point, rate in of_kind(measurements, Control)
+        }
         return Finding(
             checks=[
                 _kept("Exact answers: every learner keeps its promise", runs, known, ("exact",)),
-                _kept("Answers wrong on purpose, but within the proven tolerance: every learner still keeps its promise", runs, known, HOSTILE[1:]),
-                measured(f"{sampled} ({1 - BETA:.0%} are promised)", {"": _rate(runs, known, lambda oracle, slack: slack == 1 and oracle in RANDOM)}, KEPT),
+                _kept(
+                    (
+                        "Answers wrong on purpose, but within the proven tolerance: every learner "
+                        "still keeps its promise"
+                    ),
+                    runs,
+                    known,
+                    HOSTILE[1:],
+                ),
+                measured(
+                    f"{sampled} ({1 - BETA:.0%} are promised)",
+                    {"": _rate(runs, known, lambda oracle, slack: slack == 1 and oracle in RANDOM)},
+                    KEPT,
+                ),
                 _counted(runs, known),
                 _lost(runs, known),
                 _spared(runs, known),
@@ -142,23 +241,48 @@ class Suite(Experiment[Place, Result]):
                 *_enough(known, fewest),
                 _adversary(runs),
                 bounds_check(known),
-                *(curator_check(point.epsilon, loss, curated) for point, loss in of_kind(measurements, Curator)),
+                *(
+                    curator_check(point.epsilon, loss, curated)
+                    for point, loss in of_kind(measurements, Curator)
+                ),
                 intervals_check(),
             ],
-            tables=[_errors(runs, known), _where_lost(runs, known), _costs(runs, known, fewest), _breaking(runs, known), _local_only()],
-            figures=[_figure(runs, known), _clients_figure(known, fewest), _slack_figure(runs, known)],
+            tables=[
+                _errors(runs, known),
+                _where_lost(runs, known),
+                _costs(runs, known, fewest),
+                _breaking(runs, known),
+                _local_only(),
+            ],
+            figures=[
+                _figure(runs, known),
+                _clients_figure(known, fewest),
+                _slack_figure(runs, known),
+            ],
             notes=[
-                f"Errors are in units of each learner's alpha: at most 1 is what it promises. Client counts at epsilon = {EPSILON:g} and failure probability "
-                f"{BETA:g}, with fresh clients for each query; drawn in aggregate, which is exact in law, and run client by client at the small points.",
-                "Every learner is tried on a population near the edge of what its tolerance can tell apart: a literal that is nearly never violated, two "
-                "stumps that nearly tie, rules that are rare. The worst case is the worst of every legal oracle and of random patterns of answers off by the "
-                "tolerance on that population and, for learners with a finite class of targets, of an adversary who keeps as many far-apart targets possible "
+                "Errors are in units of each learner's alpha: at most 1 is what it promises. "
+                f"Client counts at epsilon = {EPSILON:g} and failure probability "
+                f"{BETA:g}, with fresh clients for each query; drawn in aggregate, which is exact "
+                "in law, and run client by client at the small points.",
+                "Every learner is tried on a population near the edge of what its tolerance can "
+                "tell apart: a literal that is nearly never violated, two "
+                "stumps that nearly tie, rules that are rare. The worst case is the worst of "
+                "every legal oracle and of random patterns of answers off by the "
+                "tolerance on that population and, for learners with a finite class of targets, "
+                "of an adversary who keeps as many far-apart targets possible "
                 "as it can and is scored by the target the learner does worst on.",
-                "A sufficient bound is a number of individuals that is proven to be enough, for every distribution; a measured minimum is the number at which "
-                "nine runs of ten succeed on the learner's own hard task. Numbers of different kinds are not to be compared with one another.",
-                "Trees: the greedy choice of splits is a heuristic. The adversary picks among the functions of two variables that it learns from exact "
-                "answers; the parity of two variables is not among them. Low-degree and masked-parity learners are for the uniform distribution only.",
-                "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not statistical-query algorithms and have no place in the table.",
+                "A sufficient bound is a number of individuals that is proven to be enough, for "
+                "every distribution; a measured minimum is the number at which "
+                "nine runs of ten succeed on the learner's own hard task. Numbers of different "
+                "kinds are not to be compared with one another.",
+                "Trees: the greedy choice of splits is a heuristic. The adversary picks among the "
+                "functions of two variables that it learns from exact "
+                "answers; the parity of two variables is not among them. Low-degree and "
+                "masked-parity learners are for the uniform distribution only.",
+                (
+                    "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not "
+                    "statistical-query algorithms and have no place in the table."
+                ),
             ],
             headline=_headline(runs, known),
         )
@@ -166,8 +290,14 @@ class Suite(Experiment[Place, Result]):
 
 def _headline(runs: Runs, known: Known) -> str:
     slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
-    within, beyond = sum(1.0 in lost for lost in slacks.values()), sum(bool(set(lost) - {1.0}) for lost in slacks.values())
-    return f"Answers within the proven tolerance defeat {within} of {len(known)} learners; answers within {BEYOND:g} times that tolerance defeat {beyond}."
+    within, beyond = (
+        sum(1.0 in lost for lost in slacks.values()),
+        sum(bool(set(lost) - {1.0}) for lost in slacks.values()),
+    )
+    return (
+        f"Answers within the proven tolerance defeat {within} of {len(known)} learners; answers "
+        f"within {BEYOND:g} times that tolerance defeat {beyond}."
+    )
 
 
 def _share(run: Outcome, task: Task[Any]) -> float:
@@ -181,16 +311,36 @@ def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> floa
 
 
 def _kept(statement: str, runs: Runs, known: Known, oracles: tuple[str, ...]) -> Check:
-    values = {(name, oracle): _worst(runs, task, oracle) for name, task in known.items() for oracle in oracles}
-    missed = [f"{name} ({oracle}) {value:.2f}" for (name, oracle), value in values.items() if value is None or value > 1 + EDGE]
+    values = {
+        (name, oracle): _worst(runs, task, oracle)
+        for name, task in known.items()
+        for oracle in oracles
+    }
+    missed = [
+        f"{name} ({oracle}) {value:.2f}"
+        for (name, oracle), value in values.items()
+        if value is None or value > 1 + EDGE
+    ]
     largest = max((value, key) for key, value in values.items() if value is not None)
-    evidence = f"missed: {', '.join(missed)}" if missed else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
-    return Check(statement, not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}")
+    evidence = (
+        f"missed: {', '.join(missed)}"
+        if missed
+        else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
+    )
+    return Check(
+        statement, not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}"
+    )
 
 
 def _rate(runs: Runs, known: Known, concerns: Callable[[str, float], bool]) -> Rate:
-    """How often the promise was kept in the runs of all learners that the oracle and the slack pick. Unequal rates vary less than the binomial law."""
-    kept = [_share(run, known[name]) <= 1 + EDGE for (name, oracle, slack), own in runs.items() if concerns(oracle, slack) for run in own]
+    """How often the promise was kept in the runs of all learners that the oracle and the slack
+    pick. Unequal rates vary less than the binomial law."""
+    kept = [
+        _share(run, known[name]) <= 1 + EDGE
+        for (name, oracle, slack), own in runs.items()
+        if concerns(oracle, slack)
+        for run in own
+    ]
     return Rate(sum(kept), len(kept))
 
 
@@ -199,59 +349,119 @@ def _counted(runs: Runs, known: Known) -> Check:
         f"{name} ({oracle})"
         for (name, oracle, _), own in runs.items()
         for run in own
-        if (run.queries or 0) > known[name].learner.queries or (run.rounds or 0) > known[name].learner.rounds
+        if (run.queries or 0) > known[name].learner.queries
+        or (run.rounds or 0) > known[name].learner.rounds
     ]
-    return Check("No learner asks more queries or rounds than its formula says", not over, f"exceeded by: {', '.join(over) or 'none'}")
+    return Check(
+        "No learner asks more queries or rounds than its formula says",
+        not over,
+        f"exceeded by: {', '.join(over) or 'none'}",
+    )
 
 
 def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
     """The multiples of the proven tolerance at which a learner misses alpha."""
-    return [slack for slack in (1.0, *_slacks(runs)) if (_worst(runs, task, oracle, slack) or 0.0) > 1 + EDGE]
+    return [
+        slack
+        for slack in (1.0, *_slacks(runs))
+        if (_worst(runs, task, oracle, slack) or 0.0) > 1 + EDGE
+    ]
 
 
 def _lost(runs: Runs, known: Known) -> Check:
-    """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that is lax is lost too early, one that guesses never."""
+    """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that
+    is lax is lost too early, one that guesses never."""
     worst = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
     return every(
         "Within the proven tolerance no learner is lost; beyond it each is, in the worst case",
-        ((bool(slacks) and 1.0 not in slacks, f"{name} lost at {min(slacks, default=math.inf):g} x") for name, slacks in worst.items()),
+        (
+            (
+                bool(slacks) and 1.0 not in slacks,
+                f"{name} lost at {min(slacks, default=math.inf):g} x",
+            )
+            for name, slacks in worst.items()
+        ),
     )
 
 
 def _spared(runs: Runs, known: Known) -> Check:
     rate = _rate(runs, known, lambda oracle, slack: slack == SPARED and oracle == "local clients")
     worst = [name for name, task in known.items() if SPARED in _lost_at(runs, task, "worst case")]
-    statement = f"At {SPARED:g} times the proven tolerance the worst case defeats most learners; answers from clients still keep {STILL:.0%} of the promises"
-    return measured(statement, {"": rate}, STILL, more=f"lost in the worst case: {', '.join(worst)}", also=2 * len(worst) > len(known))
+    statement = (
+        f"At {SPARED:g} times the proven tolerance the worst case defeats most learners; answers "
+        f"from clients still keep {STILL:.0%} of the promises"
+    )
+    return measured(
+        statement,
+        {"": rate},
+        STILL,
+        more=f"lost in the worst case: {', '.join(worst)}",
+        also=2 * len(worst) > len(known),
+    )
 
 
 def _adversary(runs: Runs) -> Check:
-    """Whether the adversary's answers were legal, and the best there were, in the games small enough to try all."""
-    replayed = [run.replayed for (_, oracle, _), own in runs.items() if oracle == "worst case" for run in own if run.replayed is not None]
+    """Whether the adversary's answers were legal, and the best there were, in the games small
+    enough to try all."""
+    replayed = [
+        run.replayed
+        for (_, oracle, _), own in runs.items()
+        if oracle == "worst case"
+        for run in own
+        if run.replayed is not None
+    ]
     best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
     whole = all(run.opposites in (None, 1) for own in runs.values() for run in own)
     return Check(
-        "The adversary over finite classes answers within the tolerance, and keeps as many far-apart targets possible as any answer would",
+        (
+            "The adversary over finite classes answers within the tolerance, and keeps as many "
+            "far-apart targets possible as any answer would"
+        ),
         0 < answers == best and whole,
-        f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against all others" + ("" if whole else "; lists are missing"),
+        (
+            f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against "
+            "all "
+            "others"
+        )
+        + ("" if whole else "; lists are missing"),
     )
 
 
 def _enough(known: Known, fewest: dict[str, Search]) -> list[Check]:
-    """Whether what is measured to be needed is what it was, and lies below what is proven to be enough."""
-    counts = {name: least_count(count) if isinstance(count, ClientCount) else NO_FACTOR for name, count in fewest.items()}
+    """Whether what is measured to be needed is what it was, and lies below what is proven to be
+    enough."""
+    counts = {
+        name: least_count(count) if isinstance(count, ClientCount) else NO_FACTOR
+        for name, count in fewest.items()
+    }
     bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in known.items()}
     units = {name: counts.get(name, NO_FACTOR) / needed for name, (_, needed) in NEEDED.items()}
     together = geometric_mean([*units.values()])
-    others = {name: Claimed(count / bounds[name], high=1) for name, count in counts.items() if name not in NEEDED}
+    others = {
+        name: Claimed(count / bounds[name], high=1)
+        for name, count in counts.items()
+        if name not in NEEDED
+    }
     return [
         holds(
-            "On its hard task each learner needs about the known number of local clients, under a seventh of the sufficient bound (in units of what is known)",
+            (
+                "On its hard task each learner needs about the known number of local clients, "
+                "under a "
+                "seventh of the sufficient bound (in units of what is known)"
+            ),
             {name: Claimed(unit, high=ROOM) for name, unit in units.items()} | others,
-            "bound over the count: " + ", ".join(f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items()),
+            "bound over the count: "
+            + ", ".join(
+                f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items()
+            ),
             also=all(bounds[name] > 7 * needed for name, (_, needed) in NEEDED.items()),
         ),
-        measured(f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)", {"": together}, 1 / TOGETHER, TOGETHER),
+        measured(
+            f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)",
+            {"": together},
+            1 / TOGETHER,
+            TOGETHER,
+        ),
     ]
 
 
@@ -260,7 +470,10 @@ def _one_round(controls: dict[tuple[str, str], float]) -> Check:
     return Check(
         "Masked parity survives the worst case in two rounds, and does not in one",
         max(two) < 0.25 and one[0] < 0.25 <= one[1],
-        f"error with exact answers and in the worst case: two rounds {two[0]:.2f} and {two[1]:.2f}, one round {one[0]:.2f} and {one[1]:.2f}",
+        (
+            f"error with exact answers and in the worst case: two rounds {two[0]:.2f} and "
+            f"{two[1]:.2f}, one round {one[0]:.2f} and {one[1]:.2f}"
+        ),
     )
 
 
@@ -269,33 +482,81 @@ def _cell(value: float | None) -> str:
 
 
 def _errors(runs: Runs, known: Known) -> Table:
-    rows = [(name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES)) for name, task in known.items()]
-    return Table("Largest error over the runs, in units of alpha, at the proven tolerance", ("learner", "model", *ORACLES), rows)
+    rows = [
+        (name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES))
+        for name, task in known.items()
+    ]
+    return Table(
+        "Largest error over the runs, in units of alpha, at the proven tolerance",
+        ("learner", "model", *ORACLES),
+        rows,
+    )
 
 
 def _where_lost(runs: Runs, known: Known) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name, task in known.items():
         worst = runs.get((name, "worst case", 1.0))
-        lost = [", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none" for oracle in ("worst case", "local clients")]
+        lost = [
+            ", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none"
+            for oracle in ("worst case", "local clients")
+        ]
         rows.append((name, (worst and worst[0].adversary) or "not run", *lost))
     tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
-    columns = ("learner", "worst case over", "lost in the worst case at", "lost on answers from clients at")
-    return Table(f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried", columns, rows)
+    columns = (
+        "learner",
+        "worst case over",
+        "lost in the worst case at",
+        "lost on answers from clients at",
+    )
+    return Table(
+        f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried",
+        columns,
+        rows,
+    )
 
 
 def _costs(runs: Runs, known: Known, fewest: dict[str, Search]) -> Table:
     rows = []
     for name, task in known.items():
         learner, exact = task.learner, runs[name, "exact", 1.0][0]
-        asked = (f"{exact.queries} of {learner.queries}", f"{exact.rounds} of {learner.rounds}", f"{learner.tolerance:.2g}")
+        asked = (
+            f"{exact.queries} of {learner.queries}",
+            f"{exact.rounds} of {learner.rounds}",
+            f"{learner.tolerance:.2g}",
+        )
         count = fewest.get(name)
-        measured = f"{count.n:,} [{count.low:,}, {count.high:,}]" if isinstance(count, ClientCount) else "none found" if count else "not measured"
-        bounds = (records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample"))
+        measured = (
+            f"{count.n:,} [{count.low:,}, {count.high:,}]"
+            if isinstance(count, ClientCount)
+            else "none found"
+            if count
+            else "not measured"
+        )
+        bounds = (
+            records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample")
+        )
         rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
-    asks = ("learner", "model", "queries, of at most", "rounds, of at most", "tolerance", "local clients, measured minimum on its task [95 %]")
-    columns = (*asks, *(f"{who}, sufficient bound" for who in ("local clients", "curator", "sample")))
-    return Table("What each learner asks, and how many individuals answer it (local bound: t 2 C^2 ln(2t/beta) / tau^2)", columns, rows)
+    asks = (
+        "learner",
+        "model",
+        "queries, of at most",
+        "rounds, of at most",
+        "tolerance",
+        "local clients, measured minimum on its task [95 %]",
+    )
+    columns = (
+        *asks,
+        *(f"{who}, sufficient bound" for who in ("local clients", "curator", "sample")),
+    )
+    return Table(
+        (
+            "What each learner asks, and how many individuals answer it (local bound: t 2 C^2 "
+            "ln(2t/beta) / tau^2)"
+        ),
+        columns,
+        rows,
+    )
 
 
 def _slacks(runs: Runs) -> list[float]:
@@ -309,21 +570,43 @@ def _breaking(runs: Runs, known: Known) -> Table:
         for oracle in ("worst case", "local clients")
     ]
     columns = ("learner", "answers", *(f"{slack:g} x proven" for slack in _slacks(runs)))
-    return Table("Largest error, in units of alpha, as the tolerance grows beyond the proven one", columns, rows)
+    return Table(
+        "Largest error, in units of alpha, as the tolerance grows beyond the proven one",
+        columns,
+        rows,
+    )
 
 
 def _local_only() -> Table:
     learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
     closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
     row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
-    columns = ("learner", "model", "rounds", "clients for expected error 0.1, by its bound", "d C^2 / (alpha gamma)^2")
-    return Table("Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 (measured in the experiment interaction)", columns, [row])
+    columns = (
+        "learner",
+        "model",
+        "rounds",
+        "clients for expected error 0.1, by its bound",
+        "d C^2 / (alpha gamma)^2",
+    )
+    return Table(
+        (
+            "Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 "
+            "(measured in the experiment interaction)"
+        ),
+        columns,
+        [row],
+    )
 
 
 def _figure(runs: Runs, known: Known) -> Figure:
     def bars(label: str, oracle: str, slack: float) -> Curve:
         values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
-        return Curve(label, list(range(len(known))), [min(TOP, max(0.0, value)) for value in values], style="bars")
+        return Curve(
+            label,
+            list(range(len(known))),
+            [min(TOP, max(0.0, value)) for value in values],
+            style="bars",
+        )
 
     curves = [
         bars("worst case, proven tolerance", "worst case", 1.0),
@@ -332,32 +615,73 @@ def _figure(runs: Runs, known: Known) -> Figure:
         Curve("promised", list(range(len(known))), [1.0] * len(known), style="bound"),
     ]
     label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
-    kept, lost = (sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values()) for slack in (1.0, BEYOND))
-    title = f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and {lost} at {BEYOND:g} times as much"
-    return Figure("suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known))
+    kept, lost = (
+        sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values())
+        for slack in (1.0, BEYOND)
+    )
+    title = (
+        f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and "
+        f"{lost} at {BEYOND:g} times as much"
+    )
+    return Figure(
+        "suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known)
+    )
 
 
 def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
     def bound(label: str, oracle: str) -> Curve:
-        return Curve(label, list(range(len(known))), [records_needed(oracle, task.learner) for task in known.values()], style="bars")
+        return Curve(
+            label,
+            list(range(len(known))),
+            [records_needed(oracle, task.learner) for task in known.values()],
+            style="bars",
+        )
 
-    counts = {place: count for place, name in enumerate(known) if isinstance(count := fewest.get(name), ClientCount)}
+    counts = {
+        place: count
+        for place, name in enumerate(known)
+        if isinstance(count := fewest.get(name), ClientCount)
+    }
     curves = [
         bound("no privacy, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),
         bound("local clients, sufficient bound", "local clients"),
-        curve("local clients, measured minimum", [(place, count.n, count.low, count.high) for place, count in counts.items()], "bars"),
+        curve(
+            "local clients, measured minimum",
+            [(place, count.n, count.low, count.high) for place, count in counts.items()],
+            "bars",
+        ),
     ]
     title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
-    return Figure("suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known))
+    return Figure(
+        "suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known)
+    )
 
 
 def _slack_figure(runs: Runs, known: Known) -> Figure:
     slacks = _slacks(runs)
-    curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
+    curves = [
+        Curve(
+            name,
+            slacks,
+            [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks],
+        )
+        for name, task in known.items()
+    ]
     curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
-    title, axis = "The worst case, beyond the proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
-    return Figure("suite-slack", title, "tolerance / proven tolerance", axis, curves, "interactive", log_x=True)
+    title, axis = (
+        "The worst case, beyond the proven tolerance",
+        f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})",
+    )
+    return Figure(
+        "suite-slack",
+        title,
+        "tolerance / proven tolerance",
+        axis,
+        curves,
+        "interactive",
+        log_x=True,
+    )
 
 
 EXPERIMENT = Suite()

@@ -1,4 +1,5 @@
-"""The suite's trusted curator: what a noisy sum loses, enumerated; how it is drawn, beside a closed form worked out here; and what its account pays."""
+"""The suite's trusted curator: what a noisy sum loses, enumerated; how it is drawn, beside a closed
+form worked out here; and what its account pays."""
 
 import math
 from collections import Counter
@@ -59,28 +60,50 @@ class Curator:
         mechanism, draws = NoisySum(_Level(), self.epsilon), Draws(KeyedNoise(seed))
         small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
         drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
-        return SumLoss(epsilon_of(max(small.worst_ratios(mechanism).values())), [drawn[total] for total in range(MOST * RECORDS + 1)])
+        return SumLoss(
+            epsilon_of(max(small.worst_ratios(mechanism).values())),
+            [drawn[total] for total in range(MOST * RECORDS + 1)],
+        )
 
 
 def noisy_sum_law(epsilon: float) -> list[float]:
-    """The sum of the values MOST and 1 plus two-sided geometric noise of ratio q = e^(-eps / MOST), (1 - q) / (1 + q) q^|z|, clipped to 0..MOST RECORDS."""
+    """The sum of the values MOST and 1 plus two-sided geometric noise of ratio q = e^(-eps / MOST),
+    (1 - q) / (1 + q) q^|z|, clipped to 0..MOST RECORDS."""
     q, total, most = math.exp(-epsilon / MOST), MOST + 1, MOST * RECORDS
     inside = [(1 - q) / (1 + q) * q ** abs(y - total) for y in range(1, most)]
     return [q**total / (1 + q), *inside, q ** (most - total) / (1 + q)]
 
 
 def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Check:
-    """Whether a noisy sum loses epsilon and follows its law, and every run's account was charged what its sums lose together, no more than epsilon."""
+    """Whether a noisy sum loses epsilon and follows its law, and every run's account was charged
+    what its sums lose together, no more than epsilon."""
     met = epsilon - 1e-9 <= measured.loss <= epsilon
-    accounts = [(run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None]
-    paid = bool(runs) and len(accounts) == len(runs) and all(charged == lost <= epsilon for charged, lost in accounts)
+    accounts = [
+        (run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None
+    ]
+    paid = (
+        bool(runs)
+        and len(accounts) == len(runs)
+        and all(charged == lost <= epsilon for charged, lost in accounts)
+    )
     draws = sum(measured.drawn)
     law = noisy_sum_law(epsilon)
-    totals = {f"total {total}, {rate:.4f} predicted": Claimed(Rate(measured.drawn[total], draws), rate, rate) for total, rate in enumerate(law)}
+    totals = {
+        f"total {total}, {rate:.4f} predicted": Claimed(
+            Rate(measured.drawn[total], draws), rate, rate
+        )
+        for total, rate in enumerate(law)
+    }
     charged, lost = (max(each) for each in zip(*accounts or [(math.nan, math.nan)], strict=True))
     return holds(
-        "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's sums together are paid for, within epsilon",
+        (
+            "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's "
+            "sums together are paid for, within epsilon"
+        ),
         totals,
-        f"largest loss {measured.loss:.9f} of {epsilon:g}; at most {charged:.9f} charged of {lost:.9f} lost, {len(runs)} learners",
+        (
+            f"largest loss {measured.loss:.9f} of {epsilon:g}; at most {charged:.9f} charged of "
+            f"{lost:.9f} lost, {len(runs)} learners"
+        ),
         also=met and paid,
     )

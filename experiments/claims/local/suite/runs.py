@@ -1,4 +1,5 @@
-"""Runs of the suite: every learner's task under every oracle, and the proven tolerances and numbers of clients, worked out by hand (limits 5.1 and 9)."""
+"""Runs of the suite: every learner's task under every oracle, and the proven tolerances and numbers
+of clients, worked out by hand (limits 5.1 and 9)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -29,8 +30,23 @@ from local_dp.masked.population import Concept
 from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, NullOracle, RoundedOracle, StatisticalQuery, against, downward, upward
-from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
+from local_dp.oracles.statistical.oracles import (
+    BiasedOracle,
+    ExactOracle,
+    NullOracle,
+    RoundedOracle,
+    StatisticalQuery,
+    against,
+    downward,
+    upward,
+)
+from local_dp.populations.concepts import (
+    ConceptClass,
+    juntas,
+    signed_conjunctions,
+    stumps,
+    thresholds,
+)
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.learned import Learned, Lesson
 from local_dp.protocols.local_protocol import find_protocol
@@ -59,7 +75,9 @@ class Outcome:
     charged: float | None = None  # by a curator's account
     lost: float | None = None  # by the curator's sums together
     adversary: str | None = None  # the targets and errors of a worst case
-    replayed: tuple[int, int] | None = None  # the best answers, and all, that an adversary gave in a small game
+    replayed: tuple[int, int] | None = (
+        None  # the best answers, and all, that an adversary gave in a small game
+    )
     opposites: float | None = None  # the share of lists whose labels reversed are a list too: 1
     refused: str | None = None
 
@@ -67,13 +85,21 @@ class Outcome:
 Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
 
 
-def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: np.random.Generator) -> Outcome:
+def worst_case(
+    task: Task[Any],
+    learner: Learner[Any],
+    hostile: Sequence[Hostile],
+    generator: np.random.Generator,
+) -> Outcome:
     """The largest miss on the hard task, or on a target of the finite class.
 
     The answers come from the `hostile` oracles, and from PATTERNS patterns of errors of tau."""
     population = task.population(1, 0)
     patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
-    misses = [task.excess(run(learner.algorithm(), oracle(population)), population) for oracle in (*hostile, *patterns)]
+    misses = [
+        task.excess(run(learner.algorithm(), oracle(population)), population)
+        for oracle in (*hostile, *patterns)
+    ]
     concepts = finite_class(learner.name)
     if concepts is None:
         return Outcome(max(misses), adversary="patterns")
@@ -81,17 +107,33 @@ def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile
         learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
     oracle = _Replayed(concepts, learner.alpha)
     predicted = run(learner.algorithm(), oracle).predict(concepts.points)
-    misses += [float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total for concept in oracle.alive]
+    misses += [
+        float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total
+        for concept in oracle.alive
+    ]
     opposites = None
-    if learner.name == "decision-lists":  # where a list is, the list with all labels reversed is, by its last rule too
+    if (
+        learner.name == "decision-lists"
+    ):  # where a list is, the list with all labels reversed is, by its last rule too
         labellings = {concepts.row(concept).tobytes() for concept in range(concepts.size)}
-        opposites = sum((-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)) / concepts.size
+        opposites = (
+            sum(
+                (-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)
+            )
+            / concepts.size
+        )
     adversary = f"patterns, {concepts.size} concepts"
-    return Outcome(max(misses), adversary=adversary, replayed=(oracle.best, oracle.replayed), opposites=opposites)
+    return Outcome(
+        max(misses),
+        adversary=adversary,
+        replayed=(oracle.best, oracle.replayed),
+        opposites=opposites,
+    )
 
 
 class _Replayed(VersionSpaceOracle):
-    """Holds each answer of a small game against all others it might have given, expectation by expectation and pair by pair."""
+    """Holds each answer of a small game against all others it might have given, expectation by
+    expectation and pair by pair."""
 
     best = replayed = 0
 
@@ -99,10 +141,21 @@ class _Replayed(VersionSpaceOracle):
         possible = self.alive.tolist()
         answer = super().answer_one(query)
         if self.concepts.size <= REPLAYED:
-            exact = {concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query) for concept in possible}
-            legal = all(abs(exact[concept] - answer) <= query.tolerance + EDGE for concept in self.alive.tolist())
-            windows = [[c for c in possible if 0 <= exact[c] - start <= 2 * query.tolerance + EDGE] for start in exact.values()]
-            self.best += legal and self._far_pairs(self.alive.tolist()) >= max(map(self._far_pairs, windows))
+            exact = {
+                concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query)
+                for concept in possible
+            }
+            legal = all(
+                abs(exact[concept] - answer) <= query.tolerance + EDGE
+                for concept in self.alive.tolist()
+            )
+            windows = [
+                [c for c in possible if 0 <= exact[c] - start <= 2 * query.tolerance + EDGE]
+                for start in exact.values()
+            ]
+            self.best += legal and self._far_pairs(self.alive.tolist()) >= max(
+                map(self._far_pairs, windows)
+            )
             self.replayed += 1
         return answer
 
@@ -110,7 +163,10 @@ class _Replayed(VersionSpaceOracle):
         """How many pairs differ with probability at least 2 alpha."""
         rows = [self.concepts.row(concept) for concept in concepts]
         least = 2 * self.alpha * self.concepts.total - EDGE
-        return sum(float(self.concepts.weights @ (one != other)) >= least for one, other in combinations(rows, 2))
+        return sum(
+            float(self.concepts.weights @ (one != other)) >= least
+            for one, other in combinations(rows, 2)
+        )
 
 
 def scattered(generator: np.random.Generator) -> Callable[[float], float]:
@@ -118,26 +174,42 @@ def scattered(generator: np.random.Generator) -> Callable[[float], float]:
     return lambda expectation: float(generator.choice((-1.0, 1.0)))
 
 
-def _class_of(name: str, points: Records, weights: Sequence[int], concepts: Sequence[Classifier]) -> ConceptClass:
+def _class_of(
+    name: str, points: Records, weights: Sequence[int], concepts: Sequence[Classifier]
+) -> ConceptClass:
     """The distinct labellings of the points by these concepts."""
-    rows = np.unique(np.stack([concept.predict(points) for concept in concepts]), axis=0).astype(np.int8)
-    return ConceptClass(name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index])
+    rows = np.unique(np.stack([concept.predict(points) for concept in concepts]), axis=0).astype(
+        np.int8
+    )
+    return ConceptClass(
+        name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index]
+    )
 
 
 def _lists_as_halfspaces(d: int) -> ConceptClass:
-    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have the smallest margin."""
+    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have
+    the smallest margin."""
     population, _ = examples.list_halfspace_examples(d)
-    points = Records({name: column for name, column in population.kinds.columns.items() if name != "y"})
+    points = Records(
+        {name: column for name, column in population.kinds.columns.items() if name != "y"}
+    )
     bits = Records({f"x{place}": (points[f"x{place}"] < 0).view(np.uint8) for place in range(d)})
-    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(np.int8)
+    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(
+        np.int8
+    )
     weights = np.rint(population.shares * d * 2 ** (d - 1)).astype(np.int64)
-    return ConceptClass("lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index])
+    return ConceptClass(
+        "lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index]
+    )
 
 
 def _all_lists(d: int) -> list[RuleList]:
     """Every decision list that uses each of d variables once."""
     rules = [
-        [Rule(Literal(place, value), label) for place, value, label in zip(order, values, labels, strict=True)]
+        [
+            Rule(Literal(place, value), label)
+            for place, value, label in zip(order, values, labels, strict=True)
+        ]
         for order in permutations(range(d))
         for values in product((0, 1), repeat=d)
         for labels in product((-1, 1), repeat=d)
@@ -147,7 +219,8 @@ def _all_lists(d: int) -> list[RuleList]:
 
 @cache
 def finite_class(learner: str) -> ConceptClass | None:
-    """The class from which a worst-case oracle picks the target of the learner called `learner`; None if it has no such class."""
+    """The class from which a worst-case oracle picks the target of the learner called `learner`;
+    None if it has no such class."""
     if learner == "decision-lists":
         weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
         return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(4))
@@ -165,39 +238,58 @@ def finite_class(learner: str) -> ConceptClass | None:
 
 
 def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
-    """The concepts that the greedy tree learner finds from exact answers: it misses parities with every oracle."""
+    """The concepts that the greedy tree learner finds from exact answers: it misses parities with
+    every oracle."""
     learner = Trees(d=5, depth=3)
 
     def learned(index: int) -> bool:
         population = concepts.population(index, 1, 0)
-        return examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population) <= learner.alpha
+        return (
+            examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population)
+            <= learner.alpha
+        )
 
     kept = [index for index in range(concepts.size) if learned(index)]
-    return replace(concepts, name="trees", params={}, size=len(kept), row=lambda index: concepts.row(kept[index]))
+    return replace(
+        concepts,
+        name="trees",
+        params={},
+        size=len(kept),
+        row=lambda index: concepts.row(kept[index]),
+    )
 
 
 class Factory(Protocol):
     """Makes an oracle for a run of a learner on a population."""
 
-    def __call__(self, population: Finite, learner: Learner[Any], generator: np.random.Generator) -> Oracle[StatisticalQuery, float]: ...
+    def __call__(
+        self, population: Finite, learner: Learner[Any], generator: np.random.Generator
+    ) -> Oracle[StatisticalQuery, float]: ...
 
 
 def samples(learner: Learner[Any]) -> int:
-    """n for which the means over one sample are all within the tolerance, for queries fixed beforehand: 2 ln(2 t / beta) / tau^2 (Hoeffding)."""
+    """n for which the means over one sample are all within the tolerance, for queries fixed
+    beforehand: 2 ln(2 t / beta) / tau^2 (Hoeffding)."""
     return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
 
 
-def _sample(population: Finite, learner: Learner[Any], generator: np.random.Generator) -> ExactOracle:
-    """The means over one sample of `population.size` individuals, drawn as how many there are of each kind."""
+def _sample(
+    population: Finite, learner: Learner[Any], generator: np.random.Generator
+) -> ExactOracle:
+    """The means over one sample of `population.size` individuals, drawn as how many there are of
+    each kind."""
     drawn = generator.multinomial(population.size, population.shares)
     return ExactOracle(Finite(population.kinds, drawn.tolist(), 1, 0))
 
 
 def _twin(population: Finite, kept: bool) -> Finite:
-    """The population with every label reversed (every coordinate, where there is no label), and with its own examples beside them if they are `kept`."""
+    """The population with every label reversed (every coordinate, where there is no label), and
+    with its own examples beside them if they are `kept`."""
     columns = population.kinds.columns
     reversed_names = ("y",) if "y" in columns else tuple(columns)
-    opposite = {name: -values if name in reversed_names else values for name, values in columns.items()}
+    opposite = {
+        name: -values if name in reversed_names else values for name, values in columns.items()
+    }
     if not kept:
         return Finite(Records(opposite), population.shares.tolist(), 1, 0)
     both = {name: np.concatenate([values, opposite[name]]) for name, values in columns.items()}
@@ -210,9 +302,15 @@ LEGAL: dict[str, Factory] = {
     "too high": lambda population, learner, generator: BiasedOracle(population, upward),
     "too low": lambda population, learner, generator: BiasedOracle(population, downward),
     "towards 0": lambda population, learner, generator: BiasedOracle(population, against),
-    "null-seeking": lambda population, learner, generator: NullOracle(population, _twin(population, kept=True)),
-    "reversing": lambda population, learner, generator: NullOracle(population, _twin(population, kept=False)),
-    "scattered": lambda population, learner, generator: BiasedOracle(population, scattered(generator)),
+    "null-seeking": lambda population, learner, generator: NullOracle(
+        population, _twin(population, kept=True)
+    ),
+    "reversing": lambda population, learner, generator: NullOracle(
+        population, _twin(population, kept=False)
+    ),
+    "scattered": lambda population, learner, generator: BiasedOracle(
+        population, scattered(generator)
+    ),
 }
 ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 
@@ -227,7 +325,8 @@ def records_needed(name: str, learner: Learner[Any]) -> int:
 
 
 def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> Outcome:
-    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked. A refused learner has learned nothing."""
+    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what
+    it asked. A refused learner has learned nothing."""
     try:
         return _outcome(task, oracle, slack, generator)
     except LocalDPError as error:
@@ -246,15 +345,34 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Ge
         local = AggregateOracle(population, generator, EPSILON)
         hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
         used = sum(summary.n for summary in local.rounds)
-        return Outcome(task.excess(hypothesis, population), rounds=len(local.rounds), individuals=used)
+        return Outcome(
+            task.excess(hypothesis, population), rounds=len(local.rounds), individuals=used
+        )
     if oracle == "curator":
         account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
-        trusted = TrustedOracle(population, account, Draws(KeyedNoise(int(generator.integers(2**63)))))
-        watched: Watched[NoisySum, int] = Watched(trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums))
-        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), watched)
-        return Outcome(task.excess(hypothesis, population), trusted.queries, trusted.rounds, n, account.spent.nano / NANO, sum(lost) / NANO)
+        trusted = TrustedOracle(
+            population, account, Draws(KeyedNoise(int(generator.integers(2**63))))
+        )
+        watched: Watched[NoisySum, int] = Watched(
+            trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums)
+        )
+        hypothesis = run(
+            curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n),
+            watched,
+        )
+        return Outcome(
+            task.excess(hypothesis, population),
+            trusted.queries,
+            trusted.rounds,
+            n,
+            account.spent.nano / NANO,
+            sum(lost) / NANO,
+        )
     asked: list[int] = []  # queries, by round
-    counted = Watched((LEGAL | {"sample": _sample})[oracle](population, learner, generator), before=lambda queries: asked.append(len(queries)))
+    counted = Watched(
+        (LEGAL | {"sample": _sample})[oracle](population, learner, generator),
+        before=lambda queries: asked.append(len(queries)),
+    )
     excess = task.excess(run(learner.algorithm(), counted), population)
     return Outcome(excess, sum(asked), len(asked), n)
 
@@ -278,14 +396,24 @@ class Fewest:
 
         def successes(n: int, runs: int) -> int:
             population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
-            return sum(learned_within_alpha(protocol, run(algorithm, AggregateOracle(population, generator, EPSILON)), population) for _ in range(runs))
+            return sum(
+                learned_within_alpha(
+                    protocol,
+                    run(algorithm, AggregateOracle(population, generator, EPSILON)),
+                    population,
+                )
+                for _ in range(runs)
+            )
 
         least = protocol.task.learner.queries
         guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
         return measured_clients(successes, guess, target=1 - BETA, trials=self.trials, least=least)
 
 
-CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150, 600), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120, 200)}  # parameters, clients, runs
+CHECKED = {
+    "stumps": ({"d": "3", "alpha": "0.3"}, 150, 600),
+    "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120, 200),
+}  # parameters, clients, runs
 
 
 @dataclass(frozen=True)
@@ -301,19 +429,34 @@ class Users:
             protocol = find_protocol(f"learn-{self.task}").from_settings(settings)
             assert isinstance(protocol, Learned)
             succeeds = partial(learned_within_alpha, protocol)
-            return Trial(protocol.algorithm(EPSILON, clients), partial(protocol.synthetic, clients), succeeds, clients, EPSILON)
+            return Trial(
+                protocol.algorithm(EPSILON, clients),
+                partial(protocol.synthetic, clients),
+                succeeds,
+                clients,
+                EPSILON,
+            )
 
         return cross_check(trial, seed, users=users, laws=4 * users)
 
 
 def control(name: str, oracle: str, generator: np.random.Generator) -> float:
-    """The error of a masked-parity learner, in two rounds or in one, with exact answers or against the oracle that hides the mask: the worse of both masks."""
+    """The error of a masked-parity learner, in two rounds or in one, with exact answers or against
+    the oracle that hides the mask: the worse of both masks."""
     r = int(generator.integers(1, 1 << CONTROL_D))
-    algorithm = two_round_learner(CONTROL_D) if name.endswith("two rounds") else bent_learner(CONTROL_D, CONTROL_TOLERANCE)
+    algorithm = (
+        two_round_learner(CONTROL_D)
+        if name.endswith("two rounds")
+        else bent_learner(CONTROL_D, CONTROL_TOLERANCE)
+    )
     errors = []
     for a in (0, 1):
         target = Concept(CONTROL_D, r, a)
-        answers = MidpointOracle(CONTROL_D, r, a) if oracle == "worst case" else _ExactMask(CONTROL_D, r, a)
+        answers = (
+            MidpointOracle(CONTROL_D, r, a)
+            if oracle == "worst case"
+            else _ExactMask(CONTROL_D, r, a)
+        )
         errors.append(run(algorithm, answers).error(target))
     return max(errors)
 
@@ -332,7 +475,10 @@ TOLERANCES: Final = {
     "thresholds": 0.1 / 8,  # alpha / (2 bits), 4 bits
     "naive-bayes": 0.1 / 25,  # alpha / (4 d + 1), d = 6
     "low-degree": math.sqrt(0.1 / 16),  # sqrt(alpha / N), N = 1 + 5 + 10
-    "linear-regression": 1 / (1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3),  # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
+    "linear-regression": 1
+    / (
+        1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3
+    ),  # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
     "decision-lists": 0.1 / 5,  # alpha / (d + 1), d = 4
     "perceptron": 0.3 * 0.25 / 8,  # gamma alpha / (8 sqrt(d) bound), bound = 1 / sqrt(d)
     "trees": 0.1 / 16,  # alpha / 2^(depth + 1), depth 3
@@ -342,13 +488,24 @@ TOLERANCES: Final = {
 
 
 def bounds_check(known: dict[str, Task[Any]]) -> Check:
-    """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2 ln(2 t / beta) / tau^2), are those of its guarantee."""
+    """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2
+    ln(2 t / beta) / tau^2), are those of its guarantee."""
     square = (math.exp(EPSILON) + 1) ** 2 / (math.exp(EPSILON) - 1) ** 2
     wrong = []
     for name, task in known.items():
         learner, tolerance = task.learner, TOLERANCES[name]
         clients = learner.queries * 2 * square * math.log(2 * learner.queries / BETA) / tolerance**2
         counted = records_needed("local clients", learner)
-        if not (math.isclose(learner.tolerance, tolerance) and clients * (1 - 1e-6) <= counted <= clients * (1 + 1e-6) + learner.queries):
-            wrong.append(f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {counted:,} clients for {clients:,.0f}")
-    return Check("Every tolerance and every sufficient bound is what its proof says", not wrong, "; ".join(wrong) or f"{len(known)} learners")
+        if not (
+            math.isclose(learner.tolerance, tolerance)
+            and clients * (1 - 1e-6) <= counted <= clients * (1 + 1e-6) + learner.queries
+        ):
+            wrong.append(
+                f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {counted:,} clients for "
+                f"{clients:,.0f}"
+            )
+    return Check(
+        "Every tolerance and every sufficient bound is what its proof says",
+        not wrong,
+        "; ".join(wrong) or f"{len(known)} learners",
+    )
