@@ -153,14 +153,12 @@ class Fleet:
             )
             if stopped >= _STOPPED:
                 raise BusError(
-                    f"only {len(self.pids)} of {self.count} client processes started: the "
-                    "process "
+                    f"only {len(self.pids)} of {self.count} client processes started: the process "
                     f"that starts them, {self._helper.pid}, is stopped"
                 )
             if self._helper.returncode is not None and len(self.pids) < self.count:
                 raise BusError(
-                    f"only {len(self.pids)} of {self.count} client processes started; the "
-                    "message "
+                    f"only {len(self.pids)} of {self.count} client processes started; the message "
                     "of the process that starts them is above"
                 )
             if self.failures:

@@ -203,8 +203,7 @@ def _opened(path: Path, life: int) -> Log:
     else:
         if mark.exists():
             raise InputError(
-                f"the store {str(path)!r} is gone, and the record of what its clients have "
-                "spent; "
+                f"the store {str(path)!r} is gone, and the record of what its clients have spent; "
                 f"to begin again, remove {str(mark)!r}"
             )
         log = Log.create(

@@ -107,8 +107,7 @@ class Owners:
         """
         if self._column and person != self._column:
             raise InputError(
-                f"the store {str(self._path)!r} knows people by the column {self._column!r}; "
-                "give "
+                f"the store {str(self._path)!r} knows people by the column {self._column!r}; give "
                 f"person={self._column!r}"
             )
         people = people_of(records, person) if person else []
@@ -147,9 +146,8 @@ class Owners:
         elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
             raise InputError(
                 f"the store {str(self._path)!r} belongs to other rows, or to these in another "
-                "order; name another store, or open this one once with "
-                "its own table and person=COLUMN, a column that names people: from then on rows "
-                "may move and change"
+                "order; name another store, or open this one once with its own table and "
+                "person=COLUMN, a column that names people: from then on rows may move and change"
             )
 
     def _keyed(self, what: bytes, data: bytes) -> bytes:

@@ -147,8 +147,7 @@ class Work:
                 "too-much",
                 (
                     f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} "
-                    "and a "
-                    f"life {FOR_LIFE}"
+                    f"and a life {FOR_LIFE}"
                 ),
             )
         self.done += units
@@ -239,8 +238,7 @@ class ClientRole:
                     "equivocation",
                     (
                         f"round {request.round} of run {request.run} was already asked with "
-                        "another "
-                        "request"
+                        "another request"
                     ),
                 )
         except RefusedError as refused:
@@ -380,8 +378,7 @@ class ClientRole:
                     "evidence",
                     (
                         f"the outcomes of {query.randomizer.name} under a label are of another "
-                        "loss "
-                        "than its reports: it is not built in"
+                        "loss than its reports: it is not built in"
                     ),
                 )
             then = self._numbers(query)
@@ -445,8 +442,7 @@ class ClientRole:
                 "evidence",
                 (
                     f"{randomizer.name} is defined on real numbers: its floats reveal more than "
-                    "its "
-                    "density says, and this client answers in private"
+                    "its density says, and this client answers in private"
                 ),
             )
         return randomizer

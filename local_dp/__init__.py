@@ -38,8 +38,7 @@ _API = {
     "costs": "best_for budget mix price shuffled",
     "functions": (
         "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles "
-        "run "
-        "statistical_queries survey workload"
+        "run statistical_queries survey workload"
     ),
     "plan": "Plan plan",
     "result": "Result",

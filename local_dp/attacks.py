@@ -190,8 +190,7 @@ def tracing(
         or not (np.all(shares > 0) and np.all(shares < 1))
     ):
         raise InputError(
-            f"suspects of shape {suspects.shape} need as many shares as bits, strictly "
-            "between 0 "
+            f"suspects of shape {suspects.shape} need as many shares as bits, strictly between 0 "
             f"and 1; shares have shape {shares.shape}"
         )
     queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(shares)))

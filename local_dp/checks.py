@@ -93,8 +93,7 @@ def check_range(name: str, low: float, high: float) -> None:
     check_number(f"the upper of the bounds{name}", high)
     if not high - low >= SMALLEST:
         raise InputError(
-            f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 "
-            "apart or "
+            f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 apart or "
             "more"
         )
 
@@ -122,8 +121,7 @@ def check_success(success: float, least: float) -> None:
     guess, and 1."""
     if not least < success < 1:
         raise InputError(
-            f"the probability of success is {success}; give a number strictly between "
-            f"{least:g} "
+            f"the probability of success is {success}; give a number strictly between {least:g} "
             "and 1"
         )
 

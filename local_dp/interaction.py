@@ -68,8 +68,7 @@ class Game(Generic[Q, A, R]):
             self.queries, self.result = None, finished.value
         if not isinstance(self.queries, tuple | None):
             raise InputError(
-                "a round is a tuple of queries, and this one is a "
-                f"{type(self.queries).__name__}; "
+                f"a round is a tuple of queries, and this one is a {type(self.queries).__name__}; "
                 "write (query,) for one query"
             )
 

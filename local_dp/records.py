@@ -41,8 +41,7 @@ class Records:
         for name, values in columns.items():
             if values.dtype.kind not in "biufU" and values.dtype != DATES:
                 raise InputError(
-                    f"column {name!r} has type {values.dtype}; use numbers, truth values, "
-                    "dates "
+                    f"column {name!r} has type {values.dtype}; use numbers, truth values, dates "
                     "in microseconds or text"
                 )
         self.columns = dict(columns)
@@ -65,8 +64,7 @@ class Records:
                 ) from None
             if all(part.strip() in self.known for part in name.split(",")):
                 raise InputError(
-                    f"no column {name!r}; give one column, or where several may stand, "
-                    "separate "
+                    f"no column {name!r}; give one column, or where several may stand, separate "
                     "them by ';'"
                 ) from None
             raise InputError(self.odd.get(name) or unknown("no column", name, self.known)) from None

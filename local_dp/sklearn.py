@@ -115,8 +115,7 @@ class _Private(BaseEstimator):
         private, chance = self._private, check_random_state(self.random_state)
         if private and self.random_state is not None:
             raise FitError(
-                f"random_state is {self.random_state!r}, and a private fit takes no seed; "
-                "leave "
+                f"random_state is {self.random_state!r}, and a private fit takes no seed; leave "
                 "out one of the two"
             )
         for name, own in (("epsilon", "epsilon"), ("seed", "random_state")):
@@ -211,15 +210,13 @@ class LocalClassifier(ClassifierMixin, _Private):
             raise FitError(f"there is one class, {self.classes_.tolist()}; give two or more")
         if not self._private and not np.isin(y, self.classes_).all():
             raise FitError(
-                f"y has a label that is not among the {len(self.classes_)} classes; list all "
-                "of "
+                f"y has a label that is not among the {len(self.classes_)} classes; list all of "
                 "them"
             )
         kinds = self.classes_.dtype.kind, np.asarray(y).dtype.kind
         if any(one in "US" and other in "biuf" for one, other in (kinds, kinds[::-1])):
             raise FitError(
-                f"the classes are {self.classes_.tolist()!r:.80}, and y is of another kind; "
-                "give "
+                f"the classes are {self.classes_.tolist()!r:.80}, and y is of another kind; give "
                 "both as texts, or both as numbers"
             )
         asked = self.classes_[1:] if len(self.classes_) == 2 else self.classes_

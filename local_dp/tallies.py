@@ -39,8 +39,7 @@ class Tally:
         none."""
         if self.n == 0:
             raise InputError(
-                "nobody answered: the tally holds 0 reports and there is nothing to estimate; "
-                "ask "
+                "nobody answered: the tally holds 0 reports and there is nothing to estimate; ask "
                 "at least one client of every cohort"
             )
         return self.n

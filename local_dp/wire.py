@@ -401,24 +401,22 @@ TEXTS = {
     ),
     "equivocation": (
         "round {round} of run {run}, or a label in it, was asked before with something else; give "
-        "it "
-        "a name of its own"
+        "it a name of its own"
     ),
     "unknown-query": "this client lacks a query of {queries}; install its package there",
     "unknown-randomizer": (
         "this client lacks a randomizer of {randomizers}; install its package there"
     ),
     "not-allowed": (
-        "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow it "
-        "there"
+        "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow "
+        "it there"
     ),
     "bad-parameters": (
         "this client accepts no such parameter of {queries} or {randomizers}; correct it"
     ),
     "bad-query": (
         "{queries} does not fit the columns of this client's table, or the values that "
-        "{randomizers} "
-        "takes; correct the question, or its schema"
+        "{randomizers} takes; correct the question, or its schema"
     ),
     "evidence": (
         "this client does not accept the evidence for the loss of {randomizers}; use a verified "
@@ -426,8 +424,7 @@ TEXTS = {
     ),
     "too-much": (
         "to build and verify {randomizers} is more work than this client does for one request, or "
-        "in "
-        "its life"
+        "in its life"
     ),
     "unverifiable": (
         "{randomizers} failed the verification; `local-dp audit` on the client's machine shows why"

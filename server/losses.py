@@ -54,8 +54,8 @@ class Loss:
         )
         return (
             f"round {self.round}: after {self.asks} requests {len(self.lost)} of {self.members} "
-            f"members are missing ({names}), and {how}; "
-            f"chance explains this with probability {self.chance:.1g} at most"
+            f"members are missing ({names}), and {how}; chance explains this with probability "
+            f"{self.chance:.1g} at most"
         )
 
 

@@ -248,8 +248,7 @@ class Members:
         """
         if self.roster is not None and not self.roster.holds(group, hello):
             raise WireError(
-                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which "
-                "the "
+                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the "
                 "roster does not give it"
             )
         member = self.named.get(hello.member)
@@ -266,8 +265,7 @@ class Members:
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
         if member is not None or clash or not self.first <= hello.start < hello.stop <= self.stop:
             raise WireError(
-                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which "
-                "are "
+                f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are "
                 "not free"
             )
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)

@@ -116,8 +116,8 @@ class Terms:
         lower = ", or lower --quorum" if _answered(parts[ask]) else ""
         raise QuorumError(
             f"round {round.number} closed with {_answered(parts[ask])} of {size} "
-            f"replies{_which(ask, round)}, "
-            f"below the quorum of {self.quorum:g}{others}: {why}{lower}"
+            f"replies{_which(ask, round)}, below the quorum of {self.quorum:g}{others}: "
+            f"{why}{lower}"
         )
 
 

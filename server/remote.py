@@ -60,8 +60,7 @@ class Journal:
         path = path_of(folder, run)
         if not path.exists():
             raise InputError(
-                f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs "
-                "--journal "
+                f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs --journal "
                 f"{quote(str(folder))}` lists those that there are"
             )
         return cls(Log(path, KIND), run)

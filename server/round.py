@@ -251,8 +251,7 @@ class Round:
         """Accepts what was accepted before. Raises InputError where the round is another now."""
         if past.request != self.request_digest():
             raise InputError(
-                f"round {self.number} of run {self.run!r} is not what it was when it was "
-                "asked; "
+                f"round {self.number} of run {self.run!r} is not what it was when it was asked; "
                 "resume it with the version that began it"
             )
         for reply in past.replies:
@@ -275,8 +274,7 @@ class Round:
             or not part.query.cohort.start <= start < stop <= part.query.cohort.stop
         ):
             raise WireError(
-                f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} "
-                "by "
+                f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} by "
                 f"the clients {start}..{stop}, who owe none"
             )
         randomizer = part.query.randomizer
@@ -347,8 +345,7 @@ class Round:
             or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop
         ):
             raise WireError(
-                f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are "
-                "not "
+                f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not "
                 "its places"
             )
         if self.closed:

@@ -44,8 +44,7 @@ class Passed:
         if self.path.exists():
             run = self.path.name.removesuffix(PASSED)
             raise InputError(
-                f"reports of run {run!r} were passed on before, and a second batch would "
-                "reveal "
+                f"reports of run {run!r} were passed on before, and a second batch would reveal "
                 "clients; begin a run of a new name"
             )
 

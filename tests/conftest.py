@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.support.wrong import TWIN, fails, twins_of
+
 if TYPE_CHECKING:
     from tests.support.runs.shared import Once
 
@@ -24,11 +26,8 @@ hypothesis.settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Compiled modules are kept where pytest keeps its cache: or every interpreter that a test
     starts compiles the same files again."""
-    if config.pluginmanager.has_plugin(
-        "cacheprovider"
-    ):  # which the mutation run turns off: its twins must not be mistaken for one another
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -36,8 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite.
     `@pytest.mark.slow(only=("id", ...))`: these parameters are slow.
 
-    What is slow runs only where it is asked for, even if it is long as well.
+    What is slow runs only where it is asked for, even if it is long as well. `@wrong(...)` adds
+    a run of the test with a wrong twin of the source in place, which must fail.
     """
+    for item in list(items):
+        if isinstance(item, pytest.Function):
+            items += twins_of(item)
     for item in items:
         for mark in list(item.own_markers):
             name = (
@@ -53,6 +56,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items=[item for item in items if item.get_closest_marker("slow")]
         )
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    twin = pyfuncitem.stash.get(TWIN, None)
+    if twin is None:
+        return (yield)
+    return (yield from fails(twin))
 
 
 @pytest.fixture(autouse=True)

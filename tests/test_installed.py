@@ -67,8 +67,7 @@ def test_the_wheel_runs_in_an_empty_environment(unpacked: Path, tmp_path: Path) 
     assert _typed("empty/bin/local-dp --version", tmp_path).split() == ["local-dp", version]
     line = (
         "import local_dp as ldp; print(ldp.mean({'age': [20, 30, 40] * 2000}, 'age', bounds=(0, "
-        "50), "
-        "epsilon=4, seed=1).estimate)"
+        "50), epsilon=4, seed=1).estimate)"
     )
     assert abs(float(_typed(f'empty/bin/python -c "{line}"', tmp_path)) - 30) < 3
 
@@ -99,8 +98,7 @@ def test_a_newcomers_first_hour(unpacked: Path) -> None:
     assert "Basel" in _typed(
         (
             ".venv/bin/local-dp run frequency --records own.csv --column town --labels "
-            "'Basel;Bern' "
-            "--seed 1"
+            "'Basel;Bern' --seed 1"
         ),
         unpacked,
     )

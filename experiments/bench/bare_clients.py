@@ -52,8 +52,7 @@ def bare_clients(count: int, broker: str) -> Fleet:
     )
     if done.returncode:
         raise BusError(
-            f"of {count} processes of aiomqtt alone some could not join the broker; their "
-            "output "
+            f"of {count} processes of aiomqtt alone some could not join the broker; their output "
             "is above"
         )
     ready, seconds, memory = json.loads(done.stdout)

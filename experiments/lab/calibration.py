@@ -40,9 +40,9 @@ def intervals_check() -> Check:
         and abs(found.n / CLIENTS - 1) <= 0.01
         and abs(width / expected - 1) <= 0.1,
         f"the interval of {RUNS} runs holds the true rate in {covered:.2%} of cases, over all "
-        f"rates; on a curve that is known to reach {TARGET:.0%} at "
-        f"{CLIENTS}, a search finds {found.n}, its interval {width / expected:.2f} times as wide "
-        "as Fisher's information says",
+        f"rates; on a curve that is known to reach {TARGET:.0%} at {CLIENTS}, a search finds "
+        f"{found.n}, its interval {width / expected:.2f} times as wide as Fisher's information "
+        "says",
     )
 
 

@@ -18,8 +18,7 @@ LOCAL_MODEL = Chapter(
     "The local model",
     (
         "No party is trusted: each person randomizes their own answer. What can still be learned, "
-        "in "
-        "how many rounds, and how many people does it take?"
+        "in how many rounds, and how many people does it take?"
     ),
     "masked-parity",
 )
@@ -36,8 +35,8 @@ CURATOR_AND_ATTACKS = Chapter(
     "curator-and-attacks",
     "The curator, and the attacks",
     (
-        "What one trusted server can answer about its table, at which error, and the attacks which "
-        "show that answers more exact would give the table away."
+        "What one trusted server can answer about its table, at which error, and the attacks "
+        "which show that answers more exact would give the table away."
     ),
     "reconstruction",
 )
@@ -54,8 +53,8 @@ FRONTIER = Chapter(
     "frontier",
     "The frontier of interaction",
     (
-        "People may be asked once, in turn, or again and again. When does that save people, by how "
-        "many times, and when can it not help at all?"
+        "People may be asked once, in turn, or again and again. When does that save people, by "
+        "how many times, and when can it not help at all?"
     ),
     "kinds-of-interaction",
 )

@@ -103,8 +103,7 @@ def minimal_clients(
     """
     if not 0 < target < 1 or guess < least:
         raise InputError(
-            f"target is {target} and guess {guess}; give a share between 0 and 1 and a guess "
-            "of "
+            f"target is {target} and guess {guess}; give a share between 0 and 1 and a guess of "
             f"at least {least}"
         )
     points = _bracket(success, guess, target, max(60, trials // 25), least)
@@ -227,8 +226,7 @@ def _bracket(
         if (points[-1].share >= target) == up or n == least:
             return points
     raise InputError(
-        f"success stays at {points[-1].share:.2f} from n = {guess} to {points[-1].n}; it does "
-        "not "
+        f"success stays at {points[-1].share:.2f} from n = {guess} to {points[-1].n}; it does not "
         f"reach {target} with more clients"
     )
 
@@ -317,8 +315,7 @@ class _Line:
         (inside, low), (outside, high) = (place, -math.sqrt(_WITHIN_95)), (end, beyond(end))
         if high < 0:
             raise NoEnd(
-                f"success hardly grows with n near n = {self._size(place):.0f}: its interval "
-                "has "
+                f"success hardly grows with n near n = {self._size(place):.0f}: its interval has "
                 "no end; give more trials or another protocol"
             )
         last = 0.0

@@ -178,8 +178,8 @@ PAGE = "report.html"
 _TITLE = "What can be learned privately, measured"
 _LEAD = (
     "How much can be learned about a population when nobody hands over their data, and how much "
-    "when one server is trusted with it? Each experiment takes one "
-    "answer that theory gives, runs it, and reports whether the run showed it."
+    "when one server is trusted with it? Each experiment takes one answer that theory gives, runs "
+    "it, and reports whether the run showed it."
 )
 _MAP = "map"
 
@@ -245,8 +245,8 @@ class _Part:
             current = " aria-current=page" if name == here else ""
             verdict = results["verdict"]
             links.append(
-                f'<a href="{escape(page_of(name))}"{current}>{escape(name)}</a> '
-                f'<span class="{verdict.replace(" ", "-")}">{SIGNS[verdict]}</span>'
+                f'<a href="{escape(page_of(name))}"{current}>{escape(name)}</a> <span '
+                f'class="{verdict.replace(" ", "-")}">{SIGNS[verdict]}</span>'
             )
         return links
 
@@ -420,8 +420,7 @@ def _read(folder: Path, names: Sequence[str]) -> Iterator[Results]:
         if (results := read_results(folder / name)) is not None:
             if results["chapter"] not in known:
                 raise InputError(
-                    f"the results in {folder / name} are an earlier version's; run the "
-                    "experiment "
+                    f"the results in {folder / name} are an earlier version's; run the experiment "
                     "again"
                 )
             yield results
@@ -435,8 +434,7 @@ def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise InputError(
-            f"there is no folder {folder}; make one with: local-dp experiment all --quick "
-            "--out "
+            f"there is no folder {folder}; make one with: local-dp experiment all --quick --out "
             f"{folder}"
         )
     found = {results["name"]: results for results in _read(folder, names)}

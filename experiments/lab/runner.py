@@ -46,20 +46,17 @@ def _result(future: Future[Data], what: str) -> Data:
         error = future.exception()
     except CancelledError:
         raise BusError(
-            f"the cluster's scheduler went away while {what} was measured; run the same "
-            "command "
+            f"the cluster's scheduler went away while {what} was measured; run the same command "
             "to go on"
         ) from None
     if died_over_and_over(error):
         raise BusError(
-            f"the workers of the cluster died over and over while measuring {what}; run the "
-            "same "
+            f"the workers of the cluster died over and over while measuring {what}; run the same "
             "command to go on"
         ) from None
     if isinstance(error, BrokenProcessPool):
         raise LocalDPError(
-            f"a worker process was killed (out of memory?) while measuring {what}; run the "
-            "same "
+            f"a worker process was killed (out of memory?) while measuring {what}; run the same "
             "command to go on"
         ) from None
     if error is not None:

@@ -90,16 +90,14 @@ def read_results(folder: Path) -> Results | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InputError(
-            f"{path} is an earlier version's, or malformed: "
-            f"{'.'.join(map(str, first['loc']))}: "
+            f"{path} is an earlier version's, or malformed: {'.'.join(map(str, first['loc']))}: "
             f"{first['msg']}; {_AGAIN}"
         ) from None
     if results["name"] != folder.name or any(
         len(row) != len(table["columns"]) for table in results["tables"] for row in table["rows"]
     ):
         raise InputError(
-            f"{path} is malformed: its name is not its folder's, or a row has not one value "
-            "for "
+            f"{path} is malformed: its name is not its folder's, or a row has not one value for "
             f"each column; {_AGAIN}"
         )
     return results

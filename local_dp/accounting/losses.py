@@ -91,8 +91,7 @@ class Lattice:
             return NotImplemented
         if other.growth != self.growth:
             raise InputError(
-                f"loss laws of steps {self.step:g} and {other.step:g} do not add up exactly; "
-                "give "
+                f"loss laws of steps {self.step:g} and {other.step:g} do not add up exactly; give "
                 "them one step"
             )
         weights = [0] * (len(self.weights) + len(other.weights) - 1)
@@ -130,8 +129,7 @@ def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
     `nano` / 1e9: (m - 2 y) eps / m where the noise is y."""
     if nano < 1 or sensitivity < 1:
         raise InputError(
-            f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give "
-            "1 or "
+            f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give 1 or "
             "more of each"
         )
     growth, m = exp_epsilon(Fraction(nano, sensitivity)), sensitivity

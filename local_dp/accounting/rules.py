@@ -106,8 +106,7 @@ def printed_part(budget: Approximate, parts: int) -> Pure:
 def _some(nano: int, budget: Approximate, parts: int) -> Pure:
     if nano < 1:
         raise InputError(
-            f"{budget} in {parts} parts leaves less than 1e-9 nats for each; give a larger "
-            "budget "
+            f"{budget} in {parts} parts leaves less than 1e-9 nats for each; give a larger budget "
             "or fewer parts"
         )
     return Pure(nano)

@@ -78,8 +78,7 @@ class RunOptions:
         None,
         (
             "embedded, or mqtt://[user:password@]host[:port], or "
-            "mqtts://...[?ca=FILE[&cert=FILE]]; "
-            "selects tier hosts"
+            "mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts"
         ),
         usual=EMBEDDED,
         metavar="URL",
@@ -112,8 +111,7 @@ class RunOptions:
         False,
         (
             "Put a shuffler between clients and server; the result shows the epsilon of all "
-            "reports "
-            "together"
+            "reports together"
         ),
     )
     crowd: int = option(
@@ -128,8 +126,8 @@ class RunOptions:
     worst_case: float | None = option(
         None,
         (
-            "Also show intervals that hold for any answers of missing clients and if this share of "
-            "all clients lies"
+            "Also show intervals that hold for any answers of missing clients and if this share "
+            "of all clients lies"
         ),
         metavar="SHARE",
     )
@@ -146,8 +144,7 @@ class RunOptions:
         None,
         (
             "Column that names each row's person, by whom stores keep budgets and answers: rows "
-            "may "
-            "move and change"
+            "may move and change"
         ),
         metavar="COLUMN",
     )

@@ -63,8 +63,7 @@ class Answers:
     def __post_init__(self) -> None:
         if (self.noise is None) == (self.epsilon is None):
             raise InputError(
-                "give either noise, the standard deviation of each count in rows, or epsilon, "
-                "for "
+                "give either noise, the standard deviation of each count in rows, or epsilon, for "
                 "a curator"
             )
         if self.noise is not None and not 0 <= self.noise < 1e9:
@@ -299,11 +298,9 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
     )
     return [
         f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are "
-        "wrong "
-        f"({held(f'{low} to {high}')}; closed form {held(expected)}).",
+        f"wrong ({held(f'{low} to {high}')}; closed form {held(expected)}).",
         f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. "
-        "Guessing the more common answer for everyone is wrong in "
-        f"{held(guessing)}.",
+        f"Guessing the more common answer for everyone is wrong in {held(guessing)}.",
         _compared(data),
     ]
 
@@ -321,10 +318,9 @@ def _compared(data: dict[str, Any]) -> str:
 def _members_text(data: dict[str, Any]) -> list[str]:
     return [
         f"From the means of {data['attributes']} attributes of {data['members']:,} "
-        f"row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these "
-        "rows are distinguished from 99 % of the others that answer yes; by chance "
-        f"{held(_percent(data['by_chance']))} are. "
-        f"{data['groups']} groups were tried.",
+        f"row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these rows are "
+        "distinguished from 99 % of the others that answer yes; by chance "
+        f"{held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",
         f"The largest error of a mean is {data['largest_error']:.2g}.",
     ]
 

@@ -23,8 +23,8 @@ GRADES = {
         "compared with it"
     ),
     "declared": (
-        "declared: the loss is computed from the declared channel; the sampler is compared with it "
-        "at some words and by drawing"
+        "declared: the loss is computed from the declared channel; the sampler is compared with "
+        "it at some words and by drawing"
     ),
     "black box": (
         "black box: no channel is declared; reports can reveal a violation, but cannot prove that "
@@ -170,6 +170,5 @@ def _witness(witness: dict[str, Any]) -> str:
     ratio = "infinite" if witness["ratio"] is None else f"{witness['ratio']:.9g}"
     return (
         f"inputs {witness['inputs'][0]} and {witness['inputs'][1]}, {witness['output']}, public "
-        "coin "
-        f"{witness['cell']}: ratio {ratio}"
+        f"coin {witness['cell']}: ratio {ratio}"
     )

@@ -169,8 +169,8 @@ class Shuffled(Printable):
             [data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())]
         )
         head = (
-            f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} each, "
-            f"delta {data['delta']:g}"
+            f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} "
+            f"each, delta {data['delta']:g}"
         )
         rows = [
             (f"at most: {rule}", SHUFFLE_RULES[rule], bound(most, True))
@@ -282,9 +282,9 @@ class Mixed(Tabular):
         )
         loss = (
             f"All messages together have epsilon {bound(data['upper'], True)} (at least "
-            f"{bound(data['lower'], False)}) at delta {number(data['delta'])}, "
-            "for any data, if all clients answer and the shuffler keeps the senders secret. The "
-            "shuffler itself sees the true symbols."
+            f"{bound(data['lower'], False)}) at delta {number(data['delta'])}, for any data, if "
+            "all clients answer and the shuffler keeps the senders secret. The shuffler itself "
+            "sees the true symbols."
         )
         return "\n\n".join(
             [
@@ -323,8 +323,7 @@ def mix(
         )
     if protocol.excluded:
         raise InputError(
-            f"{protocol.name} among those present is a quotient of shares, which has no "
-            "interval "
+            f"{protocol.name} among those present is a quotient of shares, which has no interval "
             "here; use missing=category"
         )
     records = (

@@ -202,8 +202,7 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> tuple[list[str], "polar
         import fastexcel
     except ImportError:
         raise InputError(
-            "Excel files need fastexcel; install it: pip install 'local-dp[excel]', or save "
-            "the "
+            "Excel files need fastexcel; install it: pip install 'local-dp[excel]', or save the "
             "table as CSV"
         ) from None
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
@@ -253,8 +252,7 @@ def header_of(path: Path, form: Form) -> list[str]:
     form than the declared one."""
     cause = (
         "its header has an open quote, or its lines end in CR alone; save it with lines that end "
-        "in "
-        "LF or CRLF"
+        "in LF or CRLF"
     )
     with reading(path, ADVICE, cause), opened(path, form, "replace") as file:
         header = next(filter(None, csv.reader(file, delimiter=form.sep_of(path))), None)
@@ -275,8 +273,7 @@ def header_of(path: Path, form: Form) -> list[str]:
     if others and not form.sep and (sep == "," or len(header) == 1):
         ways = " or ".join(f'csv="sep={SEPARATORS[sign]}"' for sign in (*others, sep))
         raise InputError(
-            f"the header of {path.name!r} can be separated in {len(others) + 1} ways; say "
-            "which: "
+            f"the header of {path.name!r} can be separated in {len(others) + 1} ways; say which: "
             f"{ways}"
         )
     return [name.strip() for name in header]

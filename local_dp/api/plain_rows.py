@@ -27,8 +27,7 @@ def read_declared(
         or any(kind.startswith("date") for kind in schema.values())
     ):
         raise InputError(
-            "without Polars, a table is a CSV file whose columns --schema FILE declares, and "
-            "none "
+            "without Polars, a table is a CSV file whose columns --schema FILE declares, and none "
             "a date; `pip install polars` reads all others"
         )
     names = header_of(path, form)

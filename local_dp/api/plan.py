@@ -51,8 +51,7 @@ class Plan(Printable):
         if data["shuffle"] is not None:
             delta = held(f"delta {number(data['shuffle'])}")
             notes.append(
-                f"Shuffled: this epsilon and {delta} are for all reports together, if all "
-                "clients "
+                f"Shuffled: this epsilon and {delta} are for all reports together, if all clients "
                 "answer and the shuffler keeps the senders secret."
             )
         heading = (
@@ -138,14 +137,12 @@ def plan(
     goal = tolerance_of(known)
     if accuracy is not None and clients is not None:
         raise InputError(
-            "both an accuracy and a number of clients are given; one follows from the other, "
-            "so "
+            "both an accuracy and a number of clients are given; one follows from the other, so "
             "give one"
         )
     if goal is None and (accuracy is not None or clients is not None):
         raise InputError(
-            f"{protocol.name} has no accuracy to choose; leave out accuracy and clients to "
-            "plan "
+            f"{protocol.name} has no accuracy to choose; leave out accuracy and clients to plan "
             "for success with probability 95 %"
         )
     if clients is not None and clients < 1:
@@ -213,8 +210,7 @@ def _sentence(data: dict[str, Any], chosen: dict[str, Any]) -> str:
         unit = f" ({data['unit']})" if data["unit"] else ""
         return (
             f"{start} with {clients} the largest error is at most "
-            f"{number(chosen['accuracy'])}{unit} "
-            "with probability 95 %."
+            f"{number(chosen['accuracy'])}{unit} with probability 95 %."
         )
     if "clients" in data["asked"]:
         return f"{start} {clients} are too few for any accuracy with probability 95 %."

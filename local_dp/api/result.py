@@ -200,7 +200,6 @@ class Result(Tabular):
     def _check_estimates(self) -> None:
         if "estimate" not in self.data["result"]:
             raise InputError(
-                f"the result of {self.protocol.name} is {self.protocol.figureless}: there is "
-                "no "
+                f"the result of {self.protocol.name} is {self.protocol.figureless}: there is no "
                 "number to show; print the result"
             )

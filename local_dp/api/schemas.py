@@ -54,8 +54,7 @@ def check_schema(schema: object, name: str) -> dict[str, str]:
     ):
         kinds = (
             "number, whole, truth, date, date with its form, text, or text with its greatest "
-            "length "
-            "from 1 to 1000"
+            "length from 1 to 1000"
         )
         raise InputError(
             f"{name} is no schema: map each column to {kinds}, as in "

@@ -158,9 +158,8 @@ def _influence(data: dict[str, Any]) -> str:
     )
     return (
         f"The intervals assume that the {number(influence['missing'])} missing clients resemble "
-        "the others. "
-        f"If not, an estimate can be off by up to {held(number(most))} more: --worst-case 0 shows "
-        "it."
+        f"the others. If not, an estimate can be off by up to {held(number(most))} more: "
+        "--worst-case 0 shows it."
     )
 
 
@@ -175,8 +174,7 @@ def _irregular(data: dict[str, Any]) -> str:
     return (
         (
             "NOT ALL HONEST: honest clients hardly send so many reports with the same number of "
-            "ones "
-            f"({rounds}); some clients choose their bits"
+            f"ones ({rounds}); some clients choose their bits"
         )
         if rare
         else ""
@@ -194,8 +192,7 @@ def _silenced(data: dict[str, Any]) -> str:
         [
             (
                 f"{number(len(names))} member{'s' if len(names) > 1 else ''} ({some}), ignored "
-                "for a "
-                "while"
+                "for a while"
             )
         ]
         if names
@@ -223,8 +220,8 @@ def _reconciled(data: dict[str, Any]) -> str:
     )
     if silent == members:
         return (
-            f"Budgets were not checked: none of the {number(members)} members gave an account, and "
-            f"{unchecked}."
+            f"Budgets were not checked: none of the {number(members)} members gave an account, "
+            f"and {unchecked}."
         )
     of = (
         ""
@@ -236,13 +233,13 @@ def _reconciled(data: dict[str, Any]) -> str:
             str(each["round"]) for each in accounts["rounds"] if each["accepted_not_charged"]
         )
         return (
-            f"NOT RECONCILED: {number(uncharged)} reports were accepted that their members did not "
-            f"charge or send, in round {rounds}.{of}"
+            f"NOT RECONCILED: {number(uncharged)} reports were accepted that their members did "
+            f"not charge or send, in round {rounds}.{of}"
         )
     if lost:
         return (
-            f"Budgets: {number(lost)} reports were charged and not accepted; all {number(checked)} "
-            f"accepted reports that were checked were charged.{of}"
+            f"Budgets: {number(lost)} reports were charged and not accepted; all "
+            f"{number(checked)} accepted reports that were checked were charged.{of}"
         )
     return (
         f"Budgets match: {'all ' if checked == answered else ''}{number(checked)} reports are "
@@ -285,8 +282,8 @@ def _shuffled(data: dict[str, Any]) -> str:
         f"{held('delta ' + number(loss['delta']))}"
     )
     return (
-        f"Shuffled: a report alone has {held('epsilon ' + number(loss['local']))}; the server sees "
-        f"{together}, if the shuffler keeps the senders secret."
+        f"Shuffled: a report alone has {held('epsilon ' + number(loss['local']))}; the server "
+        f"sees {together}, if the shuffler keeps the senders secret."
     )
 
 

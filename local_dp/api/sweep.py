@@ -311,8 +311,7 @@ class Compared(Tabular):
             )
         title = (
             f"{', '.join(dict.fromkeys(case.protocol.name for case in cases))}: the largest error "
-            "in "
-            f"95 % of {grid.runs:,} runs"
+            f"in 95 % of {grid.runs:,} runs"
         )
         above = all(y > 0 for curve in curves for y in (*curve.y, *(curve.low or ())))
         return Figure(

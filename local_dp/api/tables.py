@@ -114,8 +114,7 @@ def records_of(
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(
-            f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} "
-            "rows; at "
+            f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at "
             "least one of each is needed"
         )
     if declared is not None:
@@ -167,8 +166,7 @@ def _cut(
     if any(cut.values()):
         names = ", ".join(repr(name) for name, many in cut.items() if many)
         notice(
-            f"texts cut at their greatest length, {LONGEST} characters unless a schema "
-            "declares "
+            f"texts cut at their greatest length, {LONGEST} characters unless a schema declares "
             f"another: {sum(cut.values()):,} in {names:.200}"
         )
     return Records(kept, lengths, odd, known)
@@ -227,8 +225,8 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
             list(table.columns), lambda name: values_of(str(name), table[name]), notice, only
         )
     raise InputError(
-        "a table is a path, a mapping of columns, or a frame or series (pandas, polars, "
-        f"pyarrow); not {type(table).__name__}"
+        "a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); "
+        f"not {type(table).__name__}"
     )
 
 
@@ -310,14 +308,12 @@ def read_records(
     )
     if csv and suffix not in TEXTS and (suffix == ".parquet" or form.sep or form.encoding):
         raise InputError(
-            "csv describes a CSV file, or decimal and missing cells of Excel, and "
-            f"{path.name!r} "
+            f"csv describes a CSV file, or decimal and missing cells of Excel, and {path.name!r} "
             "has none; leave out csv"
         )
     if suffix == ".xlsx" and total:
         raise InputError(
-            f"{path.name!r} is an Excel file, whose last rows count unless they are empty; "
-            "save a "
+            f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a "
             "private table as CSV or Parquet"
         )
     used = (
@@ -341,8 +337,7 @@ def read_records(
         table = frame.collect()
         if not table.height or not table.width:
             raise InputError(
-                f"the table {path.name!r} has {table.height} rows and {table.width} columns; "
-                "at "
+                f"the table {path.name!r} has {table.height} rows and {table.width} columns; at "
                 "least one of each is needed"
             )
         if schema is not None:

@@ -449,8 +449,7 @@ def release(
         what = "records" if question.person is None else "people"
         most = f"give less than {1 / counted:.2g}, or pure privacy"
         raise InputError(
-            f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record "
-            "may "
+            f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record may "
             f"be published: {most}"
         )
     task = question.of_rows().task(Launch(records, question.private))
@@ -463,8 +462,7 @@ def release(
     if question.person is not None:
         if neighbours != "replace":
             raise InputError(
-                f"{question.name} protects one {neighbours}, and not all rows of a person; "
-                "leave "
+                f"{question.name} protects one {neighbours}, and not all rows of a person; leave "
                 "out person"
             )
         price, neighbours = loss_of_group(price, question.counted), "person"

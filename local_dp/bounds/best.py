@@ -72,8 +72,8 @@ def _survey(epsilon: float, k: int) -> Best:
     gain = response_gain(epsilon) ** 2 / 4
     others = (("hadamard", 4 * gain), ("oue", oue_variance(epsilon, 0.5)))
     reason = (
-        "no randomizer of two values is better: each is randomized response, garbled (Kairouz, Oh, "
-        "Viswanath 2014; limits 1, Theorem 1)"
+        "no randomizer of two values is better: each is randomized response, garbled (Kairouz, "
+        "Oh, Viswanath 2014; limits 1, Theorem 1)"
     )
     return Best("binary-rr", {"epsilon": epsilon}, gain, "a share of 1/2", reason, _sorted(others))
 
@@ -192,8 +192,7 @@ def _strings(epsilon: float, k: int) -> Best:
     )
     reason = (
         f"{b} random parities of a string: 2^{b} is next to e^eps + 1, as far as the coin's 64 "
-        "bits "
-        "reach"
+        "bits reach"
     )
     return Best(
         "wide-hashing",

@@ -54,8 +54,8 @@ def check_workload(workload: Floats) -> None:
         or not np.isfinite(workload).all()
     ):
         raise InputError(
-            "a workload is a matrix of queries by symbols, finite, with two symbols or more; "
-            f"this one has shape {workload.shape}"
+            "a workload is a matrix of queries by symbols, finite, with two symbols or more; this "
+            f"one has shape {workload.shape}"
         )
     if not np.any(workload != workload[:, :1]):
         raise InputError(

@@ -77,8 +77,7 @@ def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -
     `miss`: ln(draws/miss) / -ln(1 - (1 - error) e^-eps)."""
     if draws < 1 or not 0 < miss < 1 or not 0 <= error < 1:
         raise InputError(
-            f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, "
-            "1) "
+            f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, 1) "
             "and an error in [0, 1)"
         )
     return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))

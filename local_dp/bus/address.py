@@ -57,14 +57,12 @@ class Address:
             port = parts.port or usual
         except KeyError:
             raise InputError(
-                f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, "
-                "else "
+                f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, else "
                 f"with mqtt://, ws:// or {LOCAL}://"
             ) from None
         except ValueError:
             raise InputError(
-                f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / "
-                "of "
+                f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / of "
                 "a password as %2F"
             ) from None
         tls, web = parts.scheme in ("mqtts", "wss"), parts.scheme in ("ws", "wss")
@@ -78,8 +76,7 @@ class Address:
             )
         if parts.query and not tls:
             raise InputError(
-                f"the broker {shown} has options, which only TLS has; write mqtts:// or "
-                "wss://, "
+                f"the broker {shown} has options, which only TLS has; write mqtts:// or wss://, "
                 "or leave them out"
             )
         user = unquote(parts.username) if parts.username else None
@@ -87,8 +84,7 @@ class Address:
         if parts.scheme == LOCAL:
             if parts.hostname or len(parts.path) < 2:
                 raise InputError(
-                    f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, "
-                    "or "
+                    f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, or "
                     "mqtts://host:port"
                 )
             return cls(unquote(parts.path), port, user, password, transport="unix")

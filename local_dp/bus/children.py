@@ -61,8 +61,7 @@ def allow_open_files(others: int) -> None:
         soft = wanted
     if soft != resource.RLIM_INFINITY and soft < others + _OWN:
         raise InputError(
-            f"{others} processes need {others + _OWN} open files, and the limit here is "
-            f"{soft}: "
+            f"{others} processes need {others + _OWN} open files, and the limit here is {soft}: "
             "raise it (ulimit -n), or start fewer"
         )
 

@@ -80,8 +80,7 @@ class Plotted(Drawn):
             check_table(self.out)
             if figureless and not rows and self.out.suffix.lower() != ".json":
                 raise InputError(
-                    f"the result of {name} is {figureless}: there is no table; give an --out "
-                    "that "
+                    f"the result of {name} is {figureless}: there is no table; give an --out that "
                     "ends in .json"
                 )
 
@@ -426,8 +425,7 @@ def _path(name: str, text: str) -> Path:
         pass
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{name} is {text!r:.80}, which is no file: {getattr(error, 'strerror', error)}; "
-            "give "
+            f"{name} is {text!r:.80}, which is no file: {getattr(error, 'strerror', error)}; give "
             "another"
         ) from None
     return Path(text)

@@ -56,8 +56,7 @@ class DeclaredAccount(Account):
         check_whole("queries", queries, 1, 10**8)
         if budget.nano < queries and isinstance(budget, Pure):
             raise InputError(
-                f"{budget} in {queries} parts leaves less than 1e-9 nats for each; give a "
-                "larger "
+                f"{budget} in {queries} parts leaves less than 1e-9 nats for each; give a larger "
                 "budget or fewer queries"
             )
         self.part = (
@@ -84,8 +83,8 @@ class DeclaredAccount(Account):
             raise RefusedError(
                 "budget",
                 (
-                    f"{len(losses):,} on top of {self.count:,} queries exceed the {self.queries:,} "
-                    "that were declared"
+                    f"{len(losses):,} on top of {self.count:,} queries exceed the "
+                    f"{self.queries:,} that were declared"
                 ),
             )
         self.count += len(losses)

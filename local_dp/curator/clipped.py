@@ -115,8 +115,7 @@ class NoisySum(ClippedAnswer[Records | Population]):
         super().__post_init__()
         if self.query.domain.kind != "levels" and self.query.domain.size != 2:
             raise InputError(
-                f"query {self.query.name!r} has values in {self.query.domain}; give a query "
-                "with "
+                f"query {self.query.name!r} has values in {self.query.domain}; give a query with "
                 "levels, or with two values"
             )
 
@@ -195,8 +194,7 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
         super().__post_init__()
         if self.query.domain.kind != "levels" or self.steps % 2:
             raise InputError(
-                f"query {self.query.name!r} has values in {self.query.domain}; give a query "
-                "with "
+                f"query {self.query.name!r} has values in {self.query.domain}; give a query with "
                 "levels whose middle is a level"
             )
 

@@ -111,8 +111,7 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
         """Raises InputError unless there are k counts."""
         if database.counts.shape != (self.k,):
             raise InputError(
-                f"there are {len(database.counts)} counts and the mechanism is for {self.k}; "
-                "give "
+                f"there are {len(database.counts)} counts and the mechanism is for {self.k}; give "
                 "one number for both"
             )
         return database.counts
@@ -236,8 +235,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         rows = (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
         if rows > _MOST:
             raise InputError(
-                f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for "
-                "noise "
+                f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for noise "
                 f"of {_MOST:,} sizes, not {rows:,.0f}"
             )
 
@@ -338,8 +336,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
         super().__post_init__()
         if not 1e-9 <= self.rho <= 1e3 or self.variance > MOST_VARIANCE:  # also false for NaN
             raise InputError(
-                f"rho is {self.rho} for {self.k} counts; give a number from 1e-9 to 1,000, "
-                "and a "
+                f"rho is {self.rho} for {self.k} counts; give a number from 1e-9 to 1,000, and a "
                 "variance k / (2 rho) of at most 2^36"
             )
 

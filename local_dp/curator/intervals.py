@@ -61,8 +61,7 @@ class IntervalCounts:
         lows, highs = np.asarray(low), np.asarray(high)
         if np.any(lows < 0) or np.any(lows > highs) or np.any(highs >= len(self.below)):
             raise InputError(
-                "some interval is not within the domain; give low <= x < high with 0 <= low "
-                "and "
+                "some interval is not within the domain; give low <= x < high with 0 <= low and "
                 f"high <= {len(self.below) - 1}"
             )
         return np.asarray(self.below[highs] - self.below[lows])
@@ -303,8 +302,7 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
         check_whole("branching", self.branching, 2, 1 << self.bits)
         if nano_epsilon(self.epsilon) < self.shape.height:
             raise InputError(
-                f"epsilon is {self.epsilon} for {self.shape.height} levels; give a larger "
-                "epsilon "
+                f"epsilon is {self.epsilon} for {self.shape.height} levels; give a larger epsilon "
                 "or branching"
             )
 

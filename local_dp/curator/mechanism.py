@@ -220,8 +220,7 @@ class SmallDatabases(Generic[Z, D]):
         places = len(universe) if graph else len(universe) + self.n - 2
         if self.n < 1 or math.comb(places, self.n - 1) * len(universe) ** 2 > MAX_PAIRS:
             raise InputError(
-                f"n is {self.n}: nothing or too many to enumerate; give 1 or more, with at "
-                "most "
+                f"n is {self.n}: nothing or too many to enumerate; give 1 or more, with at most "
                 f"{MAX_PAIRS} pairs of neighbours"
             )
         for rest in (combinations if graph else combinations_with_replacement)(

@@ -59,8 +59,7 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >> bits:
         raise InputError(
-            f"some point is {low if low < 0 else f'of {high.bit_length()} bits'}; the domain "
-            "is "
+            f"some point is {low if low < 0 else f'of {high.bit_length()} bits'}; the domain is "
             f"0..2^{bits} - 1"
         )
     return array.astype(np.uint64) if bits <= WORD else array.astype(object)
@@ -143,8 +142,7 @@ class LabelledMultiset:
         array, marks = naturals(points, bits), np.asarray(labels)
         if marks.shape != array.shape or np.any((marks != 0) & (marks != 1)):
             raise InputError(
-                f"there are {len(array)} points and {len(marks)} labels; give one label of 0 "
-                "or 1 "
+                f"there are {len(array)} points and {len(marks)} labels; give one label of 0 or 1 "
                 "for each point"
             )
         values, where = np.unique(array, return_inverse=True)

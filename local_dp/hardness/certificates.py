@@ -164,15 +164,14 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             False,
             (
                 f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
-                "one "
-                "of them is within 2 alpha of all others"
+                "one of them is within 2 alpha of all others"
             ),
         )
     return Verdict(
         True,
         f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which "
-        f"no hypothesis has error below {float(alpha):g} for more "
-        f"than {nearest}: with the target uniform among them, success is at most {most}",
+        f"no hypothesis has error below {float(alpha):g} for more than {nearest}: with the target "
+        f"uniform among them, success is at most {most}",
         {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)},
     )
 
@@ -227,8 +226,7 @@ def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
         return f"for every r, one of {what}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
         f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a "
-        f"learner from {what}, "
-        f"has error below 1/4 with probability at most {1 - rho / 2}"
+        f"learner from {what}, has error below 1/4 with probability at most {1 - rho / 2}"
     )
 
 
@@ -302,11 +300,10 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
             )
     statement = (
         f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of "
-        f"{concepts.b}, xor a bit, have margin complexity "
-        f"{math.sqrt(1 / margin):.6g} or more, so no one-round protocol of epsilon {epsilon:g} "
-        f"with fewer than {clients:,} clients is right more often than "
-        f"wrong with probability {success:g} for each of these functions of {concepts.variables} "
-        "variables and every law of them"
+        f"{concepts.b}, xor a bit, have margin complexity {math.sqrt(1 / margin):.6g} or more, so "
+        f"no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is "
+        f"right more often than wrong with probability {success:g} for each of these functions of "
+        f"{concepts.variables} variables and every law of them"
     )
     return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
 
@@ -351,8 +348,7 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
         or not Fraction(1, 1 << d) < success < 1
     ):
         raise InputError(
-            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, "
-            "epsilon "
+            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, epsilon "
             f"to {MAX_EPSILON}, a success below 1 above a guess"
         )
     with localcontext(prec=DIGITS):
@@ -386,8 +382,8 @@ def _verify_parity(data: Mapping[str, Any]) -> Verdict:
     return Verdict(
         True,
         f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from "
-        f"uniform examples with probability {success} and fewer than "
-        f"{clients:,} clients, even if it asks them again and again: {units:.4f} C^2 2^{data['d']}",
+        f"uniform examples with probability {success} and fewer than {clients:,} clients, even if "
+        f"it asks them again and again: {units:.4f} C^2 2^{data['d']}",
         {"clients_at_least": clients, "units_at_least": round(units, 6)},
     )
 

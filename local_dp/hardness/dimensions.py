@@ -239,8 +239,7 @@ def _coordinates(concepts: ConceptClass) -> Floats:
     vectors: Floats = concepts.labels.astype(np.float64) * np.sqrt(concepts.shares)
     if min(vectors.shape) > MAX_RANK:
         raise InputError(
-            f"{concepts.name}: {vectors.shape[0]} concepts on {vectors.shape[1]} points; one "
-            "of "
+            f"{concepts.name}: {vectors.shape[0]} concepts on {vectors.shape[1]} points; one of "
             f"the two may be at most {MAX_RANK}"
         )
     if vectors.shape[0] >= vectors.shape[1]:

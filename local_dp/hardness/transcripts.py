@@ -126,8 +126,7 @@ def as_randomized_response(
     zeros, ones = factors[:, :, 0], factors[:, :, 1]
     if not (zeros * ones).all():
         raise InputError(
-            "a transcript is possible for one bit of a client alone: its loss is infinite; "
-            "give "
+            "a transcript is possible for one bit of a client alone: its loss is infinite; give "
             "chances strictly between 0 and 1"
         )
     own = max((zeros / ones).max(), (ones / zeros).max())

@@ -217,8 +217,7 @@ def settings_of(seen: Seen, texts: Iterable[str]) -> Settings:
         name, _, value = (part.strip() for part in text.partition("="))
         if name not in known:
             raise InputError(
-                f"this learner has no parameter {name!r}; it has {', '.join(known)}, written "
-                "as "
+                f"this learner has no parameter {name!r}; it has {', '.join(known)}, written as "
                 f"in {next(iter(known))}=..."
             )
         kind: Callable[[str], Any] = type(known[name])

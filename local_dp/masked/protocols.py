@@ -356,8 +356,7 @@ class MaskedParityList(MaskedParityProtocol):
             )
         if not 0 <= self.share < 1:
             raise InputError(
-                f"share is {self.share}; give round two's share of the clients, below 1, or 0 "
-                "for "
+                f"share is {self.share}; give round two's share of the clients, below 1, or 0 for "
                 "the default"
             )
 
@@ -431,8 +430,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
         "bent",
         (
             "what a client with b = 0 is asked: bent, one function for all, or masks, a random "
-            "parity "
-            "each"
+            "parity each"
         ),
     )
 

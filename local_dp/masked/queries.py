@@ -159,8 +159,7 @@ class MaskedBent(Query):
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
             raise InputError(
-                f"`told` is {self.told!r}; give a number of bits of x, at most d = {self.d}, "
-                "that "
+                f"`told` is {self.told!r}; give a number of bits of x, at most d = {self.d}, that "
                 "is even if and only if d is"
             )
 
@@ -334,8 +333,7 @@ class MaskedCoset(MaskedFunction):
         super().check()
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(
-                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 "
-                "to d "
+                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d "
                 f"= {self.d}"
             )
         check_vector("s", self.s, self.d - self.k)
@@ -365,8 +363,7 @@ class MaskedRandom(MaskedFunction):
     def coefficient(self, r: int) -> float:
         if self.d > MAX_ENUMERATED:
             raise InputError(
-                f"d is {self.d}; the mean of a random function is summed over 2^d points, so "
-                "d is "
+                f"d is {self.d}; the mean of a random function is summed over 2^d points, so d is "
                 f"at most {MAX_ENUMERATED}"
             )
         x = np.arange(1 << self.d, dtype=np.uint64)

@@ -194,8 +194,7 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
     with the largest coefficient at r."""
     if not 1 <= d <= MAX_RANDOM_D or functions < 1:
         raise InputError(
-            f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} "
-            "and "
+            f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} and "
             "at least one function"
         )
     asked = tuple(MaskedRandom(d, seed + index) for index in range(functions))

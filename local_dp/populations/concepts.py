@@ -203,8 +203,7 @@ def sign_matrix(labels: Ints, weights: Ints | None = None) -> ConceptClass:
     the column `point`. Uniform without `weights`."""
     if labels.ndim != 2 or 0 in labels.shape or not bool(np.isin(labels, (-1, 1)).all()):
         raise InputError(
-            "a sign matrix is concepts x points of +1 and -1; this one has shape "
-            f"{labels.shape} "
+            f"a sign matrix is concepts x points of +1 and -1; this one has shape {labels.shape} "
             f"and values {np.unique(labels)[:5].tolist()}"
         )
     shares = (
@@ -214,8 +213,7 @@ def sign_matrix(labels: Ints, weights: Ints | None = None) -> ConceptClass:
     )
     if shares.shape != labels.shape[1:] or shares.min() < 0 or not 0 < int(shares.sum()) < 1 << 40:
         raise InputError(
-            f"give one whole, non-negative weight for each of the {labels.shape[1]} points, "
-            "not "
+            f"give one whole, non-negative weight for each of the {labels.shape[1]} points, not "
             "all zero and below 2^40 in sum"
         )
     signs = labels.astype(np.int8)
@@ -298,8 +296,7 @@ class BlockClass:
         InputError for more than 2^28 entries."""
         if (self.b << (self.b + 1)) ** self.t > MAX_ENTRIES:
             raise InputError(
-                f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take "
-                "a "
+                f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take a "
                 "smaller class"
             )
         bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1

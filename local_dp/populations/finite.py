@@ -229,8 +229,7 @@ class Strings(Population):
         """Summed over all strings, of which there may be 2^20."""
         if self.bits > MAX_ENUMERATED:
             raise InputError(
-                f"the law of {query.name!r} over 2^{self.bits} strings is too long to write "
-                "down; "
+                f"the law of {query.name!r} over 2^{self.bits} strings is too long to write down; "
                 "use --tier population"
             )
         strings = np.arange(1 << self.bits, dtype=np.uint64)

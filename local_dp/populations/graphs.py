@@ -31,8 +31,7 @@ class Graph:
             return cls(nodes, np.zeros((0, 2), dtype=np.int64))
         if held.ndim != 2 or held.shape[1] != 2 or held.dtype.kind not in "iu":
             raise InputError(
-                f"the edges have shape {held.shape} and type {held.dtype}; give two whole "
-                "numbers "
+                f"the edges have shape {held.shape} and type {held.dtype}; give two whole numbers "
                 "for each edge"
             )
         if held.min() < 0 or held.max() >= nodes:

@@ -104,8 +104,7 @@ class ParityPopulation(Population):
         """The law of the whole example, the one query that parity learners ask."""
         if query != ParityExample(self.d):
             raise InputError(
-                f"the law of {query.name!r} over parity examples is not known; ask "
-                "parity-example "
+                f"the law of {query.name!r} over parity examples is not known; ask parity-example "
                 f"with d = {self.d}"
             )
         x = np.arange(1 << self.d, dtype=np.uint32)
@@ -171,8 +170,7 @@ class LadderPopulation(Population):
         """Each level has a k-th of the clients."""
         if not isinstance(query, PathStep) or len(query.path) > self.k:
             raise InputError(
-                f"the law of {query.name!r} over {self.k} levels is not known; ask path-step "
-                "with "
+                f"the law of {query.name!r} over {self.k} levels is not known; ask path-step with "
                 f"a path of at most {self.k} steps"
             )
         law = np.zeros(3)

@@ -190,8 +190,7 @@ class LocalProtocol(ABC, Generic[R]):
         if not isinstance(goal, float):
             return (
                 f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs "
-                f"{enough:,} "
-                "to succeed in 95 % of runs."
+                f"{enough:,} to succeed in 95 % of runs."
             )
         unit = (
             next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance")
@@ -209,8 +208,7 @@ class LocalProtocol(ABC, Generic[R]):
         )
         return (
             f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs "
-            f"{enough:,}. "
-            f"Expect {expected}."
+            f"{enough:,}. Expect {expected}."
         )
 
     @classmethod
@@ -221,8 +219,7 @@ class LocalProtocol(ABC, Generic[R]):
             returned = get_type_hints(cls.algorithm).get("return")
         except NameError as error:
             raise InputError(
-                f"the annotations of its algorithm cannot be read: {error}; import the names "
-                "that "
+                f"the annotations of its algorithm cannot be read: {error}; import the names that "
                 "they use"
             ) from error
         models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}

@@ -120,8 +120,7 @@ class Crossed(Query):
         check_spare(self.spare, ("other", "missing", "none"))
         if len(self.labels) != len(self.parts) or not self.parts:
             raise InputError(
-                f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; "
-                "give "
+                f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; give "
                 "one for each part"
             )
         symbols(self._size)

@@ -134,8 +134,7 @@ class ParityCoset(Query):
         check_dimension(self.d)
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(
-                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 "
-                "to d "
+                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d "
                 f"= {self.d}"
             )
         check_vector("s", self.s, self.d - self.k)

@@ -165,8 +165,7 @@ def _truths(values: Column, column: str) -> Answers:
             values.dtype.kind, "== 1"
         )
         raise InputError(
-            f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, "
-            "as "
+            f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, as "
             f"in {example!r}"
         )
     return Answers(values, ~values)
@@ -250,8 +249,7 @@ def _compare(
                 else ", or give a column of numbers"
             )
         raise InputError(
-            f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like "
-            "with "
+            f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with "
             f"like{remedy}"
         )
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):

@@ -257,8 +257,7 @@ class KeptPrefix(Prefix):
         check_whole("step", self.step, 0, min(CHUNK, self.length - 1))
         if not 1 <= len(self.kept) << self.step < 1 << self.width:
             raise InputError(
-                f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for "
-                "codes of "
+                f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for codes of "
                 f"{self.width} bits; give 1 or more, and fewer"
             )
         try:

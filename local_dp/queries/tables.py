@@ -40,8 +40,7 @@ class Question(Query):
     def check(self) -> None:
         if not isinstance(self.text, str):
             raise InputError(
-                f"a question is text, not {type(self.text).__name__}; write it such as "
-                "'affairs > "
+                f"a question is text, not {type(self.text).__name__}; write it such as 'affairs > "
                 "0 and age >= 30'"
             )
         check_spare(self.spare, ("missing",))
@@ -97,8 +96,7 @@ class Category(Query):
                     f"labels by ';': labels='{apart}'"
                 )
             raise InputError(
-                f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} "
-                "can "
+                f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can "
                 "be counted"
             )
 

@@ -222,8 +222,7 @@ class _ByCentre(Query):
         k, rest = divmod(len(self.numbers), len(self.columns))
         if rest or type(self.centre) is not int or not 0 <= self.centre < k:
             raise InputError(
-                f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, "
-                "or "
+                f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, or "
                 f"there is no centre {self.centre}"
             )
 

@@ -249,8 +249,8 @@ def _of_bit(randomizer: OneBit) -> Fraction:
             raise RefusedError(
                 "unverifiable",
                 (
-                    f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with a "
-                    "probability"
+                    f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with "
+                    "a probability"
                 ),
             )
         told_apart = told_apart or bool((bits != bits[:, :1]).any())

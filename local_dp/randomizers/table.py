@@ -222,14 +222,12 @@ def _check_law(randomizer: TableChannel, law: Law) -> None:
             else f"sum to {sums[row]:.12g}, not to 1"
         )
         raise InputError(
-            f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its "
-            "row "
+            f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its row "
             "of `law`"
         )
     if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
         raise InputError(
-            f"{randomizer.name}: all values have the same law, so nothing can be estimated; "
-            "make "
+            f"{randomizer.name}: all values have the same law, so nothing can be estimated; make "
             "it depend on the value"
         )
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)

@@ -69,8 +69,7 @@ class WithCoin(Randomizer):
             or type(coined).draw is not Randomizer.draw
         ):
             raise InputError(
-                f"the coin of {coined.name} cannot be sent along: for a loss that is "
-                "enumerated, "
+                f"the coin of {coined.name} cannot be sent along: for a loss that is enumerated, "
                 "pure and of each report alone"
             )
         if (
@@ -78,8 +77,7 @@ class WithCoin(Randomizer):
             and type(coined).cells_of is not Randomizer.cells_of
         ):
             raise InputError(
-                f"the coin of {coined.name} cannot be sent along: nobody could tell which "
-                "coins "
+                f"the coin of {coined.name} cannot be sent along: nobody could tell which coins "
                 "there are"
             )
         object.__setattr__(self, "estimates", coined.estimates)

@@ -119,8 +119,7 @@ def _of_channel(randomizer: FiniteChannel) -> Laws:
     reports, cells = randomizer.alphabet, randomizer.cells
     if len(some) * reports * cells > _MAX_ENTRIES:
         raise InputError(
-            f"{randomizer.name}: {reports * cells} kinds of report are too many to account "
-            "for; "
+            f"{randomizer.name}: {reports * cells} kinds of report are too many to account for; "
             "take a smaller domain"
         )
     table = randomizer.weight(

@@ -172,8 +172,7 @@ class Crowds:
             if len(query.cohort) < self.behind.crowd:
                 raise QuorumError(
                     f"a cohort of {len(query.cohort)} clients is less than the shuffler's minimum "
-                    f"crowd of {self.behind.crowd}; "
-                    f"ask more clients, or allow a smaller --crowd"
+                    f"crowd of {self.behind.crowd}; ask more clients, or allow a smaller --crowd"
                 )
 
     def add(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:

@@ -156,8 +156,7 @@ def multi_message(k: int, target: Target) -> BlanketHistogram:
         tries *= 2
     if tries > MAX_TRIES:
         raise InputError(
-            f"{target.clients} clients are too few for {k} symbols at epsilon "
-            f"{target.epsilon:g}; "
+            f"{target.clients} clients are too few for {k} symbols at epsilon {target.epsilon:g}; "
             "ask more of them, or allow a larger epsilon"
         )
     low, high = 0, tries * full

@@ -54,8 +54,7 @@ class Randomness:
         """Raises InputError for a seed in private mode."""
         if private and seed is not None:
             raise InputError(
-                f"a private run takes no seed, and --seed is {seed}; leave out one of --seed "
-                "and "
+                f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and "
                 "--private"
             )
         if seed is not None:
@@ -138,15 +137,13 @@ class Settings:
             )
             most = (
                 f"{self.population.size:,} clients are too many for tier {self.tier}, which takes "
-                "at "
-                f"most {MOST_CLIENTS[self.tier]:,}"
+                f"at most {MOST_CLIENTS[self.tier]:,}"
             )
             raise InputError(f"{most}; {hint}")
         real, private = self.tier in ("processes", "hosts"), self.randomness.private
         if self.unverified and (real or private):
             raise InputError(
-                "clients of their own refuse an unverified randomizer; leave out unverified, "
-                "or "
+                "clients of their own refuse an unverified randomizer; leave out unverified, or "
                 "simulate in tier population or aggregate"
             )
         if self.cluster and (self.tier != "population" or private):
@@ -166,14 +163,12 @@ class Settings:
             )
         if self.faults is not None and (not real or self.behind is not None):
             raise InputError(
-                "faults are those of messages and members: use --tier hosts or processes and "
-                "no "
+                "faults are those of messages and members: use --tier hosts or processes and no "
                 "--shuffle, or no --fault"
             )
         if self.tier == "aggregate" and private:
             raise InputError(
-                "the aggregate tier draws whole tallies from their law: it simulates, and "
-                "cannot "
+                "the aggregate tier draws whole tallies from their law: it simulates, and cannot "
                 "be private; leave out --private"
             )
         if self.worst_case is not None:
@@ -184,8 +179,7 @@ class Settings:
                 )
             if self.influence is None:
                 raise InputError(
-                    f"{self.protocol.name} is no average over the reports of one query, so "
-                    "there "
+                    f"{self.protocol.name} is no average over the reports of one query, so there "
                     "is no worst case to show; leave out worst-case"
                 )
 

@@ -146,8 +146,8 @@ class KeptBudget:
         if kind == _UNGUARDED:
             raise InputError(
                 f"{name!r} is a budget of an older version, which nothing guards; see what is "
-                "left of it with that version, and make a new one of at most "
-                "that: local-dp budget NEWFILE --epsilon E --delta D"
+                "left of it with that version, and make a new one of at most that: local-dp "
+                "budget NEWFILE --epsilon E --delta D"
             )
         if kind != KIND:
             raise InputError(

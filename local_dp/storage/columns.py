@@ -78,8 +78,7 @@ def _flat(series: "polars.Series") -> "polars.Series":
 
     if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
         raise OddColumnError(
-            f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not "
-            "numbers "
+            f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers "
             "or texts; write the table without it"
         )
     return series
@@ -101,8 +100,7 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
         raise OddColumnError(
-            f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as "
-            "text, "
+            f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as text, "
             "or with a decimal point"
         )
     if series.dtype.is_numeric() or series.dtype == polars.Boolean:
@@ -116,8 +114,7 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
         if max(map(abs, ends)) > MERGED:
             kind = "of a decimal type" if series.dtype.is_decimal() else "and a missing one"
             raise OddColumnError(
-                f"column {series.name!r:.80} holds whole numbers beyond 2^53 {kind}; write "
-                "them "
+                f"column {series.name!r:.80} holds whole numbers beyond 2^53 {kind}; write them "
                 "as text, or with a decimal point"
             )
         return np.ascontiguousarray(plain.to_numpy())
@@ -236,8 +233,7 @@ def dates_of(series: "polars.Series", kind: str = "date", required: bool = False
         )
     if required and np.isnan(dates).all() and (texts.fill_null("") != "").any():
         raise InputError(
-            f"no value of {series.name!r:.80} is a date in the form {form or '%Y-%m-%d'!r}; "
-            "give "
+            f"no value of {series.name!r:.80} is a date in the form {form or '%Y-%m-%d'!r}; give "
             "the form that the values have"
         )
     return dates

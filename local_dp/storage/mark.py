@@ -50,8 +50,7 @@ class Mark:
             content = self.file.read_bytes()
         except OSError:
             raise InputError(
-                f"{str(self.path)!r} is a copy, or its mark {self.file.name!r} was removed; "
-                "use "
+                f"{str(self.path)!r} is a copy, or its mark {self.file.name!r} was removed; use "
                 "the original with its mark beside it"
             ) from None
         body, count = content[:-_DIGEST], int.from_bytes(content[:8])
@@ -62,8 +61,7 @@ class Mark:
             )
         if body[8:16] != self._body([])[8:16]:
             raise InputError(
-                f"{str(self.path)!r} is a copy; use the original: two copies of a budget "
-                "would be "
+                f"{str(self.path)!r} is a copy; use the original: two copies of a budget would be "
                 "spent twice"
             )
         if len(entries) < count or body != self._body(entries[:count]):

@@ -289,8 +289,7 @@ def split_budget(
     ) -> tuple[LocalQuery, ...]:
         if len(before) + len(asked) > queries:
             raise InputError(
-                f"epsilon is split over {queries} queries and the algorithm asks more; split "
-                "it "
+                f"epsilon is split over {queries} queries and the algorithm asks more; split it "
                 "over as many as it may ask"
             )
         return tuple(local_query(query, each, everybody) for query in asked)
@@ -316,8 +315,7 @@ def one_random_query(
     sizes = generator.multinomial(clients, np.full(t, 1 / t))
     if sizes.min() < 1:
         raise InputError(
-            f"{clients} clients drew one of {t} queries each, and one query was drawn by "
-            "nobody; "
+            f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; "
             "use more clients"
         )
     drawn = iter(sizes.tolist())

@@ -56,8 +56,7 @@ class Joint(Query):
     def check(self) -> None:
         if self.domain.size > MAX_JOINT:
             raise InputError(
-                f"{len(self.queries)} queries to one client have {self.domain.size} joint "
-                "values; "
+                f"{len(self.queries)} queries to one client have {self.domain.size} joint values; "
                 f"{MAX_JOINT} is the most"
             )
 

@@ -126,8 +126,7 @@ def _answered(randomizer: Randomizer) -> Finding:
             "length",
             (
                 f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} "
-                "of "
-                f"{dtype} are declared"
+                f"of {dtype} are declared"
             ),
         )
 
@@ -187,8 +186,7 @@ def _outside(randomizer: Randomizer) -> Finding:
         if calls:
             sentence = (
                 f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more "
-                "than "
-                "its value, its words and its coin do"
+                "than its value, its words and its coin do"
             )
             value = values[part][0].tolist()
             return Finding(
@@ -240,8 +238,7 @@ def _repeats(randomizer: Randomizer) -> Finding:
         if first[clients].shape != reports.shape or first[clients].tobytes() != reports.tobytes():
             sentence = (
                 f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
-                "or "
-                "has a randomness of its own that nobody can check"
+                "or has a randomness of its own that nobody can check"
             )
             return Finding(
                 "repeats",
@@ -256,8 +253,7 @@ def _repeats(randomizer: Randomizer) -> Finding:
         False,
         (
             f"{n} reports are the same when asked again, in other order, in batches of other "
-            "sizes, "
-            f"and {REPEATED} one by one"
+            f"sizes, and {REPEATED} one by one"
         ),
     )
 

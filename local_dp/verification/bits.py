@@ -33,8 +33,7 @@ def check_bits(randomizer: BitVector, seed: int) -> Finding:
     if len(odd):
         sentence = (
             f"input {odd[0]} does not send at every place the bit that its weight and its word "
-            "make, "
-            "as most inputs do"
+            "make, as most inputs do"
         )
         return Finding(
             "sampler, enumerated",
@@ -105,8 +104,8 @@ def _thresholds(randomizer: BitVector) -> Finding:
             if wrong.any():
                 value, place = (int(each) for each in np.argwhere(wrong)[0])
                 sentence = (
-                    f"input {values[value]} does not have at place {place} the bit that its weight "
-                    f"declares at word {words[value, place]}"
+                    f"input {values[value]} does not have at place {place} the bit that its "
+                    f"weight declares at word {words[value, place]}"
                 )
                 return Finding(
                     "sampler, enumerated",
@@ -119,8 +118,8 @@ def _thresholds(randomizer: BitVector) -> Finding:
                 )
     size = randomizer.domain.size
     sentence = (
-        f"at both sides of every threshold, each bit of {len(values)} of {size} inputs is what its "
-        "own word says, whatever the others are"
+        f"at both sides of every threshold, each bit of {len(values)} of {size} inputs is what "
+        "its own word says, whatever the others are"
     )
     if len(values) < size <= MAX_BITS * 8 // randomizer.places:
         sentence += "; at the least words, the greatest and some others, those of all"
@@ -148,8 +147,8 @@ def _every_word(randomizer: BitVector) -> Finding | None:
         if wrong.any():
             place = int(wrong.argmax())
             sentence = (
-                f"over all words of {NARROW} bits, input {value} does not send at place {place} as "
-                "many ones as declared, by its own word alone"
+                f"over all words of {NARROW} bits, input {value} does not send at place {place} "
+                "as many ones as declared, by its own word alone"
             )
             return Finding(
                 "sampler, enumerated",
@@ -161,8 +160,7 @@ def _every_word(randomizer: BitVector) -> Finding | None:
     inputs = f"{len(values)} of {narrow.domain.size} inputs"
     sentence = (
         f"over all words of {NARROW} bits, each bit of {inputs} is 1 as often as declared, "
-        "whatever "
-        "the other words are"
+        "whatever the other words are"
     )
     return Finding("sampler, enumerated", True, False, sentence)
 
@@ -204,8 +202,7 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
                 return Finding("sampler, drawn", False, False, sentence, witness)
     sentence = (
         f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at "
-        "two "
-        "is further from the declared one than chance allows"
+        "two is further from the declared one than chance allows"
     )
     return Finding("sampler, drawn", True, False, f"{sentence} with probability {ALPHA:g}")
 

@@ -138,16 +138,16 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
             f"{', '.join(f'{share:g}' for share in SHARES)} are estimated at"
         )
         sentence = (
-            f"{sentence} {estimate[place]:.6g} where {expected[place]:.6g} is true (number {place} "
-            f"of {len(estimate)})"
+            f"{sentence} {estimate[place]:.6g} where {expected[place]:.6g} is true (number "
+            f"{place} of {len(estimate)})"
         )
         return Finding("estimate", False, channel is not None, sentence)
     wrong = error_fault if channel is None else channel.fault(randomizer, values, len(estimate))
     if wrong:
         return Finding("estimate", False, channel is not None, wrong)
     sentence = (
-        f"from clients of known values it is at most {off.max():.3g} off, within what rounding and "
-        "chance explain"
+        f"from clients of known values it is at most {off.max():.3g} off, within what rounding "
+        "and chance explain"
     )
     return Finding("estimate", True, channel is not None, sentence)
 

@@ -105,8 +105,7 @@ def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
         False,
         (
             f"of {len(inputs):,} reports some are not those of {randomizer.inner} under the coin "
-            "of "
-            "their words"
+            "of their words"
         ),
     )
 
@@ -269,8 +268,8 @@ def _every_word(randomizer: Channel) -> Finding | None:
         "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
     )
     where = (
-        f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of "
-        f"input and {coins}"
+        f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs "
+        f"of input and {coins}"
     )
     if not wrong.any():
         by_proof = (
@@ -394,8 +393,7 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     holds = bool(max(far.max(), *together) <= bar)
     sentence = (
         f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share "
-        "is "
-        "further from the declared one"
+        "is further from the declared one"
     )
     sentence += f" than chance allows with probability {ALPHA:g}"
     if holds:
@@ -404,8 +402,7 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     seen, share = counts[pair, report] / each, shares[pair, report]
     sentence += (
         f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where "
-        f"{share:.6g} "
-        "is declared"
+        f"{share:.6g} is declared"
     )
     return Finding(
         "sampler, drawn",

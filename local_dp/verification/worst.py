@@ -64,8 +64,8 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
     holds = delta <= randomizer.loss.delta
     relation = "at most" if holds else "above"
     sentence = (
-        f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} the "
-        f"{randomizer.loss.delta:.9g} that is stated"
+        f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} "
+        f"the {randomizer.loss.delta:.9g} that is stated"
     )
     return Finding("loss", holds, True, f"{sentence}; there is no finite loss without a delta")
 
@@ -224,8 +224,8 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
                     raise RefusedError(
                         "unverifiable",
                         (
-                            f"{randomizer.name}: a report that some value never sends reveals that "
-                            "value"
+                            f"{randomizer.name}: a report that some value never sends reveals "
+                            "that value"
                         ),
                     )
                 if other:

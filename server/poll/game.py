@@ -40,9 +40,8 @@ SURE, ALWAYS = 0.9, 0.99  # of all games
 TITLE = "A game: find the hidden rule"
 RULE = (
     f"The rule has {BITS} hidden bits r and a hidden bit a. Each phone has a made-up record: "
-    f"{BITS} bits x, a place i, a switch b, and a label. "
-    "With b = 1, the label shows bit i of r. With b = 0, it shows whether x has an odd number of "
-    "ones where r has ones, flipped if a is 1."
+    f"{BITS} bits x, a place i, a switch b, and a label. With b = 1, the label shows bit i of r. "
+    "With b = 0, it shows whether x has an odd number of ones where r has ones, flipped if a is 1."
 )
 
 
@@ -58,8 +57,8 @@ def outlook(epsilon: float) -> str:
         if share > ALWAYS:
             break
     return (
-        f"At epsilon {number(epsilon)} the class finds the rule in so many games, by the number of "
-        f"phones: {', '.join(parts)}."
+        f"At epsilon {number(epsilon)} the class finds the rule in so many games, by the number "
+        f"of phones: {', '.join(parts)}."
     )
 
 
@@ -148,8 +147,8 @@ class Game(Again[Concept]):
                 f"{2 * listed.listed} rules are left."
             ),
             f"Round 2 depends on that, and asks the other {phones}. With b = 0: what is x at the "
-            f"places {open_places}, and does your label fit r = "
-            f"{_shown(listed.r)}? With b = 1: which open bit does your label show?",
+            f"places {open_places}, and does your label fit r = {_shown(listed.r)}? With b = 1: "
+            "which open bit does your label show?",
         ]
 
     def answered(self, query: LocalQuery, tally: Tally) -> str:
@@ -170,8 +169,7 @@ class Game(Again[Concept]):
         least = f" Fewer than {proven:,.0f} are proven too few." if proven > 1 else ""
         return (
             f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % "
-            "of "
-            f"games.{least}"
+            f"of games.{least}"
         )
 
     def public(self) -> dict[str, Any]:
@@ -191,8 +189,8 @@ class Game(Again[Concept]):
             f"Found: {said}."
             if self.result == hidden
             else (
-                f"Not found. The class says {said}; hidden is r = "
-                f"{_shown(hidden.r)}, a = {hidden.a}."
+                f"Not found. The class says {said}; hidden is r = {_shown(hidden.r)}, a = "
+                f"{hidden.a}."
             )
         )
 

@@ -41,8 +41,7 @@ def listening(host: str, port: int) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"cannot listen on {host}, port {port}: "
-            f"{getattr(error, 'strerror', None) or error}; "
+            f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}; "
             "give another --host or --port"
         ) from None
 
@@ -86,8 +85,7 @@ def context_of(pem: str) -> ssl.SSLContext:
         context.load_cert_chain(path)
     except ssl.SSLError as error:
         raise InputError(
-            f"--cert is no certificate with its key, in PEM: {error.reason}; give a file that "
-            "has "
+            f"--cert is no certificate with its key, in PEM: {error.reason}; give a file that has "
             "both"
         ) from None
     finally:

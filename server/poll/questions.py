@@ -62,8 +62,7 @@ class Question:
             and all(1 <= len(label) <= LONGEST_LABEL for label in self.labels)
         ):
             raise InputError(
-                f"{self.text!r} has {len(self.labels)} labels; give 2 to {MOST_LABELS}, of 1 "
-                "to "
+                f"{self.text!r} has {len(self.labels)} labels; give 2 to {MOST_LABELS}, of 1 to "
                 f"{LONGEST_LABEL} characters each"
             )
         if len({" ".join(label.split()) for label in self.labels} - {""}) < len(self.labels):
@@ -157,8 +156,7 @@ class Questions:
         page pays."""
         if self.epsilon + more > MOST_EPSILON:
             raise InputError(
-                f"a person would pay epsilon {self.epsilon + more:g}, and the page pays at "
-                "most "
+                f"a person would pay epsilon {self.epsilon + more:g}, and the page pays at most "
                 f"{MOST_EPSILON:g}; ask less, or with a smaller epsilon"
             )
 

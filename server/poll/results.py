@@ -77,8 +77,8 @@ def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
         return [
             *made_up,
             (
-                "The server dealt each phone a made-up record and knows it: such a record is about "
-                "nobody, and not private."
+                "The server dealt each phone a made-up record and knows it: such a record is "
+                "about nobody, and not private."
             ),
             (
                 f"Each phone randomized its one report, with epsilon {number(epsilon)}. The class "
@@ -90,8 +90,7 @@ def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
         *made_up,
         (
             "Each phone flipped its answers at random before it sent them: all reports of one "
-            "person "
-            f"together have epsilon {number(epsilon)}."
+            f"person together have epsilon {number(epsilon)}."
         ),
         "The server stored these random reports and no true answer. It stored no address.",
         "One key counted once, however often its page was opened.",
@@ -102,13 +101,11 @@ NOT_PROMISED = (
     "One person with two devices could answer twice.",
     (
         "People trusted the program that this page sent to their browsers, unless they used "
-        "another "
-        "client."
+        "another client."
     ),
     (
         "People who answered are not a random sample of all people; the intervals are about those "
-        "who "
-        "would answer."
+        "who would answer."
     ),
 )
 
@@ -274,8 +271,7 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give "
-            "another "
+            f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give another "
             "--out"
         ) from None
 

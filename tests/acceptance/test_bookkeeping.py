@@ -129,8 +129,7 @@ def test_no_message_costs_more_where_there_are_more_clients(few: int, many: int)
             before = worst.get(kind, (0, 0))
             worst[kind] = max(before[0], small.get(kind, 0)), max(before[1], lines)
     print(
-        f"class 11: the most lines of Python for a message, with {few} and with {many:,} "
-        "clients: "
+        f"class 11: the most lines of Python for a message, with {few} and with {many:,} clients: "
         f"{worst}"
     )
     assert all(with_many <= 2 * with_few + 40 for with_few, with_many in worst.values()), worst

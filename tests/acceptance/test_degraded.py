@@ -219,8 +219,7 @@ def test_every_selective_dropper_degrades_the_result(name: str, seeds: int) -> N
         "class 19",
         (
             f"a bus that drops by {name}: {len(plays)} of {len(plays)} runs marked, the truth "
-            "within "
-            f"{held} intervals"
+            f"within {held} intervals"
         ),
     )
 
@@ -452,8 +451,7 @@ def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
         "class 19",
         (
             f"at epsilon {epsilon} an honest estimate is called impossible at most {worst:.2g} "
-            "times "
-            "as often as is stated"
+            "times as often as is stated"
         ),
     )
 

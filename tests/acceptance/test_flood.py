@@ -140,8 +140,7 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
             27,
             (
                 f"of 20,000 forged messages of one flood {verified[0] - 1:,} signatures are "
-                "verified; "
-                f"{counted:,} are counted"
+                f"verified; {counted:,} are counted"
             ),
         )
         assert counted == 20_000

@@ -273,8 +273,7 @@ def test_the_forger_gets_nothing(attack: str) -> None:
         "class 6",
         (
             f"{attack}: {len(forger.said)} messages forged, {forged} of them counted by the "
-            "server, 0 "
-            "accepted"
+            "server, 0 accepted"
         ),
     )
 
@@ -322,8 +321,7 @@ def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int) ->
         25,
         (
             f"of {between.passed:,} replies and requests {sum(between.altered.values())} altered, "
-            "all "
-            "rejected by signature"
+            "all rejected by signature"
         ),
     )
 
@@ -359,8 +357,7 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
         "class 3",
         (
             f"{attack}: {len(forger.said)} messages of a member about others, "
-            f"{coordinator.rejected} "
-            f"rejected, {forged} forged, 0 accepted"
+            f"{coordinator.rejected} rejected, {forged} forged, 0 accepted"
         ),
     )
 

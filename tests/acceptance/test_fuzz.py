@@ -194,10 +194,9 @@ def test_no_bytes_are_an_error(random_ones: int, mutated_ones: int) -> None:
     figure(
         17,
         f"{random_ones:,} random and {mutated_ones:,} mutated messages to a server and a client: "
-        f"0 uncaught, {more / MEGABYTE:.0f} MB more, "
-        f"{(random_ones + mutated_ones) / used:,.0f} a second through both, "
-        f"{used / unpacking:.0f} times what msgpack alone takes; "
-        f"the server rejects {rejected.total():,} under {len(rejected)} counters and reads "
+        f"0 uncaught, {more / MEGABYTE:.0f} MB more, {(random_ones + mutated_ones) / used:,.0f} a "
+        f"second through both, {used / unpacking:.0f} times what msgpack alone takes; the server "
+        f"rejects {rejected.total():,} under {len(rejected)} counters and reads "
         f"{seen['server reads']:,}, a client reads {seen['client reads']:,}",
     )
     assert more < ROOM
@@ -302,8 +301,7 @@ def test_every_bomb_has_its_counter() -> None:
         18,
         (
             f"{len(BOMBS)} bombs, each under its own counter: {', '.join(sorted(together))}; at "
-            "most "
-            f"{largest / (1 << 20):.1f} MiB"
+            f"most {largest / (1 << 20):.1f} MiB"
         ),
     )
     assert largest < 10 << 20

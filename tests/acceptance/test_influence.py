@@ -106,8 +106,7 @@ def test_one_report_adds_no_more_than_is_said_and_as_much(epsilon: float) -> Non
         assert (each >= influence.low - 1e-9).all(), randomizer
         assert (each <= influence.high + 1e-9).all(), randomizer
     print(
-        f"class 10: {known} randomizers at epsilon {epsilon}: every single report within what "
-        "is "
+        f"class 10: {known} randomizers at epsilon {epsilon}: every single report within what is "
         "said of it"
     )
     assert known > 40
@@ -256,8 +255,7 @@ def test_selective_dropping_is_answered_for() -> None:
         low, high = data["influence"]["worst_case"]["interval"]
         widely += low <= truth <= high
     print(
-        "class 10: 10 % dropped by what they say: the plain interval held the truth in "
-        f"{plainly} "
+        f"class 10: 10 % dropped by what they say: the plain interval held the truth in {plainly} "
         f"of 40 runs, that of the worst case in {widely}"
     )
     assert (plainly, widely) == (0, 40)

@@ -213,8 +213,7 @@ def test_a_killed_broker_loses_no_run(
         21,
         (
             f"{done} kills of {what} broker, {kind}, in {runs} runs: 0 lost, 0 changes, the "
-            "longest "
-            f"took {longest:.0f} s"
+            f"longest took {longest:.0f} s"
         ),
     )
 

@@ -208,8 +208,8 @@ def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_p
         f"{last.lines / first.lines:.2f} times the lines of Python, "
         f"{last.steps / first.steps:.2f} times the steps of SQLite. Open files {first.files} and "
         f"{last.files}. {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in "
-        f"memory, {last.size / rounds:,.0f} in the journal. "
-        f"{played.ledger.max_spent:g} of {EPSILON * rounds:g} nats charged",
+        f"memory, {last.size / rounds:,.0f} in the journal. {played.ledger.max_spent:g} of "
+        f"{EPSILON * rounds:g} nats charged",
     )
     assert _grown(windows, window) == []
     assert played.ledger._life.maximum == rounds * NANO_NATS

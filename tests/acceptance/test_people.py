@@ -132,8 +132,7 @@ def test_entries_belong_to_people(tmp_path: Path) -> None:
         "class 13",
         (
             f"12 tables of {len(first)} people whose rows moved, changed, joined and left: no "
-            "second "
-            "outcome, each charge to its person"
+            "second outcome, each charge to its person"
         ),
     )
 

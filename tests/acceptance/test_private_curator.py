@@ -310,8 +310,7 @@ def test_private_commands_on_neighbours(commands: int, seed: int, tmp_path: Path
         "class 15",
         (
             f"{commands:,} private commands on neighbouring tables, {counted['answered']:,} of "
-            "them "
-            "answered: 0 differences"
+            "them answered: 0 differences"
         ),
     )
     assert min(counted.values()) > commands / 10

@@ -140,8 +140,7 @@ def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> Non
         "class 2",
         (
             f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} "
-            "protocols: 0 "
-            "differences"
+            "protocols: 0 differences"
         ),
     )
     assert names >= set(RUNNING) - {"prefix-sums"}, (

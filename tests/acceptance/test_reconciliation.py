@@ -139,8 +139,7 @@ def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
     assert lost > 0
     assert silent > 0
     print(
-        f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not "
-        "charged, "
+        f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not charged, "
         f"{lost} charged and not accepted, {silent} members silent"
     )
 
@@ -306,8 +305,8 @@ def test_a_round_ends_without_the_silent_and_the_late() -> None:
     figure(
         23,
         f"closed after {took:.2f} s of {DEADLINE:.0f}; {counts.answered} of {counts.asked} "
-        f"answered, {counts.late} late, {counts.missing} missing; "
-        f"error {error:.3f} = {error / sigma:.1f} sigma of {estimate.n} reports",
+        f"answered, {counts.late} late, {counts.missing} missing; error {error:.3f} = "
+        f"{error / sigma:.1f} sigma of {estimate.n} reports",
     )
     assert abs(took - DEADLINE) <= 1.0
     assert (counts.answered, counts.late, counts.missing) == (used, len(LATE), PEOPLE - used)

@@ -268,8 +268,7 @@ def test_no_pair_of_records_differs_in_work(pairs: int, labels: int) -> None:
         "class 14",
         (
             f"{pairs:,} pairs of records, {answered:,} of them answered: 0 differ in bytes, slot "
-            "or "
-            f"steps, memory by at most {worst:,} bytes"
+            f"or steps, memory by at most {worst:,} bytes"
         ),
     )
     assert min(kinds_of_reply.values()) > pairs / 5
@@ -465,8 +464,7 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
         assert notices == [
             (
                 "texts cut at their greatest length, 256 characters unless a schema declares "
-                "another: "
-                "1 in 't'"
+                "another: 1 in 't'"
             )
         ], form
         assert peak.bytes < rows * 256 * 4 * 2 + (1 << 20), form
@@ -475,8 +473,7 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
         "class 14",
         (
             f"a table of {rows:,} rows with a text of 50,000 letters: opened with {most >> 20} "
-            "MiB at "
-            "most"
+            "MiB at most"
         ),
     )
 

@@ -167,8 +167,7 @@ def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
         "class 5",
         (
             f"{len(script)} requests tell two rows apart by their types, and not where the types "
-            "are "
-            "declared"
+            "are declared"
         ),
     )
     assert declared[0] == declared[1]

@@ -167,8 +167,7 @@ def test_a_server_that_dies_anywhere_goes_on(runs: int, tmp_path: Path) -> None:
         kills, points = kills + died, points | set(drawn[:died])
     assert kills >= 5 * runs
     print(
-        f"test 20: {kills} kills at {len(points)} points in {runs} runs of {ROUNDS} rounds: "
-        "the "
+        f"test 20: {kills} kills at {len(points)} points in {runs} runs of {ROUNDS} rounds: the "
         "result bit for bit, each request byte for byte"
     )
 
@@ -260,8 +259,7 @@ def test_every_report_counts_once_after_restarts(clients: int, tmp_path: Path) -
         "nothing is added to a round that is closed"
     )
     print(
-        f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, "
-        f"{rounds + restarts} "
+        f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} "
         "restarts, everything delivered again"
     )
 
@@ -383,8 +381,7 @@ def test_a_server_that_is_killed_is_resumed(kills: int, kind: str, tmp_path: Pat
     assert len(plain["rounds"]) == ROUNDS
     print(
         f"test 20: on {kind} {died} SIGKILLs of the server in {run} runs of {ROUNDS} rounds: the "
-        "same result bit for bit, "
-        f"asking again after {max(waits):.1f} s at most"
+        f"same result bit for bit, asking again after {max(waits):.1f} s at most"
     )
     assert kills < 50 or max(waits) < 5
 
@@ -410,8 +407,7 @@ def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
         data["reconciliation"]["accepted_not_charged"],
     ) == (CLIENTS, 0, 0)
     print(
-        f"test 20: {died} SIGKILLs of a server with keys: resumed signed, the same result bit "
-        "for "
+        f"test 20: {died} SIGKILLs of a server with keys: resumed signed, the same result bit for "
         "bit"
     )
 

@@ -55,8 +55,8 @@ LONG = {
         "--seed 1"
     ),
     "receivers": (
-        f"server survey {_ON} --clients 2 --seed 1 --journal . --receivers 1 | client survey {_ON} "
-        f"--index 0 | client survey {_ON} --index 1"
+        f"server survey {_ON} --clients 2 --seed 1 --journal . --receivers 1 | client survey "
+        f"{_ON} --index 0 | client survey {_ON} --index 1"
     ),
     "host": f"host {_SGD} {_ON} --clients 60 --seed 1 --store kept/a.store",
     "host in rounds": (
@@ -73,12 +73,11 @@ LONG = {
     "poll game": "poll --game --demo 30 --seed 1 --journal .",
     "curate": (
         "curate histogram --records {files}/t.csv --column a --pure --epsilon 0.01 --budget "
-        "a.budget "
-        "--seed 1 --json"
+        "a.budget --seed 1 --json"
     ),
     "curate large": (
-        "curate mean --records {files}/large.csv --column a --low 0 --high 9 --pure --epsilon 0.01 "
-        "--budget a.budget --seed 1"
+        "curate mean --records {files}/large.csv --column a --low 0 --high 9 --pure --epsilon "
+        "0.01 --budget a.budget --seed 1"
     ),
     "budget": "budget a.budget --json",
     "new budget": "budget b.budget --epsilon 1",
@@ -438,8 +437,8 @@ def test_no_command_no_way_and_no_moment_leaves_anything(
     figure(
         "class 9",
         (
-            f"{name}: {len(WAYS)} ways to be ended, {MOMENTS} moments: {len(trials)} runs, {ended} "
-            f"ended early, {len(faults)} faults"
+            f"{name}: {len(WAYS)} ways to be ended, {MOMENTS} moments: {len(trials)} runs, "
+            f"{ended} ended early, {len(faults)} faults"
         ),
     )
     assert not faults, "\n".join(faults)

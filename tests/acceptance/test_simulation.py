@@ -68,8 +68,7 @@ def test_no_promise_is_broken_by_stores_in_files(seeds: int, tmp_path: Path) -> 
         1,
         (
             f"{seeds} seeds with the clients' stores in files: no promise broken, each event as "
-            "with "
-            "stores in memory"
+            "with stores in memory"
         ),
     )
     assert all(filed == in_memory for filed, in_memory in traces)
@@ -123,8 +122,8 @@ def test_the_twins_are_caught_for_long() -> None:
 
 
 TRACES = (
-    "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed "
-    "in range({})])"
+    "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed in "
+    "range({})])"
 )
 
 

@@ -164,8 +164,7 @@ def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
     search()
     most, ratio = worst[0], worst[1]
     print(
-        f"class 4: {examples:,} kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the "
-        "time of "
+        f"class 4: {examples:,} kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of "
         "an honest request"
     )
 

@@ -160,8 +160,7 @@ def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None
     figure(
         "class 16",
         f"{come.made:,} strangers on {kind} beside {len(outcome.rounds)} rounds: 0 reports lost, "
-        f"open files {files} and {files_after}, "
-        f"{(memory_after - memory) / MEBIBYTE:.2f} MiB more",
+        f"open files {files} and {files_after}, {(memory_after - memory) / MEBIBYTE:.2f} MiB more",
     )
     assert come.made == strangers
     assert come.lost == 0, "the broker kept a connection open"

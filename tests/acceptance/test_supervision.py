@@ -215,8 +215,7 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(
 
     again, gone = asyncio.run(play(3)), asyncio.run(play(1000))
     print(
-        f"class 9: a broker that dies 3 times as it starts is back at the {again[0] - 1}th; "
-        "one "
+        f"class 9: a broker that dies 3 times as it starts is back at the {again[0] - 1}th; one "
         f"that always does is given up after {gone[0] - 1}"
     )
     assert again == (5, True)

@@ -166,8 +166,7 @@ def test_overlapping_reports_count_once(seeds: int) -> None:
         "class 22",
         (
             f"{seeds:,} runs: {len(seen.first):,} reports counted once, {seen.duplicate:,} "
-            "repeated "
-            f"ones, {seen.conflicting:,} of which differ"
+            f"repeated ones, {seen.conflicting:,} of which differ"
         ),
     )
     assert seen.conflicting > seeds

@@ -65,8 +65,7 @@ def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) 
         "class 22",
         (
             f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by "
-            "one; "
-            f"{sum(map(len, found)) - sum(opened)} refusals"
+            f"one; {sum(map(len, found)) - sum(opened)} refusals"
         ),
     )
     figure(10, f"opened by {TRIES} processes at once: no reply of more than one")

@@ -173,8 +173,7 @@ def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path)
         InputError,
         match=(
             r"t\.csv\.measurements\.jsonl.*not one number for each of error, low, high, rmse; "
-            r"remove "
-            r"it to measure again"
+            r"remove it to measure again"
         ),
     ):
         swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())

@@ -332,9 +332,8 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
 SENTENCES = {
     "masked-parity --d 3 --r 5 --a 1": (
         "The learned rule: of the 3 bits of x only bits 0 and 2 matter; a record (x, i, b) has "
-        "the label -1 "
-        "if b = 1 and i is one of them, or if b = 0 and an even number of them are 1, and else "
-        "the label +1."
+        "the label -1 if b = 1 and i is one of them, or if b = 0 and an even number of them are "
+        "1, and else the label +1."
     ),
     "masked-parity-fresh --d 3 --r 0 --a 0": (
         "The learned rule: no bit matters; a record (x, i, b) has the label +1."

@@ -147,12 +147,12 @@ REFUSED = {  # by the exit code: the command, and what its line says
             "nowhere"
         ): "go together",
         (
-            "host survey --clients 9 --private --broker "
-            "mqtt://127.0.0.1:1 --run first --key nowhere"
+            "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key "
+            "nowhere"
         ): "go together",
         (
-            "client survey --index 0 --private --broker "
-            "mqtt://127.0.0.1:1 --run first --key nowhere"
+            "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key "
+            "nowhere"
         ): "go together",
         "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
         (
@@ -185,8 +185,8 @@ def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyP
     done = local_dp("protocols")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and "
-        "no result; correct or remove it\n"
+        "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and no "
+        "result; correct or remove it\n"
     )
 
 

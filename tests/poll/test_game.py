@@ -82,8 +82,7 @@ def test_the_class_plays_what_the_library_plays(
         assert re.search(
             (
                 r"Found: r = [01]{8}|Not found. The class says r = [01]{8}, a = [01]; hidden is r "
-                r"= "
-                r"[01]{8}"
+                r"= [01]{8}"
             ),
             text,
         )

@@ -57,8 +57,7 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
         12,
         (
             f"{len(PURE)} randomizers at {len(SIZES)} sizes and {len(EPSILONS)} epsilons: each "
-            "exact "
-            "ratio at most e^epsilon, none lower than is said"
+            "exact ratio at most e^epsilon, none lower than is said"
         ),
     )
 
@@ -76,8 +75,7 @@ def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> Non
         13,
         (
             f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes "
-            "as "
-            "often as declared"
+            "as often as declared"
         ),
     )
 
@@ -146,8 +144,7 @@ def test_lattice_laplace_has_no_support_of_its_own() -> None:
         15,
         (
             f"of 100,000 reports each way 0 of the lattice, {floats:,} of textbook Laplace show "
-            "the "
-            "input"
+            "the input"
         ),
     )
 

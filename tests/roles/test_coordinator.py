@@ -56,8 +56,8 @@ def test_every_cohort_needs_its_quorum() -> None:
     with pytest.raises(
         QuorumError,
         match=(
-            r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 "
-            r"cohorts"
+            r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of "
+            r"2 cohorts"
         ),
     ):
         coordinator.close(10.0)
@@ -80,8 +80,8 @@ def test_a_cohort_that_refused_says_so() -> None:
     with pytest.raises(
         RefusedError,
         match=(
-            "4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts fell "
-            "short: spent"
+            "4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts "
+            "fell short: spent"
         ),
     ) as refused:
         coordinator.close(10.0)
@@ -122,8 +122,8 @@ def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
     with pytest.raises(
         RefusedError,
         match=(
-            r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: because "
-            r"of not-allowed"
+            r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: "
+            r"because of not-allowed"
         ),
     ):
         coordinator.close(10.0)

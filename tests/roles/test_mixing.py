@@ -213,8 +213,7 @@ def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
         QuorumError,
         match=(
             f"the shuffler holds back the reports of {answering} of {PEOPLE} clients, fewer than "
-            "its "
-            "minimum crowd"
+            "its minimum crowd"
         ),
     ):
         survey(world)
@@ -265,8 +264,7 @@ def test_a_refusal_of_all_reaches_the_server() -> None:
         survey(world)
     assert refused.value.code == "not-allowed"
     assert str(refused.value).endswith(
-        "not-allowed: a randomizer of binary-rr is not on this client's list; ask by another, "
-        "or "
+        "not-allowed: a randomizer of binary-rr is not on this client's list; ask by another, or "
         "--allow it there"
     )
 

@@ -150,8 +150,8 @@ def test_many_members_are_counted_and_three_are_named() -> None:
     with pytest.raises(
         QuorumError,
         match=(
-            r": 2,000 present but silent \(m0, m1, m2 and 1,997 "
-            r"more\); give it a longer --deadline$"
+            r": 2,000 present but silent \(m0, m1, m2 and 1,997 more\); give it a longer "
+            r"--deadline$"
         ),
     ):
         coordinator.close(DEADLINE)

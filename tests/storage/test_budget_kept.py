@@ -90,8 +90,7 @@ def test_no_flipped_bit_gives_more_budget(
         "class 17",
         (
             f"{done:,} bits of a budget and its mark flipped one at a time: {refused:,} refused, "
-            "the "
-            "account of the others unchanged"
+            "the account of the others unchanged"
         ),
     )
 
@@ -239,8 +238,7 @@ def test_a_budget_of_an_older_version(tmp_path: Path) -> None:
     path = tmp_path / "old.budget"
     with closing(sqlite3.connect(path)) as old:
         old.execute(
-            "CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER "
-            "NOT "
+            "CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER NOT "
             "NULL)"
         )
         old.execute(f"PRAGMA application_id = {budget_file._UNGUARDED}")

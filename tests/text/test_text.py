@@ -212,8 +212,7 @@ GONE = (  # thirty sentences that nobody should have to translate
     "Messy data is decided aloud",
     (
         "keeps what all releases of a table may lose in a file, which holds whichever are started "
-        "at "
-        "once and whenever one is killed"
+        "at once and whenever one is killed"
     ),
     "every report accepted was charged, 0 charged and not accepted",
     "its answers will be coarser than promised",
@@ -238,21 +237,18 @@ GONE = (  # thirty sentences that nobody should have to translate
     "b, the chance that none is told as a sign; a, that a sign is told as one",
     (
         "says nothing at all, on its two streams either, whoever writes to them: for one that is "
-        "told "
-        "of errors over a line of its own"
+        "told of errors over a line of its own"
     ),
     "those whole of which it finds UNTOLD",
     "What a hypothesis says, in one sentence; empty for numbers, which speak for themselves",
     "with a third report that cannot be told from others' third reports",
     (
         "clients that are slow for a reason are missing, and if the reason depends on their "
-        "records "
-        "the estimate is biased by that"
+        "records the estimate is biased by that"
     ),
     (
         "One answer touches some 1,500 pages of memory, and where more than ten processes take "
-        "turns "
-        "all of them are cold."
+        "turns all of them are cold."
     ),
     "open .. open",
     "Few children are not laid together for",

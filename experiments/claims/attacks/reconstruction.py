@@ -167,11 +167,10 @@ class Reconstruction(Experiment[Point, Wrong]):
     title = "Reconstruction: how exact may many counts be?"
     claim = (
         "Answers to 4 n random counts of n secret bits with errors well below sqrt(n) reveal "
-        "nearly all of the bits. The errors of least squares form one "
-        "curve for all n in units of sqrt(n). Noise that is a share of n is no defence for few "
-        "rows and a waste for many. The same attack gets everything "
-        "from exact expectations and next to nothing from a curator at epsilon 1. From clients "
-        "who answer for themselves it gets exactly the bits that they "
+        "nearly all of the bits. The errors of least squares form one curve for all n in units of "
+        "sqrt(n). Noise that is a share of n is no defence for few rows and a waste for many. The "
+        "same attack gets everything from exact expectations and next to nothing from a curator "
+        "at epsilon 1. From clients who answer for themselves it gets exactly the bits that they "
         "reported."
     )
     source = "Dinur, Nissim 2003, Theorem 5; Dwork, McSherry, Talwar 2007; lecture notes 4.1"
@@ -211,8 +210,7 @@ class Reconstruction(Experiment[Point, Wrong]):
             holds(
                 (
                     f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
-                    "the "
-                    "largest, as the closed form says, within .02"
+                    "the largest, as the closed form says, within .02"
                 ),
                 {
                     f"n = {p.n}": Claimed(m.rate(SQUARES), p.closed - 0.02, p.closed + 0.02)
@@ -228,8 +226,8 @@ class Reconstruction(Experiment[Point, Wrong]):
         ]
         notes = [
             "Against this attack a curator at epsilon 5 or 20 hides single bits better than "
-            "clients do, who each report their own. Clients' sums are off by "
-            "sqrt(n) C / 2 all the same, so no count of theirs is as exact as a curator's.",
+            "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
+            "the same, so no count of theirs is as exact as a curator's.",
         ]
         tables = [
             by_noise,
@@ -258,8 +256,7 @@ def _check_squares(scaled: Rows[Noise, Wrong]) -> Check:
     return measured(
         (
             f"Least squares errs as the closed form says, within {NEAR:.0%}, for every n: sqrt(n) "
-            "is "
-            "the scale (in units of it)"
+            "is the scale (in units of it)"
         ),
         figures,
         1 - NEAR,
@@ -290,8 +287,7 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     return measured(
         (
             f"Where errors are bounded the linear program gets at most {FEWER:g} times as many "
-            "bits "
-            "wrong as the closed form says of least squares"
+            "bits wrong as the closed form says of least squares"
         ),
         {"": positive_mean(wrong) / expected} if expected else {},
         high=FEWER,
@@ -313,8 +309,7 @@ def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
         holds(
             (
                 "A curator hides as many bits as the closed form says of Laplace noise, within "
-                ".03: "
-                "nearly half at epsilon 1, fewer at 20"
+                ".03: nearly half at epsilon 1, fewer at 20"
             ),
             {
                 f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(

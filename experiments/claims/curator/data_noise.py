@@ -343,18 +343,16 @@ class DataNoise(Experiment[Point, Measurement]):
     title = "Noise that follows the data: medians and triangles"
     claim = (
         "One record can move the median of some databases across the whole domain, and that of "
-        "most hardly at all. Noise may follow the actual database if its "
-        "scale changes smoothly between neighbours; noise of the local sensitivity itself would "
-        "reveal records. The exact price of Cauchy noise is a distance "
-        "in the hyperbolic plane, less than a quarter of the published price. So a median or a "
-        "count errs at least six times less than by the published "
-        "constants, and on graphs of 500 and more nodes a count of triangles less than by any of "
-        "four other private counts."
+        "most hardly at all. Noise may follow the actual database if its scale changes smoothly "
+        "between neighbours; noise of the local sensitivity itself would reveal records. The "
+        "exact price of Cauchy noise is a distance in the hyperbolic plane, less than a quarter "
+        "of the published price. So a median or a count errs at least six times less than by the "
+        "published constants, and on graphs of 500 and more nodes a count of triangles less than "
+        "by any of four other private counts."
     )
     source = (
         "Nissim, Raskhodnikova, Smith 2007; Dwork, Lei 2009; Zhang, Cormode, Procopiuc, "
-        "Srivastava, "
-        "Xiao 2015"
+        "Srivastava, Xiao 2015"
     )
 
     def points(self, scale: Scale) -> list[Point]:
@@ -427,12 +425,11 @@ class DataNoise(Experiment[Point, Measurement]):
         notes = [
             (
                 f"Everything at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one. "
-                "Cauchy "
-                "noise has no mean: 1 answer in 20 is off by 12.7 scales."
+                "Cauchy noise has no mean: 1 answer in 20 is off by 12.7 scales."
             ),
             (
-                "The published constants are run at the epsilon they were published for; the first "
-                "table has their true price."
+                "The published constants are run at the epsilon they were published for; the "
+                "first table has their true price."
             ),
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(medians))
@@ -463,8 +460,7 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
     return every(
         (
             "the exact constants cost epsilon, by closed form and by search; the published ones "
-            "less "
-            "than a quarter of it"
+            "less than a quarter of it"
         ),
         (
             (
@@ -558,8 +554,7 @@ def _check_medians(large: dict[str, Errors]) -> list[Check]:
         holds(
             (
                 "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
-                "within "
-                "this scale; its tail is lighter, 7 % for 10 %"
+                "within this scale; its tail is lighter, 7 % for 10 %"
             ),
             middle | tails,
         ),
@@ -573,8 +568,7 @@ def _check_counts(large: dict[str, Errors]) -> Check:
     return measured(
         (
             "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of "
-            "the "
-            "exact constants, by noisy local sensitivity 1.8, by global 15"
+            "the exact constants, by noisy local sensitivity 1.8, by global 15"
         ),
         {
             f"{name}, within {times} scales, {data}": m.within(name, times)

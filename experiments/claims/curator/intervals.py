@@ -169,11 +169,10 @@ class Intervals(Experiment[Point, Errors | Deltas]):
     title = "Intervals: every range count of an ordered column at once"
     claim = (
         "A trusted curator answers all interval counts of D ordered values with an error that "
-        "grows with a power of ln D and not with the number of records. "
-        "Noise on every cell is best for small domains. From about a thousand values on a "
-        "consistent tree of counts, with some 16 children a node, is better. "
-        "With a little delta a factorization of prefix sums is better still on large domains. "
-        "Clients who trust nobody pay sqrt(n) times more."
+        "grows with a power of ln D and not with the number of records. Noise on every cell is "
+        "best for small domains. From about a thousand values on a consistent tree of counts, "
+        "with some 16 children a node, is better. With a little delta a factorization of prefix "
+        "sums is better still on large domains. Clients who trust nobody pay sqrt(n) times more."
     )
     source = (
         "Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013; Fichtenberger, Henzinger, "
@@ -224,8 +223,8 @@ class Intervals(Experiment[Point, Errors | Deltas]):
         checks = [
             every(
                 (
-                    "a level of counts is pure at its epsilon, and at no less: enumerated over all "
-                    "pairs of databases of two records"
+                    "a level of counts is pure at its epsilon, and at no less: enumerated over "
+                    "all pairs of databases of two records"
                 ),
                 (
                     (
@@ -300,8 +299,7 @@ def _check_order(central: Rows[Central, Errors]) -> list[Check]:
         (
             (
                 "the best tree beats a flat histogram 1.95 times from 2^14 values on, and 1.08 "
-                "times "
-                "on 2^10"
+                "times on 2^10"
             ),
             TREE,
             FLAT,

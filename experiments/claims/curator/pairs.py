@@ -172,11 +172,10 @@ class Pairs(Experiment[Point, Errors | Squares]):
     title = "Pairs: noise and projection"
     claim = (
         "A trusted curator who adds normal noise to the means of all products of two of d columns "
-        "errs by about d / n on each. No table has such means. Moved "
-        "to the nearest semidefinite matrix, which costs no privacy, they err less, by a factor "
-        "that grows with d and that no linear shrinkage reaches. With "
-        "few records for each column answering zero is better still. It is always better than the "
-        "reports of clients who trust nobody."
+        "errs by about d / n on each. No table has such means. Moved to the nearest semidefinite "
+        "matrix, which costs no privacy, they err less, by a factor that grows with d and that no "
+        "linear shrinkage reaches. With few records for each column answering zero is better "
+        "still. It is always better than the reports of clients who trust nobody."
     )
     source = "Nikolov, Talwar, Zhang 2013; Dwork, Nikolov, Talwar 2015; lecture notes 7"
 
@@ -220,8 +219,7 @@ class Pairs(Experiment[Point, Errors | Squares]):
             Check(
                 (
                     "no projection is farther from the truth than the release, in any run: the "
-                    "truth "
-                    "lies in the body"
+                    "truth lies in the body"
                 ),
                 bool(releases) and all(m.nearer for _, m in releases),
                 f"{sum(p.runs for p, _ in releases)} runs",
@@ -233,13 +231,11 @@ class Pairs(Experiment[Point, Errors | Squares]):
         notes = [
             (
                 f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {CENTRES} random "
-                "rows, "
-                f"each bit kept with probability {KEPT:g}."
+                f"rows, each bit kept with probability {KEPT:g}."
             ),
             (
                 "The best linear shrinkage multiplies by the factor that is best for the very "
-                "truth, "
-                "which nobody knows; no private one does better."
+                "truth, which nobody knows; no private one does better."
             ),
         ]
         return Finding(
@@ -326,8 +322,8 @@ def _check_order(by_size: Sized) -> list[Check]:
         ),
         (
             (
-                f"zero errs 1.5 times less than the clients' reports, projected, up to n = {at} d, "
-                "and 1.25 times less beyond"
+                f"zero errs 1.5 times less than the clients' reports, projected, up to n = {at} "
+                "d, and 1.25 times less beyond"
             ),
             ZERO,
             LOCAL_PROJECTED,
@@ -359,8 +355,7 @@ def _check_order(by_size: Sized) -> list[Check]:
         holds(
             (
                 f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
-                "times "
-                "more"
+                "times more"
             ),
             bodies,
         ),

@@ -208,18 +208,16 @@ class Price(Experiment[Point, Measurement]):
     title = "The price of many answers: k, or the root of k"
     claim = (
         "A curator who answers k questions about the same records pays k times for pure privacy "
-        "and about sqrt(k) times with a little delta. The optimal "
-        "composition is tight: k noisy counts lose exactly that. If one record may change all k "
-        "counts, pure noise errs by about k / epsilon. For counts of "
-        "any size no pure mechanism with whole answers errs less than noise in the shape of a "
-        "cube; noise on each count is ln k times worse. Gaussian noise "
-        "errs by about sqrt(k). From a few hundred counts on, that is less than any pure "
+        "and about sqrt(k) times with a little delta. The optimal composition is tight: k noisy "
+        "counts lose exactly that. If one record may change all k counts, pure noise errs by "
+        "about k / epsilon. For counts of any size no pure mechanism with whole answers errs less "
+        "than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian "
+        "noise errs by about sqrt(k). From a few hundred counts on, that is less than any pure "
         "mechanism can reach. For a few counts pure noise is better."
     )
     source = (
         "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, "
-        "Wang "
-        "2018"
+        "Wang 2018"
     )
 
     def points(self, scale: Scale) -> list[Point]:
@@ -275,8 +273,7 @@ class Price(Experiment[Point, Measurement]):
             every(
                 (
                     "no price is lower: counts with Laplace noise lose exactly the price, "
-                    "enumerated "
-                    "over all neighbours"
+                    "enumerated over all neighbours"
                 ),
                 (
                     (
@@ -291,8 +288,7 @@ class Price(Experiment[Point, Measurement]):
             every(
                 (
                     "enumerated over all pairs of small databases, every noise keeps to its loss, "
-                    "and "
-                    "the pure ones to no less"
+                    "and the pure ones to no less"
                 ),
                 (
                     (
@@ -305,8 +301,7 @@ class Price(Experiment[Point, Measurement]):
             every(
                 (
                     "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of "
-                    "its "
-                    "variance does not"
+                    "its variance does not"
                 ),
                 (
                     (
@@ -326,8 +321,7 @@ class Price(Experiment[Point, Measurement]):
                 f"depends on the data. Nothing answers {RECORDS // 2} for all."
             ),
             "The bound is that of the best of all pure mechanisms with whole answers, for counts "
-            "of any size (`bounds/packing.py`). "
-            "Packing gives about a third of it.",
+            "of any size (`bounds/packing.py`). Packing gives about a third of it.",
             "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(largest))
@@ -340,8 +334,8 @@ def _headline(largest: Sized) -> str:
         for name in (K_NORM, GAUSSIAN)
     )
     return (
-        f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure noise "
-        f"does better; with delta {DELTA:g} by {some}."
+        f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure "
+        f"noise does better; with delta {DELTA:g} by {some}."
     )
 
 
@@ -358,8 +352,7 @@ def _check_rules(by: dict[int, dict[str, float]]) -> Check:
     return Check(
         (
             "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
-            "as "
-            "sqrt(k), where adding up grows as k"
+            "as sqrt(k), where adding up grows as k"
         ),
         bool(by) and all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
         ", ".join(
@@ -384,8 +377,7 @@ def _check_laws(errors: Rows[Errors, Largest]) -> list[Check]:
         measured(
             (
                 "the largest error of k counts has the mean that its closed form gives (which is "
-                "the "
-                "unit)"
+                "the unit)"
             ),
             means,
             1,
@@ -414,8 +406,7 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
         Check(
             (
                 "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
-                "which is "
-                "a logarithm"
+                "which is a logarithm"
             ),
             0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
             ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
@@ -461,8 +452,7 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
         Check(
             (
                 f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
-                "of "
-                "them for each, and Gaussian noise better"
+                "of them for each, and Gaussian noise better"
             ),
             some < nothing < pure,
             f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",

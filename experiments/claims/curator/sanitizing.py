@@ -331,12 +331,11 @@ class Sanitizing(Experiment[Point, Measurement]):
     title = "What a little delta buys a trusted curator who releases data"
     claim = (
         "A curator releases how often each point of a domain occurs, or which share of the "
-        "records lies below each threshold. With pure privacy that provably "
-        "needs a number of people that grows with the number of bits of the domain. With a delta "
-        "of one in a million, all counts take the same 340 people in "
-        "any domain, known or not, and all thresholds take hardly more people in a larger domain. "
-        "Learning a threshold from such a release costs several "
-        "times as much as learning it directly."
+        "records lies below each threshold. With pure privacy that provably needs a number of "
+        "people that grows with the number of bits of the domain. With a delta of one in a "
+        "million, all counts take the same 340 people in any domain, known or not, and all "
+        "thresholds take hardly more people in a larger domain. Learning a threshold from such a "
+        "release costs several times as much as learning it directly."
     )
     source = (
         "Beimel, Nissim, Stemmer 2013, Theorems 4.6, 4.7, 4.13, Lemma 4.15; Korolova et al. 2009; "
@@ -451,8 +450,7 @@ class Sanitizing(Experiment[Point, Measurement]):
             Check(
                 (
                     "Released counts take more records with delta 1e-6 in a domain of 2^16, and "
-                    "fewer "
-                    "in one of 2^32 and all larger ones"
+                    "fewer in one of 2^32 and all larger ones"
                 ),
                 bool(pure)
                 and best[16] > pure[16]
@@ -508,14 +506,12 @@ class Sanitizing(Experiment[Point, Measurement]):
 
 NOTES = [
     f"Records for {SUCCESS:.0%} success, all answers within alpha {ALPHA:g}, epsilon {EPSILON:g}. "
-    "Of counts in the worst of all databases, by exact "
-    f"sums. Of thresholds on {WORST['pure']} data for the pure tree (in a domain of 2^16 five "
-    f"points take some 6 % more), and on {WORST['sparse']} "
-    "data for the sparse one; measured, with 95 % intervals at the full scale.",
+    f"Of counts in the worst of all databases, by exact sums. Of thresholds on {WORST['pure']} "
+    "data for the pure tree (in a domain of 2^16 five points take some 6 % more), and on "
+    f"{WORST['sparse']} data for the sparse one; measured, with 95 % intervals at the full scale.",
     (
         "At the quick scale the least number for thresholds lies between one that is too few and "
-        "one "
-        "that is enough."
+        "one that is enough."
     ),
     "The thresholded histogram takes no domain: nobody has to list the values that could occur.",
     (
@@ -524,8 +520,7 @@ NOTES = [
     ),
     (
         "Five shapes of data: uniform; eight clusters; as many records on each scale; nested "
-        "around a "
-        "point; and five points with a fifth of the records each."
+        "around a point; and five points with a fifth of the records each."
     ),
 ]
 
@@ -537,8 +532,7 @@ def _headline(best: Numbers, proven: dict[int, Bounds]) -> str:
         return "Not everything was measured."
     return (
         f"All counts of 2^{bits} values take {best[bits]:,} people with a delta of 1e-6, and "
-        "without "
-        f"one provably {proven[bits].n:,}."
+        f"without one provably {proven[bits].n:,}."
     )
 
 
@@ -556,8 +550,8 @@ def _check_exact(counts: Rows[Counts, Released]) -> Check:
     enough = all(SUCCESS <= m.success <= m.chance for _, m in counts)
     return holds(
         (
-            "With the least number of records, releases of counts are within alpha as often as the "
-            "exact sums say"
+            "With the least number of records, releases of counts are within alpha as often as "
+            "the exact sums say"
         ),
         claims,
         also=enough,
@@ -570,8 +564,8 @@ def _check_separation(pure: Numbers, best: Numbers, bound: Numbers) -> Check:
     last = max(beyond, default=0)
     return Check(
         (
-            "No purely private sanitizer needs as few records as the thresholded histogram: proven "
-            "against run"
+            "No purely private sanitizer needs as few records as the thresholded histogram: "
+            "proven against run"
         ),
         kept and bool(beyond) and last == max(best),
         (
@@ -618,9 +612,8 @@ def _check_leasts(leasts: Leasts) -> Check:
     }
     statement = (
         "All thresholds take 2.5 times as many records with delta 1e-6 in a domain of 2^16, and "
-        "purely 1.4 times as many in one of 2^128; from 2^16 to that "
-        "they take five times as many purely, and with delta 1e-6 at most 1.5 times as many in "
-        "one of 2^256"
+        "purely 1.4 times as many in one of 2^128; from 2^16 to that they take five times as many "
+        "purely, and with delta 1e-6 at most 1.5 times as many in one of 2^256"
     )
     return holds(statement, claims, also=len(claims) == len(ratios))
 
@@ -638,8 +631,8 @@ def _check_learned(learned: Rows[Learned, Learnt]) -> Check:
         }
     statement = (
         "A threshold is learned from the released thresholds of both labels nine times of ten, "
-        f"from half as many records at most {HALF:.0%} of the times; "
-        f"without a release one in {DEARER} is enough"
+        f"from half as many records at most {HALF:.0%} of the times; without a release one in "
+        f"{DEARER} is enough"
     )
     return holds(
         statement,

@@ -203,11 +203,10 @@ class Stability(Experiment[Point, Enumerated | Least]):
     title = "Stable choice: naming the winner among any number of candidates"
     claim = (
         "A trusted curator may name the most frequent of any number of values at a price that "
-        "does not depend on how many there are. The winner must be ahead "
-        "by about (2 / epsilon) ln(1 / delta) records. The printed test loses twice its stated "
-        "epsilon, because one replaced record moves the lead by "
-        "two. The best test of the lead takes up to three tenths fewer records than the repaired "
-        "one."
+        "does not depend on how many there are. The winner must be ahead by about (2 / epsilon) "
+        "ln(1 / delta) records. The printed test loses twice its stated epsilon, because one "
+        "replaced record moves the lead by two. The best test of the lead takes up to three "
+        "tenths fewer records than the repaired one."
     )
     source = (
         "Beimel, Nissim, Stemmer 2013, Proposition 2.26 (erratum E1); Desfontaines, Voss, Gipson, "
@@ -255,8 +254,7 @@ class Stability(Experiment[Point, Enumerated | Least]):
             Check(
                 (
                     "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
-                    "not at "
-                    "half the epsilon"
+                    "not at half the epsilon"
                 ),
                 bool(best) and all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
                 f"worst over all pairs: {max((m.exact for _, m in best), default=math.nan):.4f} "
@@ -266,8 +264,7 @@ class Stability(Experiment[Point, Enumerated | Least]):
             holds(
                 (
                     "with the least number of records, runs name a point of probability "
-                    f"{SHARE:g} as "
-                    f"often as the exact sum says: in {SUCCESS:.0%}"
+                    f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}"
                 ),
                 rates,
                 also=all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records),
@@ -275,8 +272,7 @@ class Stability(Experiment[Point, Enumerated | Least]):
             Check(
                 (
                     "the best test takes fewer records than the repaired one everywhere: at least "
-                    "4.9 "
-                    "% fewer, and 30 % at (0.1, 1e-3)"
+                    "4.9 % fewer, and 30 % at (0.1, 1e-3)"
                 ),
                 bool(saved) and min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
                 ", ".join(
@@ -288,13 +284,12 @@ class Stability(Experiment[Point, Enumerated | Least]):
         ]
         notes = [
             (
-                "Under neighbours that add or remove a record, the lead moves by one only, and the "
-                "printed test would be right."
+                "Under neighbours that add or remove a record, the lead moves by one only, and "
+                "the printed test would be right."
             ),
             (
                 "The number of candidates appears nowhere: a domain of 2^65536 values costs no "
-                "record "
-                "more."
+                "record more."
             ),
         ]
         title = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"

@@ -193,11 +193,10 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
     title = "Delta buys nothing locally, and everything at a curator"
     claim = (
         "Everybody holds the same bits, and they are to be named. A trusted curator with pure "
-        "privacy needs people in proportion to the number of bits. With a "
-        "delta of one in a billion 22 people are enough, however many bits there are. Without a "
-        "curator people grow with the bits, and the delta saves "
-        "none: a local protocol with a delta becomes a pure one by clipping. Locally a delta pays "
-        "only where it lets records be published."
+        "privacy needs people in proportion to the number of bits. With a delta of one in a "
+        "billion 22 people are enough, however many bits there are. Without a curator people grow "
+        "with the bits, and the delta saves none: a local protocol with a delta becomes a pure "
+        "one by clipping. Locally a delta pays only where it lets records be published."
     )
     source = "limits 12.6; Bun, Nelson, Stemmer 2018; Desfontaines, Voss, Gipson, Mandayam 2022"
 
@@ -229,8 +228,8 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
             ),
             every(
                 (
-                    "Every random approximate channel, clipped, is pure with twice the epsilon and "
-                    "moved by at most its delta, in exact fractions"
+                    "Every random approximate channel, clipped, is pure with twice the epsilon "
+                    "and moved by at most its delta, in exact fractions"
                 ),
                 (
                     (
@@ -253,9 +252,8 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
 
 NOTES = [
     f"Epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%} success. Bounds of the curator hold for "
-    "every mechanism, local ones for every protocol in one round "
-    "or in turn (limits 12.6). The server of the one-bit protocol tries every string, so it is "
-    "run with 12 and 16 bits only.",
+    "every mechanism, local ones for every protocol in one round or in turn (limits 12.6). The "
+    "server of the one-bit protocol tries every string, so it is run with 12 and 16 bits only.",
     "The curator's delta is enumerated over all 1,002 ways in which 22 records may coincide.",
 ]
 
@@ -266,8 +264,7 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
         every(
             (
                 f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
-                "many "
-                "bits, and one without at least .69 for each bit"
+                "many bits, and one without at least .69 for each bit"
             ),
             (
                 (
@@ -287,8 +284,7 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
         within(
             (
                 "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
-                "people "
-                "that every local protocol needs"
+                "people that every local protocol needs"
             ),
             {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
             1.3,
@@ -309,8 +305,7 @@ def _check_curator(rows: Rows[Curator, Named]) -> list[Check]:
         holds(
             (
                 "Its releases name the record that everybody has as often as it says, which is in "
-                "90 "
-                "% or more"
+                "90 % or more"
             ),
             {
                 f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
@@ -334,8 +329,7 @@ def _check_published(rows: Rows[Published, Named]) -> list[Check]:
         measured(
             (
                 f"Published examples find a parity of {D} bits in 90 % of the runs with the "
-                "people of "
-                "the formula, within 1 %"
+                "people of the formula, within 1 %"
             ),
             {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
             SUCCESS - 0.01,
@@ -343,15 +337,15 @@ def _check_published(rows: Rows[Published, Named]) -> list[Check]:
         ),
         every(
             (
-                "With a delta of .001 that takes more people than halving, the pure protocol; with "
-                ".003 fewer; with .01 fewer than any pure protocol in turn"
+                "With a delta of .001 that takes more people than halving, the pure protocol; "
+                "with .003 fewer; with .01 fewer than any pure protocol in turn"
             ),
             [
                 (
                     fewer,
                     (
-                        f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; at "
-                        f"least {least:,.0f}"
+                        f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; "
+                        f"at least {least:,.0f}"
                     ),
                 )
             ],
@@ -375,8 +369,7 @@ def _headline(rows: Rows[Same, Counts]) -> str:
     curator = f"{m.approximate} people with a delta of {DELTA:g}, and provably {m.pure} without"
     return (
         f"To name {bits:,} bits that everybody shares takes a curator {curator}. Locally it takes "
-        "at "
-        f"least {m.local_delta:,} with it and {m.local:,} without."
+        f"at least {m.local_delta:,} with it and {m.local:,} without."
     )
 
 

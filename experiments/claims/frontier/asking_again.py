@@ -261,10 +261,9 @@ class AskingAgain(Experiment[Point, Measurement]):
     title = "Parity stays exponential, however often one asks"
     claim = (
         "To find a hidden parity of d bits takes of the order of 2^d people, even if everybody "
-        "may be questioned again and again. All answers together reveal "
-        "at most 3.47 times the sum of each person's share, no matter who is asked or how often. "
-        "A share is a squared Hellinger distance: the answers of one "
-        "person among strangers."
+        "may be questioned again and again. All answers together reveal at most 3.47 times the "
+        "sum of each person's share, no matter who is asked or how often. A share is a squared "
+        "Hellinger distance: the answers of one person among strangers."
     )
     source = "limits 12.3; Jayram 2009"
 
@@ -306,8 +305,7 @@ class AskingAgain(Experiment[Point, Measurement]):
             every(
                 (
                     "The worst protocols that a search finds stay below it too, and for two "
-                    "clients "
-                    f"reach {NEAR:.0%} of it: no much smaller constant is true"
+                    f"clients reach {NEAR:.0%} of it: no much smaller constant is true"
                 ),
                 (
                     (
@@ -345,16 +343,15 @@ class AskingAgain(Experiment[Point, Measurement]):
         ]
         notes = [
             f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving "
-            "asks nobody twice; no protocol that asks again is known to do "
-            "better. The bound for all protocols adds divergences up exactly (experiment "
-            "parity-any-rounds); the squared distances here bound large epsilon.",
+            "asks nobody twice; no protocol that asks again is known to do better. The bound for "
+            "all protocols adds divergences up exactly (experiment parity-any-rounds); the "
+            "squared distances here bound large epsilon.",
             "Protocols written out: a tree of single bits, where any client may speak at each "
-            "node; half of the tree's probabilities lie near 0 or 1. The "
-            "worst one is searched for on a grid of likelihood ratios, so a worse one may exist.",
+            "node; half of the tree's probabilities lie near 0 or 1. The worst one is searched "
+            "for on a grid of likelihood ratios, so a worse one may exist.",
             "Two laws: any two at this total variation. The best report is found among the 8 "
-            "columns that matter. It gains where each law has a part that the "
-            "other lacks, and they share the rest. Between two laws of two symbols yes or no is "
-            "the best report.",
+            "columns that matter. It gains where each law has a part that the other lacks, and "
+            "they share the rest. Between two laws of two symbols yes or no is the best report.",
         ]
         tables = [_parity_table(halving), _ratio_table(protocols, worst), _laws_table(laws)]
         return Finding(
@@ -371,8 +368,8 @@ def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
     return [
         within(
             "With each bit the people that every protocol needs at least double; halving, which "
-            "asks nobody twice, takes at most 2.3 times as many, and less "
-            "than 1.9 times from d = 8 on (in units of these)",
+            "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
+            "8 on (in units of these)",
             {
                 f"d = {p.d}": m.clients
                 / parity_interactive_bound(p.d, EPSILON, SUCCESS)
@@ -386,8 +383,7 @@ def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
         measured(
             (
                 "With the clients of its formula halving finds the parity in 89 to 94 % of the "
-                "runs, "
-                "at every d and in all"
+                "runs, at every d and in all"
             ),
             {
                 **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
@@ -417,14 +413,14 @@ def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
     return [
         every(
             "One round tells two known laws apart by the best report with fewer people than yes "
-            "or no takes: less than 1.65 times those that every protocol "
-            "needs in turn, and less than 1.9 times those that every protocol needs",
+            "or no takes: less than 1.65 times those that every protocol needs in turn, and less "
+            "than 1.9 times those that every protocol needs",
             cases,
         ),
         measured(
             (
-                "With so many people the likelier law is the right one in 90 % of the runs, within "
-                "0.5 %"
+                "With so many people the likelier law is the right one in 90 % of the runs, "
+                "within 0.5 %"
             ),
             rates,
             SUCCESS - 0.005,

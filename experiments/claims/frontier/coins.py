@@ -181,10 +181,10 @@ class Coins(Experiment[Test, Errors]):
     title = "Sharing a coin saves sqrt(k)"
     claim = (
         "Without any interaction, a coin that everybody sees saves people. To test whether k "
-        "symbols are equally frequent takes of the order of "
-        "k C^2 / alpha^2 people if a few random halves of the symbols are shared, and k^1.5 C^2 / "
-        "alpha^2 if everybody draws a row alone. The shared part "
-        "must be random: rows that are known beforehand miss some law for ever."
+        "symbols are equally frequent takes of the order of k C^2 / alpha^2 people if a few "
+        "random halves of the symbols are shared, and k^1.5 C^2 / alpha^2 if everybody draws a "
+        "row alone. The shared part must be random: rows that are known beforehand miss some law "
+        "for ever."
     )
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5)"
 
@@ -225,8 +225,7 @@ class Coins(Experiment[Test, Errors]):
             measured(
                 (
                     f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the "
-                    "runs, "
-                    "within .5 %"
+                    "runs, within .5 %"
                 ),
                 alarms,
                 BETA - 0.005,
@@ -234,8 +233,8 @@ class Coins(Experiment[Test, Errors]):
             ),
             measured(
                 (
-                    f"Rows known beforehand find a law that was made for them in {BETA:.0%} of the "
-                    "runs, within .5 %, with any number of people"
+                    f"Rows known beforehand find a law that was made for them in {BETA:.0%} of "
+                    "the runs, within .5 %, with any number of people"
                 ),
                 found,
                 BETA - 0.005,
@@ -244,16 +243,15 @@ class Coins(Experiment[Test, Errors]):
         ]
         notes = [
             f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
-            "hardest: half of the symbols are more frequent, half less; "
-            "which half is random. The sums of reports are drawn from their binomial laws.",
+            "hardest: half of the symbols are more frequent, half less; which half is random. The "
+            "sums of reports are drawn from their binomial laws.",
             f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
-            f"`local-dp run identity`, which has {ROWS} shared rows or own "
-            f"ones, also for both errors of {BETA:g} at its threshold. With halves the formula's "
-            "threshold is half of the shift by the law away.",
+            f"`local-dp run identity`, which has {ROWS} shared rows or own ones, also for both "
+            f"errors of {BETA:g} at its threshold. With halves the formula's threshold is half of "
+            "the shift by the law away.",
             (
                 "The source proves that no test with private coins does better than k^1.5; the "
-                "curve "
-                "is that of the best known one."
+                "curve is that of the best known one."
             ),
         ]
         tables = [_people(least, tested, formula), _errors(measurements)]
@@ -299,8 +297,8 @@ def _check_slopes(least: Counts, tested: Counts) -> Check:
             )
     return holds(
         (
-            "The number of people grows as k^1 with a shared coin, within .05 in the power, and as "
-            "k^1.5 with rows drawn alone, within .08"
+            "The number of people grows as k^1 with a shared coin, within .05 in the power, and "
+            "as k^1.5 with rows drawn alone, within .08"
         ),
         claims,
     )
@@ -332,8 +330,7 @@ def _check_gains(least: Counts) -> Check:
     }
     statement = (
         "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
-        "at "
-        "the last, and more than 6.5 times at the most"
+        "at the last, and more than 6.5 times at the most"
     )
     return holds(
         statement,
@@ -350,8 +347,8 @@ def _check_needs(least: Counts, tested: Counts, formula: dict[tuple[str, int], i
             )
     return holds(
         "The chi-square formula gives the need for shared halves, and the closed forms of "
-        "`identity` its own, within 5 %; with own rows .865 of it at k = 16 "
-        "and .945 at k = 64 (in units of these)",
+        "`identity` its own, within 5 %; with own rows .865 of it at k = 16 and .945 at k = 64 "
+        "(in units of these)",
         claims,
     )
 

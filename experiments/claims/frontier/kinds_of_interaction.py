@@ -337,9 +337,9 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
     title = "Asked once, asked in turn, asked again"
     claim = (
         "To find a path of k steps, each known to other people, one must ask in turn: one "
-        "question to all takes exponentially many people. Asking the same "
-        "people at every step costs no privacy, if each speaks in one round and tosses a coin in "
-        "all others, and takes k times fewer."
+        "question to all takes exponentially many people. Asking the same people at every step "
+        "costs no privacy, if each speaks in one round and tosses a coin in all others, and takes "
+        "k times fewer."
     )
     source = "Joseph, Mao, Neel, Roth 2019; Joseph, Mao, Roth 2020; docs/limits 12.1"
 
@@ -396,8 +396,7 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             every(
                 (
                     "All answers of a session lose exactly the loss of one, whatever the server "
-                    "asks; "
-                    "their sum would be refused (ratios at E = 3)"
+                    "asks; their sum would be refused (ratios at E = 3)"
                 ),
                 (
                     (
@@ -426,17 +425,15 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
         ]
         notes = [
             f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k "
-            "bits. Counts are of runs drawn from the law of the answers; "
-            "runs client by client agree.",
+            "bits. Counts are of runs drawn from the law of the answers; runs client by client "
+            "agree.",
             (
                 "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and "
-                "again "
-                "are those of the best method known here."
+                "again are those of the best method known here."
             ),
             "In a round that asks about several levels, the answers of the levels above all "
-            "confirm the true path, so they vary less than coins. The last "
-            "column is the count if they did not, as with a public coin that flips each level's "
-            "answers.",
+            "confirm the true path, so they vary less than coins. The last column is the count if "
+            "they did not, as with a public coin that flips each level's answers.",
         ]
         return Finding(
             checks,
@@ -459,8 +456,8 @@ def _headline(counts: Counts) -> str:
     least = ladder_one_round_least(LARGE, EPSILON, BETA)
     few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
     return (
-        f"A path of {LARGE} steps: {few}, and in one round more "
-        f"than {least:,.0f}, whatever is asked."
+        f"A path of {LARGE} steps: {few}, and in one round more than {least:,.0f}, whatever is "
+        "asked."
     )
 
 
@@ -503,8 +500,8 @@ def _check_counts(counts: Counts) -> list[Check]:
         f"{SLACK:.0%} (in units of a k-th)"
     )
     far = (
-        f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one round "
-        "(in units of its least)"
+        f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one "
+        "round (in units of its least)"
     )
     return [
         measured(fewer, turns, 1 - SLACK, 1 + SLACK),
@@ -530,8 +527,7 @@ def _check_rounds(counts: Counts) -> list[Check]:
         measured(
             (
                 f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
-                "times "
-                "fewer"
+                "times fewer"
             ),
             steps,
             1.5,
@@ -539,8 +535,7 @@ def _check_rounds(counts: Counts) -> list[Check]:
         measured(
             (
                 f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
-                "people as "
-                f"{ROUNDS[-2]}"
+                f"people as {ROUNDS[-2]}"
             ),
             {"": worse},
             1.15,

@@ -299,15 +299,14 @@ class Margins(Experiment[Point, Measurement]):
     title = "A file that proves how many people one round takes, whatever the distribution"
     claim = (
         "A file that anybody can check proves that every one-round method with pure privacy needs "
-        "n people to learn these rules, even barely: to be right more "
-        "often than wrong. For lists of rules and other functions of variables that nobody knows, "
-        "n is about 2.29 times the square of a number that a small "
-        "linear program computes. One round in which everybody is asked about one random parity "
-        "comes within a factor of 5 of it."
+        "n people to learn these rules, even barely: to be right more often than wrong. For lists "
+        "of rules and other functions of variables that nobody knows, n is about 2.29 times the "
+        "square of a number that a small linear program computes. One round in which everybody is "
+        "asked about one random parity comes within a factor of 5 of it."
     )
     source = (
-        "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in "
-        "limits 12.4"
+        "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved "
+        "in limits 12.4"
     )
 
     def points(self, scale: Scale) -> list[Point]:
@@ -489,8 +488,7 @@ def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
         bool(rows) and verified == len(rows) and forged > 0 == accepted_ones and not short,
         (
             f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} "
-            "forgeries "
-            "accepted"
+            "forgeries accepted"
         )
         + (f"; short of the bound: {', '.join(short)}" if short else ""),
     )
@@ -535,8 +533,8 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
         claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
     return holds(
         f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times "
-        "the clients that every one-round method needs, in at most "
-        "80 % with fewer than these, and in 99 % with the number of its proof",
+        "the clients that every one-round method needs, in at most 80 % with fewer than these, "
+        "and in 99 % with the number of its proof",
         claims,
     )
 
@@ -574,14 +572,13 @@ def _notes(
     enough = vote_clients(1e6, EPSILON, SUCCESS) / 1e6
     notes = [
         "A class: all functions of one variable, or its negation, of each of t blocks of B, where "
-        "nobody knows which. Odd-max-bit of them is a list of rules: "
-        "the last block that contains a 1 decides, by whether its place is odd.",
+        "nobody knows which. Odd-max-bit of them is a list of rules: the last block that contains "
+        "a 1 decides, by whether its place is odd.",
         f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= "
         f"{margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {enough:.1f} MC^2 are enough "
-        "(Cantelli's "
-        "inequality). Barely means an error below 1/2. To learn well is another matter: a class "
-        "with large margins may still need exponentially many people "
-        "in one round (Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
+        "(Cantelli's inequality). Barely means an error below 1/2. To learn well is another "
+        "matter: a class with large margins may still need exponentially many people in one round "
+        "(Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
         (
             "A certificate with B and all dependent figures altered is no forgery: it proves its "
             "statement, of the class with so many variables."
@@ -596,12 +593,11 @@ def _notes(
         slopes = [_slope(first, second) for first, second in pairwise(sides)]
         notes.append(
             "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
-            "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is "
-            "invisible at these sizes: with B = t^2 it grows as a power of d between "
-            f"{min(slopes):.2f} and {max(slopes):.2f} from one t to the next, up to "
-            f"d = {sides[-1].t * sides[-1].b}. Only parity grows by a constant factor with every "
-            "block: with four variables in each, over the last "
-            f"steps of t, {', '.join(factors)} a block."
+            "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is invisible at these sizes: "
+            f"with B = t^2 it grows as a power of d between {min(slopes):.2f} and "
+            f"{max(slopes):.2f} from one t to the next, up to d = {sides[-1].t * sides[-1].b}. "
+            "Only parity grows by a constant factor with every block: with four variables in "
+            f"each, over the last steps of t, {', '.join(factors)} a block."
         )
     for list_, m in [
         (p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
@@ -609,8 +605,8 @@ def _notes(
         learner = DecisionLists(d=list_.t * list_.b)
         notes.append(
             f"The bound lies far below our learners: the one for lists of rules over {learner.d} "
-            f"variables needs {learner.clients(EPSILON, 0.1):,} people in "
-            f"{learner.rounds} rounds, for an error of a tenth; to learn barely, one round takes "
+            f"variables needs {learner.clients(EPSILON, 0.1):,} people in {learner.rounds} "
+            "rounds, for an error of a tenth; to learn barely, one round takes "
             f"{m.certificate['clients_at_least']:,} at least."
         )
     return notes

@@ -230,9 +230,9 @@ class OneRoundParity(Experiment[Point, Measurement]):
     title = "Parity in one round, whatever is asked"
     claim = (
         "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever "
-        "they are asked with pure privacy. Up to epsilon ln 3 the best "
-        "question for many bits is: name a suspect that your own example rules out. Two or three "
-        "rounds of questions need fewer people than any one round."
+        "they are asked with pure privacy. Up to epsilon ln 3 the best question for many bits is: "
+        "name a suspect that your own example rules out. Two or three rounds of questions need "
+        "fewer people than any one round."
     )
     source = "limits 12.2"
 
@@ -294,16 +294,14 @@ class OneRoundParity(Experiment[Point, Measurement]):
             )
         notes = [
             "The bound for one round holds for every pure randomizer, different ones for "
-            "different people and public coins included, at every epsilon. Naming "
-            "suspects comes near it for epsilon up to ln 3 only. A linear program over all "
-            "2^(2^(d + 1)) extreme columns finds the best of all channels.",
+            "different people and public coins included, at every epsilon. Naming suspects comes "
+            "near it for epsilon up to ln 3 only. A linear program over all 2^(2^(d + 1)) extreme "
+            "columns finds the best of all channels.",
             "Two and three rounds: suspects named first, then one-bit parities over a list that "
-            "shrinks; lists and shares are the best by formula. They "
-            "are the best method known; nobody has proved that nothing better is possible in few "
-            "rounds.",
+            "shrinks; lists and shares are the best by formula. They are the best method known; "
+            "nobody has proved that nothing better is possible in few rounds.",
             f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % "
-            "intervals; tallies are drawn from their law, and at d = 4 also "
-            "client by client.",
+            "intervals; tallies are drawn from their law, and at d = 4 also client by client.",
         ]
         return Finding(checks, tables, figures, notes, headline=headline)
 
@@ -331,8 +329,7 @@ def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
         every(
             (
                 "naming a suspect reveals at least 95 % of the best channel's information, up to "
-                "ln "
-                "3, and more than naming a parity that agrees"
+                "ln 3, and more than naming a parity that agrees"
             ),
             (
                 (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
@@ -355,8 +352,8 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     refused = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
     return holds(
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
-        f"rounds succeed as computed, within {RATE:.0%}: more often "
-        "from d = 7 on, and in two rounds from d = 8 on",
+        f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
+        "rounds from d = 8 on",
         {
             f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
                 Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
@@ -389,8 +386,7 @@ def _count_checks(counts: Counts) -> list[Check]:
         holds(
             (
                 "Counts of one round are as computed: named suspects within 6 %, random masks "
-                "from 14 "
-                "% fewer to 4 % more (in units of the formula)"
+                "from 14 % fewer to 4 % more (in units of the formula)"
             ),
             {
                 f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
@@ -412,8 +408,7 @@ def _count_checks(counts: Counts) -> list[Check]:
         within(
             (
                 f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
-                "bound "
-                "for one round"
+                "bound for one round"
             ),
             {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
             1.0,
@@ -477,8 +472,8 @@ def _headline(counts: Counts) -> str:
     bound = parity_one_round_bound(d, EPSILON, TARGET)
     return (
         f"At d = {d}: {counts[DENY][d].n:,.0f} people in one round, where no question needs fewer "
-        f"than {bound:,.0f}; "
-        f"{counts[TWO][d].n:,.0f} in two rounds, {counts[THREE][d].n:,.0f} in three."
+        f"than {bound:,.0f}; {counts[TWO][d].n:,.0f} in two rounds, {counts[THREE][d].n:,.0f} in "
+        "three."
     )
 
 

@@ -227,9 +227,9 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
     title = "Parity by any interaction: a bound, and a protocol that comes near it"
     claim = (
         "However people are asked, in any number of rounds and again and again, a hidden parity "
-        "of many bits takes at least 3.11 C^2 2^d of them at "
-        "epsilon 1, with C = 2.16. One by one, unlikely parities can be dropped: this elimination "
-        "takes less than 4 C^2 2^d in the mean from 8 bits on."
+        "of many bits takes at least 3.11 C^2 2^d of them at epsilon 1, with C = 2.16. One by "
+        "one, unlikely parities can be dropped: this elimination takes less than 4 C^2 2^d in the "
+        "mean from 8 bits on."
     )
     source = "limits 12.3"
 
@@ -256,8 +256,8 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
         checks = [
             every(
                 (
-                    "In protocols drawn at random and written out, all clients together diverge by "
-                    "the sum of each alone; not a curator's AND"
+                    "In protocols drawn at random and written out, all clients together diverge "
+                    "by the sum of each alone; not a curator's AND"
                 ),
                 (
                     (
@@ -273,8 +273,7 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
             every(
                 (
                     "No report diverges more than the bound's share: the best channel's "
-                    "divergence, "
-                    "in units of the bound"
+                    "divergence, in units of the bound"
                 ),
                 (
                     (
@@ -308,16 +307,14 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
         ]
         notes = [
             f"Epsilon {EPSILON:g} and {SUCCESS:.0%} success unless stated. The number of clients "
-            "that elimination asks is random: its mean is compared. "
-            "It asks nobody twice.",
+            "that elimination asks is random: its mean is compared. It asks nobody twice.",
             (
                 "The bound holds for a fixed number of clients, by any interaction. In turn it "
-                "holds "
-                "for the mean number under random labels too."
+                "holds for the mean number under random labels too."
             ),
             "Survivors rule out by an example are not always half of the list. The randomizer "
-            "rounds their number to exactly half at random; without this the "
-            "size of the set would reveal the example.",
+            "rounds their number to exactly half at random; without this the size of the set "
+            "would reveal the example.",
         ]
         files = {f"certificate parity {p.d}": m.certificate for p, m in certificates}
         return Finding(
@@ -333,8 +330,8 @@ def _run_checks(rows: Rows[Eliminated, Runs]) -> list[Check]:
     return [
         holds(
             (
-                "Elimination asks no fewer clients in the mean than the bound, and at most so many "
-                f"C^2 2^d: {limits}"
+                "Elimination asks no fewer clients in the mean than the bound, and at most so "
+                f"many C^2 2^d: {limits}"
             ),
             {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()},
         ),

@@ -217,9 +217,8 @@ class Occam(Experiment[Place, Result]):
     )
     claim: ClassVar[str] = (
         "A trusted curator who picks a hypothesis with probability falling exponentially in its "
-        "errors learns any finite class H privately: to come within "
-        "alpha of the best takes about ln |H| / alpha examples if some hypothesis is perfect and "
-        "ln |H| / alpha^2 if none is."
+        "errors learns any finite class H privately: to come within alpha of the best takes about "
+        "ln |H| / alpha examples if some hypothesis is perfect and ln |H| / alpha^2 if none is."
     )
     source: ClassVar[str] = "KLNRS 2008, Theorems 3.6 and 3.7; limits 4.1"
 
@@ -261,19 +260,19 @@ class Occam(Experiment[Place, Result]):
         checks += [figure_check([figure], sizes), intervals_check()]
         notes = [
             "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - "
-            "errors of the best) / 2)), instead of uniform convergence. They "
-            "show that the printed size of Theorem 3.7 is enough without a perfect hypothesis "
-            "too. The printed proof does not cover that case.",
+            "errors of the best) / 2)), instead of uniform convergence. They show that the "
+            "printed size of Theorem 3.7 is enough without a perfect hypothesis too. The printed "
+            "proof does not cover that case.",
             (
                 "The error of thresholds with random label noise falls like 1/n, faster than in "
                 "general. The class of independent features needs 1/alpha^2."
             ),
             "If one of these features is perfect, the least n almost reaches the proven n. If "
-            "none is, the proof loses a factor of 2, because each feature "
-            "disagrees with the best on half of the examples only.",
+            "none is, the proof loses a factor of 2, because each feature disagrees with the best "
+            "on half of the examples only.",
             (
-                "A threshold lies anywhere between its two neighbouring points, so the quantile of "
-                "its error has a continuous law."
+                "A threshold lies anywhere between its two neighbouring points, so the quantile "
+                "of its error has a continuous law."
             ),
         ]
         return Finding(
@@ -350,8 +349,7 @@ def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
         every(
             (
                 "the loss of the sampled law, rounding included, is at most epsilon over all "
-                "pairs of "
-                "neighbouring databases"
+                "pairs of neighbouring databases"
             ),
             ((m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy),
         ),
@@ -368,8 +366,7 @@ def _check_errors(errors: Rows[Error, Excess]) -> Check:
     return measured(
         (
             f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
-            "at "
-            f"all n together (the theorem allows {BETA:.0%} at each)"
+            f"at all n together (the theorem allows {BETA:.0%} at each)"
         ),
         {
             case: Rate(sum(own for own, _ in each), sum(runs for _, runs in each))
@@ -426,8 +423,8 @@ def _headline(least: Rows[Size, Sizes]) -> str:
         f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha
     )
     return (
-        f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes so "
-        f"many examples: {counts or 'unknown'}."
+        f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes "
+        f"so many examples: {counts or 'unknown'}."
     )
 
 

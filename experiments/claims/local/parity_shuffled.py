@@ -172,10 +172,9 @@ class ParityShuffled(Experiment[Place, Result]):
     title: ClassVar[str] = "Parity between local and central: a shuffler takes the square root"
     claim: ClassVar[str] = (
         "Clients who trust nobody need about 2^d of them to find a parity of d bits, a trusted "
-        "curator a number that grows with d. Between the two lies a "
-        "sum of all examples that only its noise protects, as a shuffler with blanket messages or "
-        "an aggregator makes it: about 2^(d/2) clients are "
-        "enough."
+        "curator a number that grows with d. Between the two lies a sum of all examples that only "
+        "its noise protects, as a shuffler with blanket messages or an aggregator makes it: about "
+        "2^(d/2) clients are enough."
     )
     source: ClassVar[str] = "Cheu, Zhilyaev 2022; lower bounds, cited: Cheu, Ullman 2021; Yan 2021"
 
@@ -205,8 +204,7 @@ class ParityShuffled(Experiment[Place, Result]):
             measured(
                 (
                     "behind a shuffler the formula's number of clients finds the parity in 88 to "
-                    "92 % "
-                    "of runs, by the law of the messages"
+                    "92 % of runs, by the law of the messages"
                 ),
                 {f"d = {d}, {m.clients:,} clients": m.rate for d, m in blankets.items()},
                 0.88,
@@ -221,15 +219,13 @@ class ParityShuffled(Experiment[Place, Result]):
         ]
         notes = [
             f"Epsilon is {EPSILON:g}, delta {DELTA:g} for the sum and the shuffler, none for "
-            "clients alone and the curator. Examples are uniform, with "
-            "right labels. The curves of clients alone and of the curator are formulas; `parity` "
-            "measures them.",
+            "clients alone and the curator. Examples are uniform, with right labels. The curves "
+            "of clients alone and of the curator are formulas; `parity` measures them.",
             "Robust shuffle protocols of one round need of the order 2^(d/2): cited, for agnostic "
-            "learners (Cheu, Ullman 2021) and for learners under "
-            "every law of the examples (Yan 2021). Robust means private although some clients "
-            "leave. No bound is cited for uniform examples with right "
-            "labels. In two rounds a shuffler computes anything (Beimel, Haitner, Nissim, Stemmer "
-            "2020).",
+            "learners (Cheu, Ullman 2021) and for learners under every law of the examples (Yan "
+            "2021). Robust means private although some clients leave. No bound is cited for "
+            "uniform examples with right labels. In two rounds a shuffler computes anything "
+            "(Beimel, Haitner, Nissim, Stemmer 2020).",
         ]
         tables = [_table(counts, blankets | batches)]
         title = (

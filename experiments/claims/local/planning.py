@@ -110,9 +110,8 @@ class Planning(Experiment[Task, Planned]):
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"
     claim: ClassVar[str] = (
         "The closed form of `local-dp plan` gives the least number of clients within 5 %. With so "
-        "many, the largest error of a survey, of eight frequencies, "
-        "of a mean or of a median stays within the accuracy in 95 % of the runs, at epsilon 0.1, "
-        "1 and 4."
+        "many, the largest error of a survey, of eight frequencies, of a mean or of a median "
+        "stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
     )
     source: ClassVar[str] = (
         "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, "
@@ -142,16 +141,15 @@ class Planning(Experiment[Task, Planned]):
         plans = measured(
             (
                 f"Every plan is within {WITHIN:.0%} of the least number of clients (which is in "
-                "units "
-                "of the plan)"
+                "units of the plan)"
             ),
             ratios,
             1 - WITHIN,
             1 + WITHIN,
         )
         headline = (
-            f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of "
-            f"clients ({worst})."
+            f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number "
+            f"of clients ({worst})."
         )
         return Finding(
             [reached, plans], [_table(known)], [_figure(known)], [NOTE], headline=headline
@@ -159,8 +157,8 @@ class Planning(Experiment[Task, Planned]):
 
 
 NOTE = (
-    "The clients are drawn from the population that a run without a table makes up. If nothing "
-    "is known about the population, plan for the last column but one."
+    "The clients are drawn from the population that a run without a table makes up. If nothing is "
+    "known about the population, plan for the last column but one."
 )
 
 

@@ -180,9 +180,9 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
     )
     claim: ClassVar[str] = (
         "Estimate the share of yes among n people. If everybody randomizes their own answer, the "
-        "error falls as 1 over the square root of n; if a trusted "
-        "curator collects the true answers and adds noise once, it falls as 1/n. Randomized "
-        "response, a coin flip, beats adding Laplace noise to every answer."
+        "error falls as 1 over the square root of n; if a trusted curator collects the true "
+        "answers and adds noise once, it falls as 1/n. Randomized response, a coin flip, beats "
+        "adding Laplace noise to every answer."
     )
     source: ClassVar[str] = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
     ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
@@ -253,8 +253,7 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         notes = [
             (
                 "Errors are against the share among the n people at hand, so that they show the "
-                "cost "
-                "of privacy alone; sampling adds its own 1/sqrt(n)."
+                "cost of privacy alone; sampling adds its own 1/sqrt(n)."
             )
         ]
         tables, figures = (
@@ -313,8 +312,7 @@ def _slope_check(off: dict[Setting, Positive]) -> Check:
     return holds(
         (
             "Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power "
-            "-1 "
-            "with a curator"
+            "-1 with a curator"
         ),
         slopes,
     )
@@ -335,8 +333,7 @@ def _order_check(off: dict[Setting, Positive]) -> Check:
         claims[f"curator at epsilon {epsilon:g}"] = Claimed(curator / coin, high=1 / CURATOR)
     statement = (
         f"Local Laplace noise errs at least {LAPLACE:g} times as much as randomized response, and "
-        "a "
-        f"curator of {most:,} people {CURATOR} times less"
+        f"a curator of {most:,} people {CURATOR} times less"
     )
     return holds(statement, claims)
 

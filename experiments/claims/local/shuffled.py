@@ -185,11 +185,10 @@ class Shuffled(Experiment[Place, Result]):
     title: ClassVar[str] = "A shuffler: the step between local and central"
     claim: ClassVar[str] = (
         "A trusted shuffler mixes all reports and hides their senders, so each report hides among "
-        "the others: its loss falls about as 1 / sqrt(n). "
-        "The loss is known from both sides, for randomized response exactly, over all data sets. "
-        "A histogram at the same epsilon, with a small delta, "
-        "errs far less than without a shuffler. With blanket messages it errs almost as little as "
-        "a curator's."
+        "the others: its loss falls about as 1 / sqrt(n). The loss is known from both sides, for "
+        "randomized response exactly, over all data sets. A histogram at the same epsilon, with a "
+        "small delta, errs far less than without a shuffler. With blanket messages it errs almost "
+        "as little as a curator's."
     )
     source: ClassVar[str] = (
         "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
@@ -224,8 +223,7 @@ class Shuffled(Experiment[Place, Result]):
             measured(
                 (
                     "every histogram errs as its closed form says (root mean square errors in "
-                    "units "
-                    "of it)"
+                    "units of it)"
                 ),
                 ratios,
                 1,
@@ -339,15 +337,14 @@ def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
     return every(
         (
             "enumerated over all data sets of a few clients, no upper bound is too low and no "
-            "lower "
-            "one too high"
+            "lower one too high"
         ),
         (
             (
                 true(point, each),
                 (
-                    f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at the "
-                    "lower end"
+                    f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at "
+                    "the lower end"
                 ),
             )
             for point, each in enumerated
@@ -364,8 +361,8 @@ def _check_models(errors: Rows[Errors, Squares]) -> Check:
     }
     statement = (
         f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one "
-        f"shuffled report {MORE[ONE]} times as much as they, "
-        f"and the local model {MORE[ALONE]} times as much as that"
+        f"shuffled report {MORE[ONE]} times as much as they, and the local model {MORE[ALONE]} "
+        "times as much as that"
     )
     return holds(statement, times)
 

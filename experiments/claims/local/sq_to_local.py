@@ -317,11 +317,10 @@ class SqToLocal(Experiment[Place, Result]):
     title: ClassVar[str] = "Any algorithm that only needs averages can learn from private reports"
     claim: ClassVar[str] = (
         "An algorithm that only asks for averages over the population (statistical queries) runs "
-        "on randomized answers: enough clients answer each query, and "
-        "all averages are within the tolerance tau except with probability beta. The exact number "
-        "of clients is known, and it is tight. Up to epsilon 1 "
-        "randomized response needs about half the clients that Laplace noise does; fresh clients "
-        "for every query beat splitting everybody's privacy budget."
+        "on randomized answers: enough clients answer each query, and all averages are within the "
+        "tolerance tau except with probability beta. The exact number of clients is known, and it "
+        "is tight. Up to epsilon 1 randomized response needs about half the clients that Laplace "
+        "noise does; fresh clients for every query beat splitting everybody's privacy budget."
     )
     source: ClassVar[str] = "KLNRS 2008, Claim 4.1, Lemmas 4.2 and 4.3, Theorem 4.8; limits 1"
     count: Callable[[float, float], ClientsFor] = tight_clients
@@ -425,8 +424,7 @@ def _accuracy_checks(rows: Rows[Accuracy, Successes]) -> list[Check]:
         holds(
             (
                 f"The count is tight: with {FEWER:.0%} of the clients it is less often, again as "
-                "the "
-                "law says"
+                "the law says"
             ),
             fewer,
             also=all(claimed.high < 1 - BETA for claimed in fewer.values()),
@@ -446,15 +444,13 @@ def _variance_checks(rows: Rows[Reports, Variances]) -> list[Check]:
     between = all(1 < point.predicted["clipped"] < point.predicted["laplace"] for point, _ in rows)
     statement = (
         "A server that clips the Laplace reports wins the predicted part of that back, never all "
-        "of "
-        "it"
+        "of it"
     )
     return [
         measured(
             (
                 "Laplace noise needs more clients than randomized response by the predicted ratio "
-                "(in "
-                "units of it)"
+                "(in units of it)"
             ),
             laplace,
             1,
@@ -494,8 +490,7 @@ def _spending_checks(rows: Rows[Spending, Costs], refused: list[str]) -> list[Ch
     return [
         measured(
             "Each way to spend the clients costs what is predicted, each answer with noise of its "
-            "own, and nobody spends more than epsilon (in units of the "
-            "prediction, over all runs)",
+            "own, and nobody spends more than epsilon (in units of the prediction, over all runs)",
             figures,
             1,
             1,
@@ -508,8 +503,8 @@ def _spending_checks(rows: Rows[Spending, Costs], refused: list[str]) -> list[Ch
         ),
         every(
             "By these costs, fresh clients beat a split budget up to epsilon 1, by a factor that "
-            "grows with the number of queries and stays below it; at "
-            "epsilon 6, where sampling costs more than privacy, the order turns",
+            "grows with the number of queries and stays below it; at epsilon 6, where sampling "
+            "costs more than privacy, the order turns",
             (
                 (
                     1 < factor < t if epsilon <= 1 else factor < 1,

@@ -313,11 +313,11 @@ class Theorem51(Experiment[Place, Result]):
     )
     claim: ClassVar[str] = (
         "A masked parity hides one bit behind a string r of d bits. The paper says that "
-        "statistical queries chosen in advance need about 2^d of them to learn "
-        "it at the tolerance 2^(-2d/3). In fact d + 1 are enough for even d from 8 on. What is "
-        "true: q queries of tolerance tau succeed with probability "
-        "at most 1/2 + q / (8 tau^2 2^d), and a family of learners meets that. Two rounds need d "
-        "+ 1 queries and only the tolerance 1/(2d)."
+        "statistical queries chosen in advance need about 2^d of them to learn it at the "
+        "tolerance 2^(-2d/3). In fact d + 1 are enough for even d from 8 on. What is true: q "
+        "queries of tolerance tau succeed with probability at most 1/2 + q / (8 tau^2 2^d), and a "
+        "family of learners meets that. Two rounds need d + 1 queries and only the tolerance "
+        "1/(2d)."
     )
     source: ClassVar[str] = (
         "Kasiviswanathan et al. 2008, Theorem 5.1; refuted and corrected (limits 3.1, E4 and E5)"
@@ -398,11 +398,10 @@ class Theorem51(Experiment[Place, Result]):
 
 _NOTE = (
     "Success is exact against the midpoint oracle: every one of the 2^(d+1) concepts is played. "
-    "The counts leave out the d queries for r, which reveal nothing "
-    "about a. The midpoint oracle answers these exactly. At tolerances of 1/(2d) and more, other "
-    "oracles can hide r as well. With d in {4, 8, 16}, d is a "
-    "power of two, as the paper asks. The examples are uniform: learning under every distribution "
-    "would contain parity."
+    "The counts leave out the d queries for r, which reveal nothing about a. The midpoint oracle "
+    "answers these exactly. At tolerances of 1/(2d) and more, other oracles can hide r as well. "
+    "With d in {4, 8, 16}, d is a power of two, as the paper asks. The examples are uniform: "
+    "learning under every distribution would contain parity."
 )
 
 
@@ -412,8 +411,8 @@ def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str
     over = sum(setting.share > setting.bound * (1 + 1e-12) for setting in settings)
     return (
         f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all "
-        "concepts; "
-        f"of {len(settings)} learners played over all concepts {over} exceed the corrected bound."
+        f"concepts; of {len(settings)} learners played over all concepts {over} exceed the "
+        "corrected bound."
     )
 
 
@@ -423,8 +422,7 @@ def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> C
     return measured(
         (
             "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 "
-            "queries "
-            "(d + 2 for odd d) learn every concept, d >= 8"
+            "queries (d + 2 for odd d) learn every concept, d >= 8"
         ),
         {
             "drawn concepts, every answer tau wrong, for d up to 32": Rate(
@@ -469,8 +467,7 @@ def _bounded(settings: list[Setting]) -> Check:
     return Check(
         (
             "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + "
-            "q / "
-            "(8 tau^2 2^d)"
+            "q / (8 tau^2 2^d)"
         ),
         bool(settings) and same and not over,
         (
@@ -485,8 +482,8 @@ def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
     reached = [m.settings[0].q * m.settings[0].fineness / 2**p.d for p, m in thresholds]
     return Check(
         "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always "
-        "succeed just below the tolerance 2^(-k/2-1), "
-        "where 4 tau^2 2^d = 2^(d-k), and guess a at it",
+        "succeed just below the tolerance 2^(-k/2-1), where 4 tau^2 2^d = 2^(d-k), and guess a at "
+        "it",
         bool(flips) and all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
         f"{sum(flips)} of {len(flips)} pairs (d, k) flip from 1 to 1/2 exactly there",
     )

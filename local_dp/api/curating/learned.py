@@ -99,8 +99,7 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         learning = self.protocol.for_table(table)
         if learning.unknown:
             raise InputError(
-                f"bounds are public: declare those of {', '.join(learning.unknown)}, as in "
-                "bounds "
+                f"bounds are public: declare those of {', '.join(learning.unknown)}, as in bounds "
                 f"{learning.unknown[0]}=17..60"
             )
         return Learned(learning, self.loss)

@@ -62,8 +62,7 @@ class Attribute:
             low >= high for low, high in pairwise(self.cuts)
         ):
             raise InputError(
-                f"the cuts or labels of {self.column!r} are not distinct, or not in order; "
-                "give "
+                f"the cuts or labels of {self.column!r} are not distinct, or not in order; give "
                 "each once, cuts from small to large"
             )
         if len(self.values) > _MOST_VALUES:
@@ -78,8 +77,7 @@ class Attribute:
             return cls(column, cuts=tuple(map(float, cuts)), missing=missing)
         except ValueError:
             raise InputError(
-                f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write "
-                "them "
+                f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write them "
                 "like age=27;32"
             ) from None
 
@@ -429,8 +427,7 @@ class MarginalCounts(OfAttributes[Cells]):
         places = np.array([place for place, _ in cells])
         explanation = (
             f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be "
-            "negative "
-            "or a fraction."
+            "negative or a fraction."
         )
         rows = [[*values, float(result.counts[place])] for place, values in cells]
         columns, drawn = [*(each.column for each in every), "records"], self.drawn
@@ -499,8 +496,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
         ]
         explanation = (
             f"No row is a person's. Marginals of {self.ways} columns are nearly those of the "
-            "table; "
-            "others may differ. --out writes all records."
+            "table; others may differ. --out writes all records."
         )
         brief = {"columns": [*columns, "records"], "rows": common}
         most = result.error(

@@ -99,8 +99,7 @@ def check_domain(delta: float | None, table: Launch, column: str) -> None:
     """Raises InputError for texts without a delta: their domain is infinite."""
     if delta is None and table.types[column].dtype.kind == "U":
         raise InputError(
-            f"column {column!r} is text, whose domain is infinite, so there is no pure form; "
-            "give "
+            f"column {column!r} is text, whose domain is infinite, so there is no pure form; give "
             "a delta"
         )
 
@@ -325,8 +324,7 @@ class Median(OfNumbers[int]):
                 most if most < len(records) // 2 else None,
                 (
                     f"at most {most:,} records lie between this answer and the true median, for "
-                    "any "
-                    "table."
+                    "any table."
                 ),
             ),
         }

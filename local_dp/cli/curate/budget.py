@@ -79,8 +79,7 @@ class Shuffle:
         None,
         (
             "Instead of --epsilon, an epsilon for all reports together; computes the largest "
-            "epsilon "
-            "of a report"
+            "epsilon of a report"
         ),
         metavar="E",
         unit="nats",

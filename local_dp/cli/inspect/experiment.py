@@ -60,8 +60,7 @@ class RunExperiment(Drawn):
             SCREEN.working(
                 (
                     f"{points} of {every} points measured, {len(ended)} of {len(modules)} "
-                    "experiments "
-                    f"concluded; now {running}"
+                    f"experiments concluded; now {running}"
                 ),
                 points / every,
             )

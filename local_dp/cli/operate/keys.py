@@ -118,8 +118,7 @@ def public_keys(text: str) -> list[bytes]:
     lines = _text(Path(text)).split()
     if _PRIVATE.strip() in lines or Path(f"{text}.pub").exists():
         raise InputError(
-            f"the file {text!r:.80} is a private key, which stays with its owner; give its "
-            "public "
+            f"the file {text!r:.80} is a private key, which stays with its owner; give its public "
             "key, the .pub file"
         )
     return [

@@ -96,8 +96,7 @@ class Server(Role):
         0,
         (
             "Processes that take the reports, each of a share of the client processes; 0: the "
-            "server "
-            "itself, also from hosts"
+            "server itself, also from hosts"
         ),
         metavar="R",
     )
@@ -328,16 +327,14 @@ class Answering(Role):
             check_whole("clients", clients, 1, MOST_CLIENTS["hosts"])
         if self.private and self.schema is None and self.records is not None:
             raise InputError(
-                "column types are read from the values, so a refusal would reveal some: "
-                "declare "
+                "column types are read from the values, so a refusal would reveal some: declare "
                 "the types with --schema FILE"
             )
         protocol, table = self.prepared(kind, given, self.private)
         if table is not None:
             if clients not in (None, len(table)):
                 raise InputError(
-                    f"the table has {len(table)} rows for {clients} clients; a member's table "
-                    "has "
+                    f"the table has {len(table)} rows for {clients} clients; a member's table has "
                     "one row for each of its own clients"
                 )
             return Rows(table)
@@ -384,8 +381,7 @@ class Answering(Role):
             mode = "answering in private" if role.private else STAMP
             SCREEN.note(
                 f"{member}: ready for run {self.run} with the clients "
-                f"{role.start}..{role.stop - 1}, "
-                f"{mode}{'' if envelopes.signed else ', unsigned'}"
+                f"{role.start}..{role.stop - 1}, {mode}{'' if envelopes.signed else ', unsigned'}"
             )
             SCREEN.working("answering until the run is over")
 
@@ -397,8 +393,7 @@ class Answering(Role):
             )
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(
-            f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} "
-            "of "
+            f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of "
             f"{rounds} rounds confirmed"
         )
 
@@ -542,8 +537,7 @@ class Resume:
                 return continued(journal, self.broker, None, self.as_json)
             if journal.result is not None:
                 raise InputError(
-                    f"run {self.run!r} is over; `local-dp show "
-                    f"{named(self.run, journal.folder)}` "
+                    f"run {self.run!r} is over; `local-dp show {named(self.run, journal.folder)}` "
                     "prints its outcome"
                 )
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):

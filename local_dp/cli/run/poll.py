@@ -64,8 +64,7 @@ class Ask:
         None,
         (
             f"Privacy loss of an answer, where the file gives none; default: 1, and {EPSILON:g} "
-            "with "
-            "--game"
+            "with --game"
         ),
         metavar="E",
         unit="nats",
@@ -84,15 +83,14 @@ class Ask:
         False,
         (
             "The presenter may ask a second question, which depends on the answers: the median of "
-            "a "
-            "number"
+            "a number"
         ),
     )
     game: bool = option(
         False,
         (
-            "A class game in two rounds on made-up records, in place of a question: 60 phones find "
-            "the hidden rule in 9 of 10 games, 20 in 3 of 10"
+            "A class game in two rounds on made-up records, in place of a question: 60 phones "
+            "find the hidden rule in 9 of 10 games, 20 in 3 of 10"
         ),
     )
     host: str = option(
@@ -149,15 +147,13 @@ class Ask:
             KeyedNoise(self.seed)
             if not self.demo:
                 raise InputError(
-                    "--seed is for a rehearsal, whose answers everybody can compute: add "
-                    "--demo "
+                    "--seed is for a rehearsal, whose answers everybody can compute: add --demo "
                     "200, or leave it out"
                 )
         broker = EMBEDDED if self.broker is None else self.broker
         if broker != EMBEDDED and Address.parse(broker).transport == "websockets":
             raise InputError(
-                f"the broker is {without_user(broker)!r}, over WebSocket, which only pages "
-                "need; "
+                f"the broker is {without_user(broker)!r}, over WebSocket, which only pages need; "
                 "give its address with mqtt:// or mqtts://"
             )
         if self.game:

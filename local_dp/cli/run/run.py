@@ -151,8 +151,7 @@ class ProtocolCommand(ABC):
         None,
         (
             "A CSV, TSV, Excel or Parquet file, or a folder; or a pattern such as 'parts/*.csv'; "
-            "each "
-            "row is a client's record"
+            "each row is a client's record"
         ),
         metavar="FILE",
     )
@@ -219,8 +218,8 @@ class Role(ProtocolCommand, RunOptions):
     schema: Path | None = option(
         None,
         (
-            "JSON file with the types of the table's columns: number, whole, truth, date, text, or "
-            "text 40 for at most 40 characters"
+            "JSON file with the types of the table's columns: number, whole, truth, date, text, "
+            "or text 40 for at most 40 characters"
         ),
         metavar="FILE",
     )

@@ -36,8 +36,7 @@ class BinaryTable:
             or (self.d < _WORD and np.any(self.rows >> np.uint64(self.d)))
         ):
             raise InputError(
-                f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} "
-                "- 1 "
+                f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} - 1 "
                 "for each record"
             )
 
@@ -201,8 +200,7 @@ class Marginals:
         """Raises InputError unless there is a whole number for each cell."""
         if expected.shape != (self.cells,) or expected.dtype.kind != "i":
             raise InputError(
-                f"the expected counts have shape {expected.shape}; give a whole number for "
-                "each "
+                f"the expected counts have shape {expected.shape}; give a whole number for each "
                 f"of {self.cells} cells"
             )
 

@@ -170,8 +170,7 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
         super().__post_init__()
         if len(self.workload.characters) == 1:
             raise InputError(
-                "the workload is the number of records alone, which is public; give marginals "
-                "of "
+                "the workload is the number of records alone, which is public; give marginals of "
                 "1 column or more"
             )
 
@@ -315,15 +314,13 @@ def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
             "fourier",
             (
                 f"the Fourier mechanism has {noise}, without bias; 2^{workload.d} rows are too "
-                "many "
-                "to fit a table"
+                "many to fit a table"
             ),
         )
     return Choice(
         "mst",
         (
             f"the Fourier mechanism would have {noise}: too much; 2^{workload.d} rows are too "
-            "many to "
-            "fit a table"
+            "many to fit a table"
         ),
     )

@@ -97,8 +97,7 @@ class Perturbation:
         most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
             raise InputError(
-                f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, "
-                "for "
+                f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, for "
                 "classes of 2^m queries"
             )
         clipped = ClippedLaplace(nano_epsilon(self.epsilon), self.queries.shift, 2 * most).law(most)

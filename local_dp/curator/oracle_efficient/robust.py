@@ -200,8 +200,7 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         check_whole("records", self.records, 1, 1 << 40)
         if self._delta() >= 1:
             raise InputError(
-                "delta comes to 1: give a base of less than epsilon "
-                f"{self.base.loss.epsilon:g} "
+                f"delta comes to 1: give a base of less than epsilon {self.base.loss.epsilon:g} "
                 f"on {self.records} records, or a smaller delta"
             )
 

@@ -153,14 +153,12 @@ def _spread(queries: "_Cube", data: Weighted, keys: Ints) -> Counts:
     """The weight of each key, shape (2^d,)."""
     if queries.d > LISTED:
         raise InputError(
-            f"d is {queries.d}; all queries are gone through up to {LISTED}, use "
-            "`BranchAndBound` "
+            f"d is {queries.d}; all queries are gone through up to {LISTED}, use `BranchAndBound` "
             "above"
         )
     if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >> queries.d):
         raise InputError(
-            f"a point lies outside the cube of {queries.d} dimensions; give whole numbers "
-            "from 0 "
+            f"a point lies outside the cube of {queries.d} dimensions; give whole numbers from 0 "
             f"to {(1 << queries.d) - 1}"
         )
     weights = np.zeros(1 << queries.d, dtype=np.int64)

@@ -70,8 +70,7 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
     """
     if d < 1 or rows.shape != (len(sides), width(d)):
         raise InputError(
-            f"{len(sides)} equations in {d} unknowns need rows of shape "
-            f"{(len(sides), width(d))}, "
+            f"{len(sides)} equations in {d} unknowns need rows of shape {(len(sides), width(d))}, "
             f"not {rows.shape}"
         )
     system = np.column_stack([rows, np.asarray(sides, dtype=np.uint64)])

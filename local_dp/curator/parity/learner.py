@@ -164,8 +164,7 @@ def paper_learner(epsilon: float) -> ParityLearner:
     """A as printed: p = eps / 4, s = 1/2. Raises InputError unless epsilon <= 1/2."""
     if epsilon > 0.5:
         raise InputError(
-            f"epsilon is {epsilon}; the paper's learner is stated for at most 1/2 (amplified: "
-            "for "
+            f"epsilon is {epsilon}; the paper's learner is stated for at most 1/2 (amplified: for "
             "each run)"
         )
     return ParityLearner(_down(Fraction(nano_epsilon(epsilon), 4 * NANO)), _HALF)

@@ -44,8 +44,7 @@ class BucketClass:
             or self.width > 10
         ):
             raise InputError(
-                "the hashes have no masks, different numbers of masks, or more than 10; give "
-                "each "
+                "the hashes have no masks, different numbers of masks, or more than 10; give each "
                 "hash the same number, 1 to 10"
             )
         if any(

@@ -51,8 +51,7 @@ class CountingQueries:
             or not 1 <= self.values.size <= _MAX_CELLS
         ):
             raise InputError(
-                f"the queries have shape {self.values.shape} and type {self.values.dtype}; "
-                "give "
+                f"the queries have shape {self.values.shape} and type {self.values.dtype}; give "
                 "truth values of shape (k, N), at most 2^28"
             )
 
@@ -95,8 +94,7 @@ class CountingQueries:
             or np.any(database < 0)
         ):
             raise InputError(
-                f"the database has shape {database.shape}; give how often each of "
-                f"{self.points} "
+                f"the database has shape {database.shape}; give how often each of {self.points} "
                 "points occurs"
             )
         size = int(database.sum())

@@ -236,8 +236,7 @@ class Terms:
         low, high = 0.0, 1 - 1e-9
         if not enough(high):
             raise InputError(
-                f"{stream.size:,} records are too few for an error below 1 within {budget}; "
-                "give "
+                f"{stream.size:,} records are too few for an error below 1 within {budget}; give "
                 "more records or a larger budget"
             )
         while high - low > high / 1000:
@@ -262,8 +261,7 @@ def _each(budget: Loss, updates: int) -> int:
     )
     if nano < 1:
         raise InputError(
-            f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a "
-            "larger "
+            f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a larger "
             "budget or fewer updates"
         )
     return nano

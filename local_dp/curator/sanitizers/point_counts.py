@@ -287,8 +287,7 @@ class KPointAnswers:
         distinct = np.unique(naturals(points, self.noisy.bits))
         if len(distinct) != self.k or len(points) != self.k:
             raise InputError(
-                f"{len(points)} points are given, {len(distinct)} of them distinct; give "
-                f"{self.k} "
+                f"{len(points)} points are given, {len(distinct)} of them distinct; give {self.k} "
                 "distinct points"
             )
         return float(self.noisy.at(distinct).sum()) / max(1, self.noisy.size)

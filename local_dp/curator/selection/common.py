@@ -58,8 +58,7 @@ def spent(named: tuple[int, ...], growth: Fraction) -> Fraction:
         none = UNIT - sum(named[part] for part in parts)
         if none < 0:
             raise InputError(
-                f"values that occur {parts} times would be named with a probability above 1; "
-                "give "
+                f"values that occur {parts} times would be named with a probability above 1; give "
                 "another number of records"
             )
         for less in set(parts):
@@ -92,8 +91,7 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
         super().__post_init__()
         if spent(self.named, exp_epsilon(self.loss.nano)) > Fraction(self.loss.atto, 10**18):
             raise InputError(
-                f"{self.records} records cannot be named within {self.loss}; give another "
-                "number "
+                f"{self.records} records cannot be named within {self.loss}; give another number "
                 "of records"
             )
 

@@ -305,8 +305,7 @@ class Labelled:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or np.any((self.y != 0) & (self.y != 1)):
             raise InputError(
-                f"there are {len(self.x)} points and {len(self.y)} labels; give one label of "
-                "0 or "
+                f"there are {len(self.x)} points and {len(self.y)} labels; give one label of 0 or "
                 "1 for each point"
             )
 

@@ -68,8 +68,7 @@ class Listed(Groups[int]):
             or self.scores.dtype.kind != "i"
         ):
             raise InputError(
-                f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; "
-                "give a "
+                f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a "
                 "signed whole number for each candidate"
             )
         object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))

@@ -300,8 +300,7 @@ class Promise:
     def __post_init__(self) -> None:
         if type(self.low) is not int or type(self.high) is not int or self.low >= self.high:
             raise InputError(
-                f"the promise is from {self.low!r} to {self.high!r}; give two whole numbers, "
-                "the "
+                f"the promise is from {self.low!r} to {self.high!r}; give two whole numbers, the "
                 "second larger"
             )
 

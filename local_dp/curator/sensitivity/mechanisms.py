@@ -104,8 +104,7 @@ class CauchyNoise:
     def __post_init__(self) -> None:
         if not (self.shift > 0 and self.stretch > 1):
             raise InputError(
-                f"the noise has shift {float(self.shift):g} and stretch "
-                f"{float(self.stretch):g}; "
+                f"the noise has shift {float(self.shift):g} and stretch {float(self.stretch):g}; "
                 "give a shift above 0 and a stretch above 1"
             )
 

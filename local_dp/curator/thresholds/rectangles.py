@@ -107,8 +107,7 @@ class LabelledPoints:
             or np.any((self.labels != 0) & (self.labels != 1))
         ):
             raise InputError(
-                f"the points have shape {self.points.shape}, the labels {self.labels.shape}; "
-                "give "
+                f"the points have shape {self.points.shape}, the labels {self.labels.shape}; give "
                 "one label of 0 or 1 for each point"
             )
         naturals(self.points.ravel(), self.bits)

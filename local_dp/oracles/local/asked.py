@@ -41,8 +41,7 @@ class Cohort:
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.stop:
             raise InputError(
-                f"the cohort {self.start}..{self.stop} is empty; ask more clients, or give 0 "
-                "<= "
+                f"the cohort {self.start}..{self.stop} is empty; ask more clients, or give 0 <= "
                 "start < stop"
             )
 
@@ -123,8 +122,8 @@ class LocalQuery:
         if self.query.domain != self.randomizer.domain:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer "
-                f"{self.randomizer.name!r} takes {self.randomizer.domain}; "
-                "give a query and a randomizer of one domain"
+                f"{self.randomizer.name!r} takes {self.randomizer.domain}; give a query and a "
+                "randomizer of one domain"
             )
         if not _ONCE.match(self.memo):
             raise InputError(

@@ -86,8 +86,8 @@ class LocalOracle:
                 raise RefusedError(
                     "asked-twice",
                     (
-                        f"client {start} is asked more than once, and tallies drawn from their law "
-                        "forget its record; use --tier population"
+                        f"client {start} is asked more than once, and tallies drawn from their "
+                        "law forget its record; use --tier population"
                     ),
                 )
         self.ledger.charge(self.run, [query.charge() for query in queries])

@@ -148,8 +148,7 @@ class RealQuery(StatisticalQuery):
             )
         if len(self.values) != self.query.domain.size or max(map(abs, self.values)) > 1:
             raise InputError(
-                f"a real function on {self.query.domain} needs {self.query.domain.size} "
-                "values in "
+                f"a real function on {self.query.domain} needs {self.query.domain.size} values in "
                 "[-1, 1]"
             )
 

@@ -206,8 +206,7 @@ class Learn(LocalProtocol[Lesson]):
         (),
         (
             "number columns and yes/no questions to predict from; every other number column if "
-            "left "
-            "out"
+            "left out"
         ),
     )
     bounds: tuple[str, ...] = parameter(
@@ -233,8 +232,7 @@ class Learn(LocalProtocol[Lesson]):
         self.check_choices(missing=MISSING)
         if self.seen.form == "grid" and len(self._inputs) != 1:
             raise InputError(
-                f"{self.learner} has one feature, and {len(self._inputs)} are given; name it "
-                "with "
+                f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with "
                 "features="
             )
         check_built(self.built)
@@ -334,8 +332,8 @@ class Learn(LocalProtocol[Lesson]):
             else "a score no better than a guess"
         )
         return (
-            f"You have {clients:,} clients; the guarantee of {self.learner} at epsilon {epsilon:g} "
-            f"needs {enough:,}. Expect {expected}."
+            f"You have {clients:,} clients; the guarantee of {self.learner} at epsilon "
+            f"{epsilon:g} needs {enough:,}. Expect {expected}."
         )
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:

@@ -141,8 +141,7 @@ def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gr
             ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
     if name != "best" and name not in ways:
         raise InputError(
-            f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose "
-            "one-bit-mean "
+            f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean "
             "or best"
         )
     return (
@@ -218,8 +217,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
         if room <= 0:
             least = 1 / (self.alpha * self.gamma) ** 2
             raise InputError(
-                f"{self.rounds} rounds cannot promise error {self.alpha} at margin "
-                f"{self.gamma}; "
+                f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; "
                 f"give more than {least:.0f}"
             )
         return math.ceil(self.gradients(epsilon).moment / room)

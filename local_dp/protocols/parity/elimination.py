@@ -41,8 +41,7 @@ class ParityElimination(ParityProtocol):
         3.0,
         (
             "a parity is dropped once its log likelihood ratio has fallen by this; the hidden one "
-            "is "
-            "with probability e^-fall"
+            "is with probability e^-fall"
         ),
         unit="nats",
     )

@@ -30,8 +30,7 @@ def ways_on(
     many = 1 << levels
     if levels > DEEPEST or many > len(clients):
         raise InputError(
-            f"{levels} levels in one round are {many} questions; give each a client of its "
-            "own, "
+            f"{levels} levels in one round are {many} questions; give each a client of its own, "
             f"of {len(clients)}, and at most {DEEPEST} levels"
         )
     ends = [clients.start + len(clients) * place // many for place in range(many + 1)]
@@ -161,8 +160,7 @@ class LadderAgain(_LadderInRounds):
         "session",
         (
             "how the rounds are charged: session (epsilon for all of them), or sum (a part of it "
-            "for "
-            "each)"
+            "for each)"
         ),
     )
     session: str = parameter(

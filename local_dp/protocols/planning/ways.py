@@ -373,8 +373,7 @@ def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
 def check_accuracy(accuracy: float) -> None:
     if not _LEAST <= accuracy < 1:
         raise InputError(
-            f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units "
-            "of "
+            f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of "
             "the tolerance, a share for a share"
         )
 
@@ -498,8 +497,7 @@ def shuffled_ways(
         )
     if not found:
         raise InputError(
-            f"{protocol.name} has no randomizer without public coins that is planned for "
-            "behind a "
+            f"{protocol.name} has no randomizer without public coins that is planned for behind a "
             "shuffler"
         )
     return found

@@ -319,8 +319,7 @@ class FrequentStrings(LocalProtocol[Found]):
         if values.dtype.kind in "fM":
             raise InputError(
                 f"column {self.column!r} has "
-                f"{'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; "
-                "give "
+                f"{'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; give "
                 "whole numbers or text"
             )
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
@@ -354,8 +353,7 @@ class FrequentStrings(LocalProtocol[Found]):
         if len(result.strings) == 0:
             explanation = (
                 "No string stands out of the noise. Ask more people, give more epsilon, or look "
-                "for "
-                "a larger share."
+                "for a larger share."
             )
         return {
             "column": self.column,
@@ -481,8 +479,7 @@ class HeavyHitters(FrequentStrings):
         parts = [hashes for _, hashes in widths]
         if clients < sum(parts):
             raise InputError(
-                f"{clients} clients are too few for {self.size} bits: give at least "
-                f"{sum(parts)}, "
+                f"{clients} clients are too few for {self.size} bits: give at least {sum(parts)}, "
                 f"and {self.clients(epsilon):,} for a result"
             )
         levels: list[tuple[LocalQuery, ...]] = []

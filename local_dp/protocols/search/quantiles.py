@@ -221,8 +221,7 @@ class Quantiles(LocalProtocol[Located]):
         "refuse",
         (
             "a missing number: refuse the table, or exclude it: quantiles of the numbers that "
-            "there "
-            "are"
+            "there are"
         ),
     )
     tolerance: float = parameter(
@@ -237,8 +236,7 @@ class Quantiles(LocalProtocol[Located]):
     def check(self) -> None:
         if not self.shares:
             raise InputError(
-                "there is no quantile to estimate; give at least one share, such as 0.5 for "
-                "the "
+                "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
             )
         self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
@@ -410,8 +408,7 @@ class Quantiles(LocalProtocol[Located]):
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(
-                f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); "
-                "what "
+                f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); what "
                 "lies beyond them is counted too"
             )
         table.refuse_missing(

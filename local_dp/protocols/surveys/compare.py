@@ -103,16 +103,14 @@ def population_shares(
     InputError."""
     if not by or labels_from_data:
         raise InputError(
-            "weights are the sizes of public groups: name their column (by) and list them in "
-            "the "
+            "weights are the sizes of public groups: name their column (by) and list them in the "
             "order of the weights (labels)"
         )
     try:
         sizes = np.array([float(text) for text in weights])
     except ValueError:
         raise InputError(
-            f"weights is {';'.join(weights)!r}; give the size of each group in the "
-            "population, as "
+            f"weights is {';'.join(weights)!r}; give the size of each group in the population, as "
             "numbers"
         ) from None
     if len(sizes) != len(labels) or not np.all((sizes > 0) & np.isfinite(sizes)):
@@ -150,8 +148,7 @@ class Compare(LocalProtocol[Combined]):
         "refuse",
         (
             "where a missing value leaves the question open: refuse, or exclude (the shares among "
-            "the "
-            "others)"
+            "the others)"
         ),
     )
     other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
@@ -161,8 +158,7 @@ class Compare(LocalProtocol[Combined]):
         0.05,
         (
             "the default number of clients is for shares within this, both together, with "
-            "probability "
-            "95 %"
+            "probability 95 %"
         ),
         unit="share",
     )

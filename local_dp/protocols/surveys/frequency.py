@@ -282,8 +282,7 @@ class Crosstab(OfShares[CrossTable]):
         (),
         (
             "the labels of each column that is not a question, public, separated by '|', columns "
-            "by "
-            "';'"
+            "by ';'"
         ),
     )
     labels_from_data: bool = parameter(
@@ -303,8 +302,8 @@ class Crosstab(OfShares[CrossTable]):
     tolerance: float = parameter(
         0.05,
         (
-            "the default number of clients is for errors of at most this, all cells together, with "
-            "probability 95 %"
+            "the default number of clients is for errors of at most this, all cells together, "
+            "with probability 95 %"
         ),
         unit="share",
     )
@@ -363,8 +362,7 @@ class Crosstab(OfShares[CrossTable]):
         else uniform."""
         if self.labels or len(self.parts.named) < len(self.columns):
             raise InputError(
-                "crosstab: labels and questions are about the columns of a table; add "
-                "--records, "
+                "crosstab: labels and questions are about the columns of a table; add --records, "
                 "or leave them out"
             )
         cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
@@ -430,8 +428,7 @@ class Frequency(Shares):
         "refuse",
         (
             "a missing value: refuse, category (a label of its own), or exclude (shares among "
-            "those "
-            "present)"
+            "those present)"
         ),
     )
     other: str = parameter(
@@ -442,16 +439,14 @@ class Frequency(Shares):
         "best",
         (
             "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least "
-            "variance"
+            "least variance"
         ),
     )
     tolerance: float = parameter(
         0.05,
         (
             "the default number of clients is for errors of at most this, all labels together, "
-            "with "
-            "probability 95 %"
+            "with probability 95 %"
         ),
         unit="share",
     )
@@ -531,24 +526,21 @@ class Histogram(Shares):
         "refuse",
         (
             "a missing value: refuse, category (a share of its own), or exclude (shares among "
-            "those "
-            "present)"
+            "those present)"
         ),
     )
     randomizer: str = parameter(
         "best",
         (
             "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least "
-            "variance"
+            "least variance"
         ),
     )
     tolerance: float = parameter(
         0.05,
         (
             "the default number of clients is for errors of at most this, all shares together, "
-            "with "
-            "probability 95 %"
+            "with probability 95 %"
         ),
         unit="share",
     )
@@ -577,8 +569,7 @@ class Histogram(Shares):
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(
-                f"the histogram of {self.column!r} needs public bounds: add bounds=(low, "
-                "high); "
+                f"the histogram of {self.column!r} needs public bounds: add bounds=(low, high); "
                 "what lies beyond them is counted too"
             )
         table.refuse_missing(

@@ -87,8 +87,8 @@ class Identity(LocalProtocol[IdentityTest]):
     other: str = parameter(
         "refuse",
         (
-            "a value that is not listed: refuse, or category (a label of its own after the others, "
-            "with a named share)"
+            "a value that is not listed: refuse, or category (a label of its own after the "
+            "others, with a named share)"
         ),
     )
     shares: tuple[str, ...] = parameter(
@@ -104,8 +104,7 @@ class Identity(LocalProtocol[IdentityTest]):
         16,
         (
             "without a table: how many symbols there are; half of them are more frequent by alpha "
-            "in "
-            "all"
+            "in all"
         ),
     )
     alpha: float = parameter(
@@ -137,8 +136,7 @@ class Identity(LocalProtocol[IdentityTest]):
         size, spare = self.query.domain.size, self.query.spare
         if spare and not self.shares:
             raise InputError(
-                f"the named law has no share for {' and '.join(spare)}: give all {size} "
-                "shares, "
+                f"the named law has no share for {' and '.join(spare)}: give all {size} shares, "
                 "in this order at the end"
             )
         try:
@@ -151,8 +149,7 @@ class Identity(LocalProtocol[IdentityTest]):
             raise InputError("a share is not a number") from None
         if len(shares) != size or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
             raise InputError(
-                f"the named shares are {len(shares)} numbers; give one of 0 or more for each "
-                "of "
+                f"the named shares are {len(shares)} numbers; give one of 0 or more for each of "
                 f"the {size} labels, 1 in all"
             )
         return np.asarray(shares / shares.sum())

@@ -67,8 +67,7 @@ class Logistic(LocalProtocol[Estimate]):
         (),
         (
             "the labels of each trait that is no question, public, separated by '|', traits by "
-            "';'; "
-            "the first is the reference"
+            "';'; the first is the reference"
         ),
     )
     labels_from_data: bool = parameter(

@@ -211,8 +211,7 @@ class Longitudinal(LocalProtocol[Course]):
         None,
         (
             "how often one life's value changes at most, from no or the first label on; left out: "
-            "any "
-            "number of times"
+            "any number of times"
         ),
     )
     method: str = parameter(
@@ -222,8 +221,7 @@ class Longitudinal(LocalProtocol[Course]):
         1.0,
         (
             "of a memoised answer, the share of epsilon that one report alone may tell; below 1, "
-            "each "
-            "wave has a fresh report"
+            "each wave has a fresh report"
         ),
     )
     tolerance: float = parameter(
@@ -246,8 +244,7 @@ class Longitudinal(LocalProtocol[Course]):
             check_share("first", self.first)
         if len(self.columns) == 1 or len(set(self.columns)) < len(self.columns):
             raise InputError(
-                f"the waves ask {';'.join(self.columns)!r}; give two or more different "
-                "columns or "
+                f"the waves ask {';'.join(self.columns)!r}; give two or more different columns or "
                 "questions, separated by ';'"
             )
         check_built(self.asking)
@@ -385,8 +382,7 @@ class Longitudinal(LocalProtocol[Course]):
         )
         return (
             f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average "
-            "over "
-            f"waves){lasting}"
+            f"over waves){lasting}"
         )
 
     def values(self, result: Course) -> Floats:

@@ -57,8 +57,7 @@ class Launch:
         count = sum(int(np.count_nonzero(lost(part))) for part in self.records.parts())
         if policy == "exclude" and count == len(self.records):
             raise InputError(
-                f"in all {count} records {what}, so nobody is left to answer; ask about "
-                "another "
+                f"in all {count} records {what}, so nobody is left to answer; ask about another "
                 "column, or other values"
             )
         if policy == "refuse" and count:
@@ -84,8 +83,7 @@ class Launch:
             ]
             if empty and not self.private:
                 raise InputError(
-                    f"column {empty[0]!r} has no value in any of {len(self.records)} records; "
-                    "ask "
+                    f"column {empty[0]!r} has no value in any of {len(self.records)} records; ask "
                     "about another column"
                 ) from None
             raise
@@ -203,8 +201,7 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
             )
         if number in numbers:
             raise InputError(
-                f"the labels {numbers[number]!r} and {label!r} of {column!r} are one value; "
-                "give "
+                f"the labels {numbers[number]!r} and {label!r} of {column!r} are one value; give "
                 "one of them"
             )
         numbers[number] = label
@@ -272,8 +269,7 @@ class Columns:
         labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
         if len(labels) != len(self.named):
             raise InputError(
-                f"there are labels for {len(labels)} columns, and {len(self.named)} columns "
-                "that "
+                f"there are labels for {len(labels)} columns, and {len(self.named)} columns that "
                 "are not questions; give those of each"
             )
         own = dict(zip(self.named, labels, strict=True))

@@ -68,8 +68,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         ("0.1",),
         (
             "how far each answer may be off, on the scale from -1 to +1: one number, or one for "
-            "each "
-            "question, separated by ';'"
+            "each question, separated by ';'"
         ),
     )
     missing: str = parameter(
@@ -96,8 +95,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
             ) from None
         if len(tolerances) not in (1, len(self.texts)):
             raise InputError(
-                f"there are {len(self.texts)} queries and {len(tolerances)} tolerances; give "
-                "one, "
+                f"there are {len(self.texts)} queries and {len(tolerances)} tolerances; give one, "
                 "or one for each query"
             )
         each = tolerances * len(self.texts) if len(tolerances) == 1 else tolerances
@@ -227,16 +225,14 @@ class Survey(MeanProtocol):
         "refuse",
         (
             "where a missing value leaves the question open: refuse, no (it counts as no), or "
-            "exclude "
-            "(the share among the others)"
+            "exclude (the share among the others)"
         ),
     )
     weights: tuple[str, ...] = parameter(
         (),
         (
             "how large each group is in the population, public, separated by ';': adds the share "
-            "of "
-            "all, so weighted"
+            "of all, so weighted"
         ),
     )
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
@@ -260,8 +256,7 @@ class Survey(MeanProtocol):
             )
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
             raise InputError(
-                f"{self.randomizer} takes yes or no alone; with groups or missing=exclude "
-                "leave "
+                f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave "
                 "out randomizer"
             )
 

@@ -57,8 +57,7 @@ class Task:
         count = math.comb(len(self.shape), self.ways)
         if count > MAX_SETS or sum(map(self.cells, self.sets)) > MAX_CELLS:
             raise InputError(
-                f"there are {count:,} marginals; {MAX_SETS:,} of {MAX_CELLS:,} cells in all "
-                "are "
+                f"there are {count:,} marginals; {MAX_SETS:,} of {MAX_CELLS:,} cells in all are "
                 "the most: ask for fewer ways or columns"
             )
         if (most := max(map(self.cells, self.sets))) > MAX_SYMBOLS:
@@ -441,8 +440,7 @@ class Marginals(LocalProtocol[Margins]):
         (),
         (
             "the labels of each column that is not a question, public, separated by '|', columns "
-            "by "
-            "';'"
+            "by ';'"
         ),
     )
     labels_from_data: bool = parameter(
@@ -459,8 +457,8 @@ class Marginals(LocalProtocol[Margins]):
     tolerance: float = parameter(
         0.05,
         (
-            "the default number of clients is for errors of at most this, all cells together, with "
-            "probability 95 %"
+            "the default number of clients is for errors of at most this, all cells together, "
+            "with probability 95 %"
         ),
         unit="share",
     )
@@ -507,8 +505,7 @@ class Marginals(LocalProtocol[Margins]):
         design, variances = self.variances(epsilon)
         if clients < len(design.sets):
             raise InputError(
-                f"{len(design.sets)} sets of columns need clients of their own; {clients} are "
-                "too "
+                f"{len(design.sets)} sets of columns need clients of their own; {clients} are too "
                 "few"
             )
         spare = clients - len(design.sets)  # every set has one client, and the others by the shares
@@ -544,8 +541,7 @@ class Marginals(LocalProtocol[Margins]):
         before with probability 1/2, else uniform."""
         if self.labels or len(self.parts.named) < len(self.columns):
             raise InputError(
-                "marginals: labels and questions are about the columns of a table; add "
-                "--records, "
+                "marginals: labels and questions are about the columns of a table; add --records, "
                 "or leave them out"
             )
         words = philox_words(stream_key("marginals", 0), 0, 2 * KINDS * len(self.columns)).reshape(

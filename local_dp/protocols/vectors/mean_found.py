@@ -171,8 +171,8 @@ class MeanFound(LocalProtocol[FoundMean]):
     resolved: float = parameter(
         RESOLVED,
         (
-            "a magnitude that so many numbers have must be seen: fewer clients than that takes are "
-            "refused"
+            "a magnitude that so many numbers have must be seen: fewer clients than that takes "
+            "are refused"
         ),
         unit="share",
     )
@@ -200,8 +200,8 @@ class MeanFound(LocalProtocol[FoundMean]):
         if finders < (enough := max(finding_clients(epsilon, self.resolved), 2)):
             least = math.ceil(enough / self.finding)
             few = (
-                f"{clients:,} clients are too few to find the bounds of {self.column!r} at epsilon "
-                f"{epsilon:g}"
+                f"{clients:,} clients are too few to find the bounds of {self.column!r} at "
+                f"epsilon {epsilon:g}"
             )
             raise InputError(f"{few}: ask for mean with bounds=(low, high), or {least:,} clients")
 

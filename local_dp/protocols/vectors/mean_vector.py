@@ -88,8 +88,8 @@ class Mean(MeanProtocol):
     weights: tuple[str, ...] = parameter(
         (),
         (
-            "how large each group is in the population, public, separated by ';': adds the mean of "
-            "all, so weighted"
+            "how large each group is in the population, public, separated by ';': adds the mean "
+            "of all, so weighted"
         ),
     )
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
@@ -199,8 +199,7 @@ class Mean(MeanProtocol):
         table.types.numbers(self.column)
         if self.low is None or self.high is None:
             raise InputError(
-                f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or "
-                "let "
+                f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or let "
                 "mean-found find them"
             )
         table.refuse_missing(
@@ -298,8 +297,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         (),
         (
             "the least value of each column, public, separated by ';', or one for all; needed "
-            "with a "
-            "table, or the radius"
+            "with a table, or the radius"
         ),
     )
     high: tuple[str, ...] = parameter(
@@ -324,16 +322,14 @@ class MeanVector(LocalProtocol[FoundVector]):
         "best",
         (
             "random-coordinate, sampled-signs, nearest-direction, or best: the least error by "
-            "closed "
-            "form"
+            "closed form"
         ),
     )
     steps: int = parameter(
         1 << 14,
         (
             "the public grid: how many steps from the middle of the bounds to either end, a power "
-            "of "
-            "two up to 2^14"
+            "of two up to 2^14"
         ),
     )
     d: int = parameter(4, "without a table: how many columns there are")
@@ -488,8 +484,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     def for_table(self, table: Launch) -> Self:
         if self.radius is None and not (self.low and self.high):
             raise InputError(
-                "the means need public bounds: add bounds=(low, high), one for each column or "
-                "one "
+                "the means need public bounds: add bounds=(low, high), one for each column or one "
                 "for all, or the radius of a ball"
             )
         for column in self.columns:

@@ -223,8 +223,7 @@ def design_signs(workload: Floats) -> Design:
     m, k = workload.shape
     if k > MAX_SYMBOLS or m * k > MAX_ENTRIES:
         raise InputError(
-            f"the workload has {m} queries of {k} symbols; a design takes at most "
-            f"{MAX_SYMBOLS} "
+            f"the workload has {m} queries of {k} symbols; a design takes at most {MAX_SYMBOLS} "
             f"symbols and {MAX_ENTRIES} entries"
         )
     ideal = factorize(workload)
@@ -414,16 +413,14 @@ class Workload(LocalProtocol[Answers]):
         (),
         (
             "the labels of each column that is not a question, public, separated by '|', columns "
-            "by "
-            "';'"
+            "by ';'"
         ),
     )
     queries: tuple[str, ...] = parameter(
         ("prefixes",),
         (
             "identity, prefixes, ranges, parities, marginals-1, -2 or -3, or rows of numbers, one "
-            "for "
-            "each combination of labels, separated by ';'"
+            "for each combination of labels, separated by ';'"
         ),
     )
     missing: str = parameter(
@@ -439,8 +436,7 @@ class Workload(LocalProtocol[Answers]):
         0.02,
         (
             "the default number of clients is for errors of at most this, all answers together, "
-            "with "
-            "probability 95 %"
+            "with probability 95 %"
         ),
     )
 

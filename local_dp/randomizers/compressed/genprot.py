@@ -182,14 +182,12 @@ def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> Finite
         or channel.domain.kind not in ("symbols", "levels")
     ):
         raise InputError(
-            f"{name} cannot be the inner one; give a finite channel of symbols or of numbers "
-            "that "
+            f"{name} cannot be the inner one; give a finite channel of symbols or of numbers that "
             "uses no public coin"
         )
     if channel.domain.size > 1 << 12 or channel.domain.size * channel.alphabet > 1 << 22:
         raise InputError(
-            f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} "
-            "reports is "
+            f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is "
             "too large for another one to be made of it"
         )
     return channel

@@ -104,8 +104,7 @@ class Purified(OfChannel):
     def weights(self) -> Words:
         if self.domain.size * self.alphabet > _MOST:
             raise InputError(
-                f"a table of {self.domain.size} values and {self.alphabet} reports is too "
-                "large "
+                f"a table of {self.domain.size} values and {self.alphabet} reports is too large "
                 "to be made pure in fractions; give less"
             )
         weights = whole_weights(

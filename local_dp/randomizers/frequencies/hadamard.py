@@ -260,8 +260,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
         k = symbols(self.k).size
         if type(self.b) is not int or not 0 <= self.b <= k.bit_length():
             raise InputError(
-                f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for "
-                "the "
+                f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for the "
                 "best number"
             )
         return Blocks(

@@ -305,8 +305,7 @@ def _least_spread(loss: Approximate, steps: int, bits: int) -> int:
         deviation = math.sqrt(high / _UNIT)
         if steps * 18 * deviation > _MOST or 16 * deviation > 1 << bits:
             raise InputError(
-                f"discrete Gaussian noise for {loss} on {steps} steps takes too large a table "
-                "or "
+                f"discrete Gaussian noise for {loss} on {steps} steps takes too large a table or "
                 f"wider words than {bits} bits; give fewer steps"
             )
     return least_whole(low, high, lambda spread: _delta(spread, steps, growth, bits) <= loss.delta)

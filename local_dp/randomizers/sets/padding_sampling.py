@@ -221,8 +221,7 @@ def key_values(k: int, steps: int, most: int) -> Domain:
     check_whole("steps", steps, 1, most - 2)
     if (steps + 2) ** k > most:
         raise InputError(
-            f"{k} keys with numbers of {steps} steps make more than {most} records; give "
-            "fewer of "
+            f"{k} keys with numbers of {steps} steps make more than {most} records; give fewer of "
             "either"
         )
     return Domain("key values", 0, (steps + 2) ** k - 1)

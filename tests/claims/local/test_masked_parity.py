@@ -372,8 +372,7 @@ def readme_counts() -> dict[str, int]:
     counts = re.search(
         (
             r"two rounds of questions, ([\d,]+) people .* takes ([\d,]+), .* a trusted curator "
-            r"needs "
-            r"(\d+) records"
+            r"needs (\d+) records"
         ),
         text,
     )

@@ -125,8 +125,7 @@ class Counted:
                 reports == first,
                 (
                     f"round {number} holds other reports than the first of each client that came "
-                    "in "
-                    "time"
+                    "in time"
                 ),
             )
             counts = round.counts

@@ -472,8 +472,7 @@ class Known:
             name in RANDOMIZERS and RANDOMIZERS[name].estimate is TableChannel.estimate
         ):
             raise LookupError(
-                f"{name} has no closed-form variance in tests/support/theory/closed_forms.py, "
-                "nor "
+                f"{name} has no closed-form variance in tests/support/theory/closed_forms.py, nor "
                 "a reason there why it has none"
             )
         return cls(RANDOMIZERS.build(name, {"epsilon": epsilon, **SETTINGS.get(name, {})}))

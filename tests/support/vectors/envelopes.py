@@ -127,8 +127,7 @@ ENVELOPES = File(
     "envelopes",
     (
         "A message signed by a private key in the run of a server, and envelopes that are opened "
-        "or "
-        "dropped."
+        "or dropped."
     ),
     cases,
     expected,

@@ -141,8 +141,7 @@ THRESHOLDS = File(
     "thresholds",
     (
         "The weights of a randomizer, and its report for each value, then each public coin, then "
-        "each "
-        "word of `word_bits` bits."
+        "each word of `word_bits` bits."
     ),
     cases,
     expected,

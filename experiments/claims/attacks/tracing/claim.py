@@ -293,14 +293,13 @@ class Tracing(Experiment[Point, Measurement]):
     title = "Tracing: who is in the table?"
     claim = (
         "Accurate means of many attributes reveal who is in the table. Members stand out by "
-        "sqrt(d / n) standard deviations from exact means and, where d is "
-        "large against n^2, even from means rounded to 0 or 1. A curator's or clients' answers at "
-        "epsilon 1 escape, but are too inexact to be of use. Mixing "
-        "rows does not help: of 6 c^2 ln(N / .01) bits, however c pirates mix them, at least one "
-        "pirate is accused. A proof for the code at hand spares all "
-        "innocents with probability .99; Tardos's own score takes 100 c^2. The same tracer finds "
-        "who gave a decoder the keys. Some rows appear in accurate "
-        "synthetic data only if they are copied: signed ones."
+        "sqrt(d / n) standard deviations from exact means and, where d is large against n^2, even "
+        "from means rounded to 0 or 1. A curator's or clients' answers at epsilon 1 escape, but "
+        "are too inexact to be of use. Mixing rows does not help: of 6 c^2 ln(N / .01) bits, "
+        "however c pirates mix them, at least one pirate is accused. A proof for the code at hand "
+        "spares all innocents with probability .99; Tardos's own score takes 100 c^2. The same "
+        "tracer finds who gave a decoder the keys. Some rows appear in accurate synthetic data "
+        "only if they are copied: signed ones."
     )
     source = (
         "Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; Chor, Fiat, Naor 1994; lecture "
@@ -404,8 +403,7 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
     return measured(
         (
             "From exact means members score sqrt(d / n) standard deviations more than strangers, "
-            "and "
-            f"from rounded ones as computed, within {NEAR:.0%}"
+            f"and from rounded ones as computed, within {NEAR:.0%}"
         ),
         figures,
         1 - NEAR,
@@ -433,8 +431,8 @@ def _check_either(means: Rows[Means, Traces]) -> Check:
         )
     return holds(
         "From means that err by at most 1/2 at least 95 % of members are found, and 35 % from "
-        "rounded ones; from a curator and clients at epsilon 1, who err "
-        "by 0.9 and 20 or more, at most 5 % (d largest)",
+        "rounded ones; from a curator and clients at epsilon 1, who err by 0.9 and 20 or more, at "
+        "most 5 % (d largest)",
         claims,
     )
 
@@ -449,8 +447,7 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
     )
     statement = (
         "One stranger in a hundred scores as much, within 0.5 %, and at most 0.02 % are accused, "
-        "as "
-        "is proved"
+        "as is proved"
     )
     return holds(
         statement,
@@ -480,8 +477,7 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
         holds(
             (
                 "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
-                "every "
-                "strategy, in 98 % of all"
+                "every strategy, in 98 % of all"
             ),
             caught,
         ),
@@ -501,8 +497,8 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
         ),
         measured(
             (
-                "Tardos's own score accuses somebody in 1 % of the runs at most, at these lengths, "
-                "unless one row is copied whole"
+                "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
+                "lengths, unless one row is copied whole"
             ),
             {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
             high=FAILURE,
@@ -522,8 +518,7 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
     return holds(
         (
             "The holder of the keys is found from 95 % of decoders, exact or flipping coins, and "
-            "from "
-            "5 % of curators at epsilon 1 at most"
+            "from 5 % of curators at epsilon 1 at most"
         ),
         claims,
     )

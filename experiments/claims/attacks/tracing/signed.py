@@ -165,8 +165,8 @@ def check_signed(signed: Rows[Signed, Verified]) -> Check:
     }
     return holds(
         f"Of rows made from marginals at most {RARE:.1%} verify. Where many share a row, they err "
-        f"at most {CLOSER:g} times as much as rows at random, and a "
-        "private release may copy the table's rows; where nobody shares one, it has no rows",
+        f"at most {CLOSER:g} times as much as rows at random, and a private release may copy the "
+        "table's rows; where nobody shares one, it has no rows",
         {**claims, "error": Claimed(mean(errors), high=CLOSER)},
         f"of a histogram {len(once[HISTOGRAM])} and {len(often[HISTOGRAM])} runs have rows",
         also=set(copied) == {1.0} and bool(often[HISTOGRAM]) and not once[HISTOGRAM],

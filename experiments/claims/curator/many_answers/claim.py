@@ -68,24 +68,21 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
     title = "Many answers: a table of weights against noise on each of them"
     claim = (
         "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer "
-        "from a hypothesis, at an error that hardly depends on k; small "
-        "databases do so at an error that depends on their size. On random queries of a few "
-        "hundred points both lose to a noisy histogram of these points, and "
-        "the weights to Gaussian noise, too. Boosting for queries makes a strong answer of weak "
-        "ones, and errs less than private multiplicative weights; but "
-        "weights fitted once to as many noisy counts, at the same price, err less still. MWEM, "
-        "which counts the queries that it answers worst, errs as these "
-        "do. Weights pay where a histogram has more cells than there are records. A synthetic "
-        "table fitted to selected marginals, with noise counted in rho, "
-        "then errs less on average over all 3-way marginals than any baseline, from 1,000 to "
-        "15,000 records. The table nearest to one release of all their "
-        "characters errs still less, in one round. From 15,000 records on noise on the characters "
-        "alone is as good."
+        "from a hypothesis, at an error that hardly depends on k; small databases do so at an "
+        "error that depends on their size. On random queries of a few hundred points both lose to "
+        "a noisy histogram of these points, and the weights to Gaussian noise, too. Boosting for "
+        "queries makes a strong answer of weak ones, and errs less than private multiplicative "
+        "weights; but weights fitted once to as many noisy counts, at the same price, err less "
+        "still. MWEM, which counts the queries that it answers worst, errs as these do. Weights "
+        "pay where a histogram has more cells than there are records. A synthetic table fitted to "
+        "selected marginals, with noise counted in rho, then errs less on average over all 3-way "
+        "marginals than any baseline, from 1,000 to 15,000 records. The table nearest to one "
+        "release of all their characters errs still less, in one round. From 15,000 records on "
+        "noise on the characters alone is as good."
     )
     source = (
         "Blum, Ligett, Roth 2008; Dwork, Rothblum, Vadhan 2010; Hardt, Rothblum 2010; Hardt, "
-        "Ligett, "
-        "McSherry 2012; Gaboardi et al. 2014"
+        "Ligett, McSherry 2012; Gaboardi et al. 2014"
     )
 
     def points(self, scale: Scale) -> list[Privacy | Queries | Small | AllMarginals]:
@@ -177,10 +174,9 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         ]
         notes = [
             "The first rule of private multiplicative weights is right on all data. A tenth or a "
-            "fiftieth of its changes is a bet on the data at hand, made "
-            "without seeing them. A run that lost its bet reports so: its error is that of the "
-            "queries that it answered. MWEM's number of rounds comes from "
-            "n, the number of columns and the budget."
+            "fiftieth of its changes is a bet on the data at hand, made without seeing them. A "
+            "run that lost its bet reports so: its error is that of the queries that it answered. "
+            "MWEM's number of rounds comes from n, the number of columns and the budget."
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(queries, marginals))
 
@@ -199,8 +195,8 @@ def _headline(queries: Sized, marginals: Sized) -> str:
         for name in (NEAREST, CONCENTRATED, GAUSSIAN, PRODUCT)
     )
     return (
-        f"{k:,} random queries are off by {first}; the 3-way "
-        f"marginals of {n:,} records by {second}."
+        f"{k:,} random queries are off by {first}; the 3-way marginals of {n:,} records by "
+        f"{second}."
     )
 
 
@@ -237,8 +233,7 @@ def _check_weights(queries: Sized) -> list[Check]:
         measured(
             (
                 "the largest error of noise on each answer is that of its law, within 2 % (in "
-                "units "
-                "of it)"
+                "units of it)"
             ),
             noise,
             0.98,
@@ -285,15 +280,14 @@ def _check_losers(queries: Sized) -> list[Check]:
         holds(
             (
                 "a noisy histogram of the points errs 170 times less than PMW, and 92 times less "
-                "than "
-                "with a bet, in the mean over all k"
+                "than with a bet, in the mean over all k"
             ),
             cells,
         ),
         every(
             (
-                "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less than "
-                "half of alpha"
+                "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less "
+                "than half of alpha"
             ),
             (
                 (error < half, f"k = {k:,}: {error:.4f}, half of alpha {half:.4f}")
@@ -321,8 +315,8 @@ def _check_losers(queries: Sized) -> list[Check]:
 def _check_boosting(large: Sized) -> Check:
     return holds(
         "boosting errs 3.9 times less than PMW and 1.6 times less than its synopses in the mean, "
-        "but 4 times more than weights fitted once to as many counts, "
-        "and 4.5 times more than MWEM query by query; these two err alike, to a quarter",
+        "but 4 times more than weights fitted once to as many counts, and 4.5 times more than "
+        "MWEM query by query; these two err alike, to a quarter",
         {
             "less than PMW": Claimed(_pooled(large, PMW, BOOSTED), 3.9),
             "less than a synopsis": Claimed(_pooled(large, SYNOPSIS, BOOSTED), 1.6),
@@ -343,8 +337,7 @@ def _check_halted(large: Sized) -> Check:
     return holds(
         (
             "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
-            "most, "
-            "with errors 1.4 times smaller than of all answers by a tenth"
+            "most, with errors 1.4 times smaller than of all answers by a tenth"
         ),
         looks,
     )
@@ -366,8 +359,7 @@ def _check_small(small: Sized) -> Check:
     return holds(
         (
             "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by "
-            ".066 "
-            "to .083, and a noisy histogram by 5.5 to 7 records"
+            ".066 to .083, and a noisy histogram by 5.5 to 7 records"
         ),
         cases | {"histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
     )
@@ -418,8 +410,8 @@ def _check_marginals(marginals: Sized) -> list[Check]:
     checks = [
         holds(
             f"MWEM with its noise in rho beats {name}: in the mean over cells it errs "
-            f"{', '.join(f'{factor:g}' for factor in least.values())} times less "
-            "at 1,000, 5,000 and 15,000 records",
+            f"{', '.join(f'{factor:g}' for factor in least.values())} times less at 1,000, 5,000 "
+            "and 15,000 records",
             {
                 f"n = {n:,}": Claimed(times(name, CONCENTRATED, n), factor)
                 for n, factor in least.items()
@@ -448,8 +440,7 @@ def _check_marginals(marginals: Sized) -> list[Check]:
         measured(
             (
                 "its largest error of a cell is half of theirs at most: of a histogram's, of "
-                "Gaussian "
-                "noise's and of DualQuery's"
+                "Gaussian noise's and of DualQuery's"
             ),
             largest,
             2,
@@ -463,8 +454,8 @@ def _check_marginals(marginals: Sized) -> list[Check]:
         ),
         holds(
             "in the mean over cells the table nearest to noisy characters errs less than MWEM, "
-            "1.15 times less at 15,000 records; the characters as they are "
-            "err 1.28 times more at 1,000, and from 15,000 on as much within 8 %",
+            "1.15 times less at 15,000 records; the characters as they are err 1.28 times more at "
+            "1,000, and from 15,000 on as much within 8 %",
             near,
         ),
     ]

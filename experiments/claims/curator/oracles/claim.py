@@ -249,15 +249,14 @@ class Oracles(Experiment[Point, Measurement]):
     title = "Solvers as oracles: proven, failing or lying"
     claim = (
         "A solver that always proves its answer gives private ones, if whole noise is put on a "
-        "few points first: the loss is epsilon, exactly. A solver that "
-        "lies reveals a record at any price, believed or checked, unless its failures are made "
-        "private too, at less than twice the epsilon. But where all "
-        "answers can be listed the exponential mechanism needs a tenth of the examples. On little "
-        "data plain counts with noise do better too, and a table made "
-        "by a game of such answers errs many times more than a noisy histogram. Run on prefixes, "
-        "a private solver is an online learner, and its regret grows "
-        "with the scale of its noise: a lower bound on the time of online learners, cited, so "
-        "forbids small noise that fits every class."
+        "few points first: the loss is epsilon, exactly. A solver that lies reveals a record at "
+        "any price, believed or checked, unless its failures are made private too, at less than "
+        "twice the epsilon. But where all answers can be listed the exponential mechanism needs a "
+        "tenth of the examples. On little data plain counts with noise do better too, and a table "
+        "made by a game of such answers errs many times more than a noisy histogram. Run on "
+        "prefixes, a private solver is an online learner, and its regret grows with the scale of "
+        "its noise: a lower bound on the time of online learners, cited, so forbids small noise "
+        "that fits every class."
     )
     source = "Neel, Roth, Wu 2019, Theorems 4 to 8, Sections 4 and 5; Hazan, Koren 2016"
 
@@ -353,8 +352,8 @@ class Oracles(Experiment[Point, Measurement]):
         checks = [
             every(
                 (
-                    "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
-                    "the noise twice that: enumerated over databases of two examples"
+                    "RSPM with whole noise and one tie-break loses epsilon, exactly, and with "
+                    "half the noise twice that: enumerated over databases of two examples"
                 ),
                 (
                     (
@@ -367,8 +366,7 @@ class Oracles(Experiment[Point, Measurement]):
             every(
                 (
                     "a solver that lies reveals a label with certainty, believed or checked: "
-                    "delta is "
-                    "1 at every epsilon"
+                    "delta is 1 at every epsilon"
                 ),
                 (
                     (
@@ -414,14 +412,14 @@ class Oracles(Experiment[Point, Measurement]):
         ]
         notes = [
             f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables "
-            f"of {COLUMNS} binary columns, all conjunctions and their "
-            f"complements, {ROUNDS} rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game "
-            "and none elsewhere. Errors of conjunctions are exact, over "
-            "the population; the points of figures are means with 95 % intervals.",
+            f"of {COLUMNS} binary columns, all conjunctions and their complements, {ROUNDS} "
+            f"rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game and none elsewhere. "
+            "Errors of conjunctions are exact, over the population; the points of figures are "
+            "means with 95 % intervals.",
             "The lying solver is wrong only on data whose first label is 1: there it claims a "
-            "query that does not exist. Checked, that is a failure, which "
-            "reveals as much as the claim. Its table has as many records as PRSMA has pieces; "
-            "larger pieces cost the same and need a smaller base.",
+            "query that does not exist. Checked, that is a failure, which reveals as much as the "
+            "claim. Its table has as many records as PRSMA has pieces; larger pieces cost the "
+            "same and need a smaller base.",
             (
                 "These methods are meant for classes whose answers cannot be listed, for the "
                 "exponential mechanism or for a histogram. No figure here shows these."
@@ -478,8 +476,7 @@ def _check_learners(learned: Sized) -> list[Check]:
         holds(
             (
                 "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
-                "from "
-                "300: a tenth of RSPM's examples"
+                "from 300: a tenth of RSPM's examples"
             ),
             hits(EXPONENTIAL, 100, 0.45, 0.68) | hits(EXPONENTIAL, 300, 0.98),
         ),
@@ -504,8 +501,7 @@ def _check_game(played: Sized) -> list[Check]:
         holds(
             (
                 f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
-                "11 "
-                f"times less than with one draw, half as much as on {SOME:,}"
+                f"11 times less than with one draw, half as much as on {SOME:,}"
             ),
             times(PRODUCT, ALL, GAME, 5.5)
             | times(GAME, SOME, GAME, 2)

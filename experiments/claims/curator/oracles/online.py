@@ -144,8 +144,7 @@ def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     return every(
         (
             "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
-            "most, "
-            "on each sequence at each epsilon"
+            "most, on each sequence at each epsilon"
         ),
         (
             (

@@ -140,18 +140,16 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
     title = "What a little delta buys a trusted curator who learns"
     claim = (
         "A curator learns which point of a domain is marked, or where a threshold lies in it. If "
-        "the answer must be a point or a threshold of the domain, pure "
-        "privacy provably needs a number of people that grows with the number of bits of the "
-        "domain. With a delta of one in a million, a point takes the same "
-        "few hundred people in any domain, and a threshold takes hardly more people when the bits "
-        "are doubled. Where only labels are secret, a threshold takes "
-        "the same few people everywhere; and so does a point with pure privacy, if the hypothesis "
-        "need not name it."
+        "the answer must be a point or a threshold of the domain, pure privacy provably needs a "
+        "number of people that grows with the number of bits of the domain. With a delta of one "
+        "in a million, a point takes the same few hundred people in any domain, and a threshold "
+        "takes hardly more people when the bits are doubled. Where only labels are secret, a "
+        "threshold takes the same few people everywhere; and so does a point with pure privacy, "
+        "if the hypothesis need not name it."
     )
     source = (
         "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, "
-        "Nissim, "
-        "Stemmer 2013b; Feldman, Xiao 2014"
+        "Nissim, Stemmer 2013b; Feldman, Xiao 2014"
     )
 
     def points(self, scale: Scale) -> list[Learner | Proven]:
@@ -211,22 +209,20 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
 
 NOTES = [
     f"Records for {SUCCESS:.0%} success within alpha {ALPHA:g}, epsilon {EPSILON:g}, in the worst "
-    "distribution known. Of points: just alpha on the target. Of "
-    "thresholds, the worst of five: a needle (just over alpha on both sides of the target, which "
-    "alone is then good), a needle with a staircase of points at "
-    "distances 1, 2, 4, ..., the staircase alone, and plateaus of 2^(d/2) and 2^(3d/4) around the "
-    "target, which is random and odd.",
+    "distribution known. Of points: just alpha on the target. Of thresholds, the worst of five: a "
+    "needle (just over alpha on both sides of the target, which alone is then good), a needle "
+    "with a staircase of points at distances 1, 2, 4, ..., the staircase alone, and plateaus of "
+    "2^(d/2) and 2^(3d/4) around the target, which is random and odd.",
     "Success is computed exactly: in closed form where there is one, else given a sample and "
-    "averaged over samples. Intervals are of two standard errors of "
-    "that average. Runs draw fresh samples.",
+    "averaged over samples. Intervals are of two standard errors of that average. Runs draw fresh "
+    "samples.",
     "The proven number holds for every purely private learner that names a point or a threshold "
-    "of the domain (proper), by packing. For thresholds every "
-    "purely private learner needs a number that grows with the bits (Feldman, Xiao 2014). With a "
-    "delta every learner needs the iterated logarithm of the "
-    "domain (Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
+    "of the domain (proper), by packing. For thresholds every purely private learner needs a "
+    "number that grows with the bits (Feldman, Xiao 2014). With a delta every learner needs the "
+    "iterated logarithm of the domain (Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
     "So it is a theorem too that only the privacy of labels makes thresholds flat. Dyadic "
-    "thresholds grow as log log of the domain, and RecConcave at depth 2 "
-    "no faster, from a higher start.",
+    "thresholds grow as log log of the domain, and RecConcave at depth 2 no faster, from a higher "
+    "start.",
 ]
 
 
@@ -265,22 +261,22 @@ def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
             Rate(right, trials), expected / trials, expected / trials
         )
     enough = (
-        "The least number for a threshold, pure, is an exact sum over one distribution, and enough "
-        "in all the others"
+        "The least number for a threshold, pure, is an exact sum over one distribution, and "
+        "enough in all the others"
     )
     return [
         first_wrong(
             (
-                "Every learner's loss, counted from its parts, is the epsilon and the delta of the "
-                "comparison"
+                "Every learner's loss, counted from its parts, is the epsilon and the delta of "
+                "the comparison"
             ),
             losses,
             f"{len(losses)} learners",
         ),
         holds(
             (
-                "With the least number of records, releases are right as often as the exact chance "
-                "says"
+                "With the least number of records, releases are right as often as the exact "
+                "chance says"
             ),
             claims,
         ),
@@ -297,8 +293,8 @@ def _check_separation(of: str, series: Learners, proven: Series) -> Check:
         bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START
     )
     statement = (
-        f"No purely private proper learner of {of} of 2^{bits} needs less than {times:g} times the "
-        "records of one with a delta: proven against run"
+        f"No purely private proper learner of {of} of 2^{bits} needs less than {times:g} times "
+        "the records of one with a delta: proven against run"
     )
     evidence = (
         f"proven {bound[bits]:,.0f}, run pure {pure[bits]:,.0f}, with delta {BEST[of][2]:g} "
@@ -348,8 +344,8 @@ def _check_grows(key: Key, series: Series) -> Check:
         (series.numbers[last] - series.numbers[first]) / doublings, error / doublings, grown.degrees
     )
     statement = (
-        f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are doubled, "
-        "which is log log of the domain"
+        f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are "
+        "doubled, which is log log of the domain"
     )
     return measured(statement, {"a doubling": each}, high=DOUBLED)
 
@@ -363,8 +359,7 @@ def _check_crossing(key: Key, series: Learners) -> Check:
     }
     statement = (
         f"{LABELS[key]} ({key[0]}) takes more records than pure privacy in a domain of 2^{few}, "
-        "and "
-        f"at most {most:g} times as many in one of 2^{many}"
+        f"and at most {most:g} times as many in one of 2^{many}"
     )
     place = crossing(pure, learner.numbers)
     where = (
@@ -399,8 +394,7 @@ def _check_beyond(series: Learners) -> Check:
     return measured(
         (
             f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as "
-            "dyadic "
-            "thresholds"
+            "dyadic thresholds"
         ),
         ratios,
         BEYOND,
@@ -491,8 +485,7 @@ def _regions(
     needed = f"proven, pure and proper: at least {proven}"
     grown = (
         f"run, all secret, delta 1e-6: {series['thresholds', 'dyadic', 1e-6]}; proven not to be "
-        "flat "
-        "(Alon et al. 2019)"
+        "flat (Alon et al. 2019)"
     )
     labels = placed(
         "thresholds",

@@ -77,8 +77,8 @@ def bits_checks(rows: Rows[OneBit, Replayed]) -> list[Check]:
         ),
         every(
             (
-                "On masked parity it helps: two rounds need fewer clients than any one round does, "
-                f"from d = {HELPS_FROM} on"
+                "On masked parity it helps: two rounds need fewer clients than any one round "
+                f"does, from d = {HELPS_FROM} on"
             ),
             (
                 (rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}")

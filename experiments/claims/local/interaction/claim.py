@@ -185,16 +185,15 @@ def prefix_checks(prefixes: Gains) -> list[Check]:
         measured(
             (
                 f"One bit for all {largest} prefix sums needs at least {LEAST:g} times fewer "
-                "clients "
-                "than separate questions"
+                "clients than separate questions"
             ),
             {"": gains[largest]},
             LEAST,
         ),
         measured(
             (
-                f"The gain is the one its formula predicts, at every size, within {WITHIN:.0%} (in "
-                "units of it)"
+                f"The gain is the one its formula predicts, at every size, within {WITHIN:.0%} "
+                "(in units of it)"
             ),
             predicted,
             1 - WITHIN,
@@ -313,13 +312,12 @@ class Interaction(Experiment[Place, Result]):
     title: ClassVar[str] = "Some tasks need a second question; some only need a better first one"
     claim: ClassVar[str] = (
         "To learn a list of rules, asking clients in rounds, each round about what the rules "
-        "found so far leave open, takes fewer clients than any of the "
-        "one-round methods tried, and the more rules, the greater the advantage; simple averaging "
-        "fails with as many clients as were tried. "
-        "The distribution function of a column, in contrast, takes one round only: one "
-        "well-chosen bit a client does the work of many separate questions. "
-        "Where each client holds one bit, no interaction helps at all: randomized response in one "
-        "round can replay every protocol exactly."
+        "found so far leave open, takes fewer clients than any of the one-round methods tried, "
+        "and the more rules, the greater the advantage; simple averaging fails with as many "
+        "clients as were tried. The distribution function of a column, in contrast, takes one "
+        "round only: one well-chosen bit a client does the work of many separate questions. Where "
+        "each client holds one bit, no interaction helps at all: randomized response in one round "
+        "can replay every protocol exactly."
     )
     source: ClassVar[str] = (
         "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 1, 8.3 "
@@ -382,22 +380,21 @@ class Interaction(Experiment[Place, Result]):
             ],
             notes=[
                 "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least "
-                "squares over polynomials from moments up to 2k. That no "
-                "one-round method with polynomially many clients exists is a theorem for "
-                "non-interactive protocols (Daniely, Feldman 2019), which no run can "
-                "show. Rule by rule is sequentially interactive: nobody is asked twice.",
+                "squares over polynomials from moments up to 2k. That no one-round method with "
+                "polynomially many clients exists is a theorem for non-interactive protocols "
+                "(Daniely, Feldman 2019), which no run can show. Rule by rule is sequentially "
+                "interactive: nobody is asked twice.",
                 (
                     "Client counts of the lists are measured minima with 95 % intervals; those of "
                     "methods that do not get there are not searched for."
                 ),
                 (
                     "The rules x0, x1, ... with labels +1, -1, +1, ... each decide equally often. "
-                    "The "
-                    "same list is a halfspace whose margin falls as 1.618^-d."
+                    "The same list is a halfspace whose margin falls as 1.618^-d."
                 ),
                 "Prefix sums: the client counts of the baseline are those of a yes/no question, "
-                "whose variance is C^2 / 4n; counted with the variance C^2 / n "
-                "of a +1/-1 question, every gain here would be four times greater.",
+                "whose variance is C^2 / 4n; counted with the variance C^2 / n of a +1/-1 "
+                "question, every gain here would be four times greater.",
             ],
             headline=lists.headline(counts) if reached.shown else reached.evidence,
         )
@@ -409,15 +406,14 @@ def _descent_check(descents: Descents) -> Check:
     spent = max((each.spent for _, each in descents), default=math.inf)
     means = ", ".join(
         (
-            f"{np.mean(each.errors[-1]):.3f} at margin {point.margin:.2g} with {max(point.grid):,} "
-            "clients"
+            f"{np.mean(each.errors[-1]):.3f} at margin {point.margin:.2g} with "
+            f"{max(point.grid):,} clients"
         )
         for point, each in descents
     )
     return measured(
         "Private gradient descent in rounds learns the same lists as halfspaces of small margin, "
-        f"at epsilon 1: to an error of {2.5 * TARGET:.0%} in "
-        f"{OFTEN:.0%} of the runs",
+        f"at epsilon 1: to an error of {2.5 * TARGET:.0%} in {OFTEN:.0%} of the runs",
         {"": Rate(sum(error <= 2.5 * TARGET for error in errors), len(errors))}, OFTEN,
         more=f"mean error: {means}; nobody spent more than {spent:g}",
         also=spent <= 1,

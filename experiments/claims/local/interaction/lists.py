@@ -201,8 +201,7 @@ def headline(counts: Counts) -> str:
     rounds, one = counts[ROUNDS, d].n, counts[BEST, d].n
     return (
         f"A list of {d} rules takes {rounds:,} clients in rounds, and {one:,} by the best "
-        "one-round "
-        f"method tried: {one / rounds:.1f} times as many."
+        f"one-round method tried: {one / rounds:.1f} times as many."
     )
 
 
@@ -268,8 +267,7 @@ def placed_check(placed: Rows[Placed, Learned]) -> Check:
     return holds(
         (
             f"The advantage of rounds grows with the number of rules: less than {few:g} times "
-            "fewer "
-            f"clients at d = 4, more than {many:g} times at d = 8"
+            f"fewer clients at d = 4, more than {many:g} times at d = 8"
         ),
         {
             str(point): Claimed(
@@ -345,8 +343,7 @@ def table(counts: Counts) -> Table:
     return Table(
         (
             f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, "
-            "epsilon = "
-            "1 [95 %]"
+            "epsilon = 1 [95 %]"
         ),
         columns,
         rows,

@@ -362,11 +362,10 @@ class LocalToSq(Experiment[Place, Result]):
     )
     claim: ClassVar[str] = (
         "An algorithm that sees only privately randomized answers can be run without asking "
-        "anybody: every answer is drawn from approximate averages over the "
-        "population (statistical queries). However the averages err within their tolerance tau, "
-        "the drawn answers are within a computable total variation of "
-        "real ones, also where a second question depends on the first answer. It takes about "
-        "e^epsilon averages an answer."
+        "anybody: every answer is drawn from approximate averages over the population "
+        "(statistical queries). However the averages err within their tolerance tau, the drawn "
+        "answers are within a computable total variation of real ones, also where a second "
+        "question depends on the first answer. It takes about e^epsilon averages an answer."
     )
     source: ClassVar[str] = "KLNRS 2008, Lemmas 4.4 and 4.5, with the constants of limits 6"
     accept: Accept = acceptance
@@ -423,8 +422,8 @@ class LocalToSq(Experiment[Place, Result]):
             ),
             drawn(
                 "The shipped simulation draws one answer from its law: the real one where the "
-                "averages are exact, the predicted one where they err, also where "
-                "an estimate must be moved back and where no candidate is accepted in time", one,
+                "averages are exact, the predicted one where they err, also where an estimate "
+                "must be moved back and where no candidate is accepted in time", one,
                 "; ".join(refused), also=not refused,
             ),
             drawn(("It draws two answers of one individual, the second "
@@ -502,8 +501,8 @@ def _headline(rows: Merged, queries: list[Queries]) -> str:
         else "an unknown number of averages"
     )
     return (
-        f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law is "
-        "farther from a real answer's than the bound allows."
+        f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law "
+        "is farther from a real answer's than the bound allows."
     )
 
 

@@ -106,8 +106,8 @@ class OneReply:
         )
         shares = "/".join(f"{share:g}" for share in setting.shares)
         return (
-            f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ {setting.tolerance:g} "
-            f"{setting.bias}, {trials}"
+            f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ "
+            f"{setting.tolerance:g} {setting.bias}, {trials}"
         )
 
     def measure(self, seed: int) -> Drawn | Refusal:

@@ -191,8 +191,7 @@ def _learned(
     return holds(
         (
             f"{statement}, from as many people as its law predicts (within {WITHIN:.0%}, in the "
-            "mean "
-            f"over d), no more than d^{POLYNOMIAL:g}"
+            f"mean over d), no more than d^{POLYNOMIAL:g}"
         ),
         claims,
         (
@@ -288,8 +287,7 @@ def _enough_check(rules: Rules) -> Check:
     return Check(
         (
             "In one round, what is called proven enough is what Hoeffding's bound says, and no "
-            "less "
-            "than the predicted number"
+            "less than the predicted number"
         ),
         not wrong,
         evidence,
@@ -326,11 +324,11 @@ class Map(Experiment[Place, Result]):
     title: ClassVar[str] = "What one round can learn, what several can, and what needs a curator"
     claim: ClassVar[str] = (
         "What can be learned from a reasonable number of people depends on who is trusted and on "
-        "how often they are asked. Simple rules are learned in one "
-        "round with nobody trusted (LNI). A masked parity (see the notes) takes two rounds (LI): "
-        "in one, the number of people doubles with every bit. A "
-        "parity takes a trusted curator (CI): without one it doubles with every bit too, in "
-        "however many rounds, as long as each person answers in one of them."
+        "how often they are asked. Simple rules are learned in one round with nobody trusted "
+        "(LNI). A masked parity (see the notes) takes two rounds (LI): in one, the number of "
+        "people doubles with every bit. A parity takes a trusted curator (CI): without one it "
+        "doubles with every bit too, in however many rounds, as long as each person answers in "
+        "one of them."
     )
     source: ClassVar[str] = (
         "KLNRS 2008, Figure 2, Theorems 4.8 and 5.1, Corollary 4.6; Blum et al. 1994"
@@ -401,15 +399,14 @@ class Map(Experiment[Place, Result]):
             learned.rounds == 2 for point, learned in hidden if point.name == "masked-parity"
         )
         statement = (
-            "Masked parity is learned locally in two rounds, each "
-            "person asked in one of them (in LI)"
+            "Masked parity is learned locally in two rounds, each person asked in one of them (in "
+            "LI)"
         )
         in_li = _learned(statement, masked, partial(_predicted, "masked-parity"), two_rounds)
         not_lni = _separated(
             (
                 "No non-interactive local protocol, at any epsilon, learns masked parity from so "
-                "few "
-                "people (not in LNI; proven, stated for epsilon 1)"
+                "few people (not in LNI; proven, stated for epsilon 1)"
             ),
             masked,
             series["masked-parity-one-round"],
@@ -423,8 +420,8 @@ class Map(Experiment[Place, Result]):
         in_ci = _curated(parity, curated)
         not_li = _separated(
             (
-                "No local protocol (rounds without limit, people may be asked again) learns parity "
-                "from so few people (proven, stated for epsilon 1)"
+                "No local protocol (rounds without limit, people may be asked again) learns "
+                "parity from so few people (proven, stated for epsilon 1)"
             ),
             parity,
             series["parity-halving"],
@@ -487,8 +484,7 @@ class Map(Experiment[Place, Result]):
                     "map",
                     (
                         f"Where each class lies, and the least people for {SUCCESS:.0%} success, "
-                        "at ε "
-                        f"= {EPSILON:g}"
+                        f"at ε = {EPSILON:g}"
                     ),
                     placed,
                 ),
@@ -501,32 +497,26 @@ class Map(Experiment[Place, Result]):
 
 _NOTES = [
     "A point function is 1 at one point only; a stump looks at one bit; a conjunction asks for "
-    "several bits at once. A parity says whether the "
-    "number of ones among some hidden bits is odd. Of a masked parity, half of the examples each "
-    "tell one hidden bit, and the others tell the "
-    "parity of the hidden bits, either all as it is or all reversed: that last bit is what one "
-    "round cannot ask for, not knowing the others.",
+    "several bits at once. A parity says whether the number of ones among some hidden bits is "
+    "odd. Of a masked parity, half of the examples each tell one hidden bit, and the others tell "
+    "the parity of the hidden bits, either all as it is or all reversed: that last bit is what "
+    "one round cannot ask for, not knowing the others.",
     f"Numbers of people are minima for {SUCCESS:.0%} success, measured alike for every class and "
-    "protocol that is run (for the curator, computed from its "
-    "exact law and checked by runs). What is called proven is no measurement: a number that "
-    "suffices lies above the minimum, one that is necessary below that "
-    "of every protocol. Where the necessary number for the smaller model is still below what was "
-    "measured in the larger one, nothing is separated yet.",
+    "protocol that is run (for the curator, computed from its exact law and checked by runs). "
+    "What is called proven is no measurement: a number that suffices lies above the minimum, one "
+    "that is necessary below that of every protocol. Where the necessary number for the smaller "
+    "model is still below what was measured in the larger one, nothing is separated yet.",
     "Every class is learned under one distribution: points and stumps as described in the code, "
-    "the others from uniform examples. Masked parity separates one "
-    "round from two for uniform examples; a protocol for every distribution would have to learn "
-    "parity.",
+    "the others from uniform examples. Masked parity separates one round from two for uniform "
+    "examples; a protocol for every distribution would have to learn parity.",
     "Three kinds of interaction: non-interactive (all questions are fixed before any answer), "
-    "sequentially interactive (questions depend on the answers of "
-    "others, each person answers in one round), fully interactive (a person may be asked again). "
-    "The bound for one round holds for every non-interactive "
-    "protocol at every ε. The bound for parity holds for every protocol at every ε. The game "
-    "bounds the queries of statistical-query algorithms, "
-    "adaptive or not.",
-    "Behind a shuffler, between the two trusts, the same reports may lose more each: all of "
-    f"those to one question together lose ε = {EPSILON:g} beside "
-    f"δ = {SHUFFLE_DELTA:g}, each person answering one. It is no region of its own: somebody is "
-    "trusted to mix, and asks once.",
+    "sequentially interactive (questions depend on the answers of others, each person answers in "
+    "one round), fully interactive (a person may be asked again). The bound for one round holds "
+    "for every non-interactive protocol at every ε. The bound for parity holds for every protocol "
+    "at every ε. The game bounds the queries of statistical-query algorithms, adaptive or not.",
+    "Behind a shuffler, between the two trusts, the same reports may lose more each: all of those "
+    f"to one question together lose ε = {EPSILON:g} beside δ = {SHUFFLE_DELTA:g}, each person "
+    "answering one. It is no region of its own: somebody is trusted to mix, and asks once.",
     "A class is drawn in a region only if its checks were shown in this run.",
 ]
 
@@ -538,9 +528,9 @@ def _headline(masked: Series, parity: Series) -> str:
     once, alone = math.ceil(_one_round_bound(d)), math.ceil(_local_bound(other))
     return (
         f"At d = {d} masked parity takes {masked.counts[d].n:,} people in two rounds, and in one "
-        f"provably {once:,} or more; at d = {other} parity "
-        f"takes a curator {parity.counts[other].n:,}, and without one, each person asked once, "
-        f"provably {alone:,} or more."
+        f"provably {once:,} or more; at d = {other} parity takes a curator "
+        f"{parity.counts[other].n:,}, and without one, each person asked once, provably {alone:,} "
+        "or more."
     )
 
 

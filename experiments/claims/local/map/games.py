@@ -108,8 +108,7 @@ def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
     for point, play in rows:
         shown = shown and play.wins == play.played
         parts.append(
-            f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of "
-            f"{play.played} "
+            f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of {play.played} "
             "won in two rounds"
         )
         for single in play.one_round:
@@ -117,9 +116,9 @@ def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
             shown = shown and success == certified <= single.bound < most
             parts.append(
                 f"in one round, with {single.queries} queries of which {single.learner} is about "
-                f"the mask, {float(success):.3f} of all concepts "
-                f"({single.wins} of the {play.played}), {float(certified):.3f} certified, no "
-                f"learner more than {single.bound:.3f}"
+                f"the mask, {float(success):.3f} of all concepts ({single.wins} of the "
+                f"{play.played}), {float(certified):.3f} certified, no learner more than "
+                f"{single.bound:.3f}"
             )
             if success == Fraction(
                 1, 2
@@ -236,8 +235,7 @@ def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
             )
             if row.below:
                 parts.append(
-                    f"just below tolerance 2^-{row.k // 2}, {row.queries} bent queries find "
-                    "all "
+                    f"just below tolerance 2^-{row.k // 2}, {row.queries} bent queries find all "
                     f"and {least} are needed; at it, they find none but a guess"
                 )
         few = play.few
@@ -253,8 +251,8 @@ def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
         )
     return Check(
         (
-            "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in however "
-            "many rounds, so q/τ² is about 2^d: played, and met"
+            "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in "
+            "however many rounds, so q/τ² is about 2^d: played, and met"
         ),
         shown,
         "; ".join(parts),

@@ -469,8 +469,7 @@ def shuffled_check(mixed: Rules) -> Check:
     return holds(
         (
             "With the reports shuffled, and the same ε for all of them together, one round takes "
-            "no "
-            f"more people than predicted without: {fewer} at most"
+            f"no more people than predicted without: {fewer} at most"
         ),
         claims,
         also=len(claims) == len(mixed)

@@ -323,10 +323,10 @@ class MaskedParityExperiment(Experiment[Place, Result]):
     )
     claim: ClassVar[str] = (
         "A hidden rule has d + 1 secret bits. If the server may ask a second question that "
-        "depends on the first answers, the number of clients it needs grows "
-        "like d^2 log d. If all questions must be fixed beforehand it doubles with every further "
-        "bit, and no protocol whose questions are so fixed can avoid "
-        "that. The two part at d about 5. A trusted curator needs only tens of people."
+        "depends on the first answers, the number of clients it needs grows like d^2 log d. If "
+        "all questions must be fixed beforehand it doubles with every further bit, and no "
+        "protocol whose questions are so fixed can avoid that. The two part at d about 5. A "
+        "trusted curator needs only tens of people."
     )
     source: ClassVar[str] = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
@@ -399,18 +399,16 @@ class MaskedParityExperiment(Experiment[Place, Result]):
             notes=[
                 (
                     "Examples are uniform: a learner for every distribution would also learn "
-                    "parity, "
-                    "which no efficient local protocol does."
+                    "parity, which no efficient local protocol does."
                 ),
                 f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret "
-                "bit is right. Every count is a measured minimum with its 95 % "
-                "interval. Tallies are drawn from their exact law; the cross-checks compare it "
-                "with runs in which every client answers. The curator uses the "
-                "exponential mechanism over all 2^(d+1) rules.",
+                "bit is right. Every count is a measured minimum with its 95 % interval. Tallies "
+                "are drawn from their exact law; the cross-checks compare it with runs in which "
+                "every client answers. The curator uses the exponential mechanism over all "
+                "2^(d+1) rules.",
                 "The proven limit holds for every one-round (non-interactive) local protocol, at "
-                "any epsilon. The information limit is proven for one round "
-                "on the first d bits and heuristic for interactive protocols, sequentially or "
-                "fully.",
+                "any epsilon. The information limit is proven for one round on the first d bits "
+                "and heuristic for interactive protocols, sequentially or fully.",
             ],
             headline=_headline(counts),
         )
@@ -422,8 +420,7 @@ def _headline(counts: Counts) -> str:
     two, one = counts[LISTED][d].n, counts[ONE_ROUND][d].n
     return (
         f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, "
-        f"{one / two:,.3g} "
-        "times as many, in one."
+        f"{one / two:,.3g} times as many, in one."
     )
 
 
@@ -438,8 +435,8 @@ def _formula_check(users: Rows[Users, Crossing]) -> Check:
     bands = {protocol: MORE if protocol == CLAMPED else SUCCESS for protocol in LABELS}
     return holds(
         f"With the formula's clients each protocol succeeds in {SUCCESS[0]:.0%} to "
-        f"{SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in "
-        f"{MORE[0]:.0%} to {MORE[1]:.0%}",
+        f"{SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in {MORE[0]:.0%} to "
+        f"{MORE[1]:.0%}",
         {name: Claimed(rate, *bands[protocol]) for name, (protocol, rate) in rates.items()},
     )
 
@@ -500,15 +497,14 @@ def _order_checks(counts: Counts) -> list[Check]:
         holds(
             (
                 f"Each improvement of the two-round protocol saves clients: {times} times at "
-                "least, "
-                "in the mean over d"
+                "least, in the mean over d"
             ),
             saved,
         ),
         measured(
             (
-                f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound of "
-                "all one-round protocols"
+                f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound "
+                "of all one-round protocols"
             ),
             above,
             low,
@@ -535,8 +531,7 @@ def _parting_check(ratios: dict[int, Positive]) -> Check:
     return holds(
         (
             f"One round takes {low:g} to {high:g} times the clients of two (hashing) up to d = 5, "
-            "and "
-            f"at least {apart}"
+            f"and at least {apart}"
         ),
         claims,
     )

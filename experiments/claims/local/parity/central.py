@@ -404,8 +404,8 @@ def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
     gaps = [abs(m.loss - p.epsilon) for p, m in losses if p.learner == "A with exact constants"]
     return Check(
         (
-            "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) loses "
-            "exactly epsilon"
+            "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) "
+            "loses exactly epsilon"
         ),
         bool(gaps) and max(gaps) < 1e-9,
         f"largest difference {max(gaps, default=math.nan):.1e} over {len(gaps)} enumerations",
@@ -417,8 +417,7 @@ def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
     return every(
         (
             "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the "
-            "epsilon "
-            "it is charged"
+            "epsilon it is charged"
         ),
         (
             (
@@ -435,8 +434,8 @@ def _check_charge(losses: Rows[Privacy, Loss]) -> Check:
     over = max((m.charged - p.epsilon for p, m in losses), default=math.inf)
     return Check(
         (
-            "no learner loses more than its exact charge, nor is charged more than epsilon, on any "
-            "pair of neighbours"
+            "no learner loses more than its exact charge, nor is charged more than epsilon, on "
+            "any pair of neighbours"
         ),
         excess < 1e-12 and over < 1e-12,
         (
@@ -485,15 +484,15 @@ def _check_rates(runs: Runs) -> list[Check]:
     return [
         holds(
             (
-                "the runs of each learner at its least n, all sizes together, return the parity as "
-                "often as its law says"
+                "the runs of each learner at its least n, all sizes together, return the parity "
+                "as often as its law says"
             ),
             claims,
         ),
         within(
             (
-                "by its exact law each efficient learner returns the parity with 90 % at its n, at "
-                "most half a point more"
+                "by its exact law each efficient learner returns the parity with 90 % at its n, "
+                "at most half a point more"
             ),
             chances,
             SUCCESS,

@@ -132,9 +132,9 @@ class Parity(Experiment[Place, Result]):
     title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"
     claim: ClassVar[str] = (
         "A hidden parity of d bits is learned privately by a trusted curator from a number of "
-        "examples that grows linearly with d, while clients who trust "
-        "nobody and randomize their own answers need about 2^d of them, in one round or in many, "
-        "even if they are asked again and again."
+        "examples that grows linearly with d, while clients who trust nobody and randomize their "
+        "own answers need about 2^d of them, in one round or in many, even if they are asked "
+        "again and again."
     )
     source: ClassVar[str] = "KLNRS 2008, Section 3.2, Theorem 3.8 and Corollary 4.6; limits 4"
 
@@ -153,18 +153,16 @@ class Parity(Experiment[Place, Result]):
         notes = [
             (
                 "A* charged exactly pays for all its runs together, not for their sum; that saves "
-                "a "
-                "factor of about 1.5 over two runs with added budgets."
+                "a factor of about 1.5 over two runs with added budgets."
             ),
             (
                 "The exponential mechanism needs 2^d time and, because scores fluctuate, a little "
                 "more than its closed form; the other learners are efficient."
             ),
             "The counts of the efficient learners are exact minima. The others are measured: the "
-            "exponential mechanism's with the whole numbers within 3.9 "
-            "standard errors, the local ones with 95 % intervals. The lower bound for interactive "
-            "local protocols is proven for every kind of interaction, "
-            "also if clients are asked again.",
+            "exponential mechanism's with the whole numbers within 3.9 standard errors, the local "
+            "ones with 95 % intervals. The lower bound for interactive local protocols is proven "
+            "for every kind of interaction, also if clients are asked again.",
         ]
         checks = [*central_checks, *local_checks, intervals_check()]
         return Finding(
@@ -217,8 +215,8 @@ def separation(within: list[Curve], counts: Counts) -> Check:
             least_count(by_d[last]) / most, BEYOND
         )
     statement = (
-        f"each dimension takes both local protocols 2^{GROWTH:g} times more clients, at their last "
-        f"{BEYOND} times what any curator's learner here takes"
+        f"each dimension takes both local protocols 2^{GROWTH:g} times more clients, at their "
+        f"last {BEYOND} times what any curator's learner here takes"
     )
     return holds(statement, claims)
 
@@ -353,8 +351,8 @@ def _bound_check(counts: Counts) -> Check:
     }
     return measured(
         "Local parity respects the proven lower bounds: for every protocol, and for one round "
-        "with one randomized parity a client "
-        f"(epsilon = {EPSILON:g}); and takes at most {TIGHT:g} times as many",
+        f"with one randomized parity a client (epsilon = {EPSILON:g}); and takes at most "
+        f"{TIGHT:g} times as many",
         figures, 1, TIGHT,
     )  # fmt: skip
 

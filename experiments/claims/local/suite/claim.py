@@ -144,13 +144,12 @@ class Suite(Experiment[Place, Result]):
     )
     claim: ClassVar[str] = (
         "A learner that only asks for averages, each within a stated tolerance, works whoever "
-        "answers: an honest oracle, an adversary who bends every "
-        "answer as far as the tolerance lets it, a sample, a trusted curator's noisy sums, or "
-        "clients who each send one privatised bit. Each is tried on a "
-        "task made hard for it, and beyond its proven tolerance each is defeated in the worst "
-        "case, some even though they still succeed on real answers. A "
-        "learner whose only information lies below the tolerance, such as masked parity in one "
-        "round, fails at once."
+        "answers: an honest oracle, an adversary who bends every answer as far as the tolerance "
+        "lets it, a sample, a trusted curator's noisy sums, or clients who each send one "
+        "privatised bit. Each is tried on a task made hard for it, and beyond its proven "
+        "tolerance each is defeated in the worst case, some even though they still succeed on "
+        "real answers. A learner whose only information lies below the tolerance, such as masked "
+        "parity in one round, fails at once."
     )
     source: ClassVar[str] = (
         "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
@@ -195,8 +194,7 @@ class Suite(Experiment[Place, Result]):
         known = tasks()
         sampled = (
             "Samples, a curator and local clients, as many as the formulas say: kept in "
-            f"{KEPT:.0%} "
-            "of runs and more"
+            f"{KEPT:.0%} of runs and more"
         )
         runs: Runs = {
             (point.task, point.oracle, point.slack): outcomes.runs
@@ -261,24 +259,24 @@ class Suite(Experiment[Place, Result]):
             ],
             notes=[
                 "Errors are in units of each learner's alpha: at most 1 is what it promises. "
-                f"Client counts at epsilon = {EPSILON:g} and failure probability "
-                f"{BETA:g}, with fresh clients for each query; drawn in aggregate, which is exact "
-                "in law, and run client by client at the small points.",
+                f"Client counts at epsilon = {EPSILON:g} and failure probability {BETA:g}, with "
+                "fresh clients for each query; drawn in aggregate, which is exact in law, and run "
+                "client by client at the small points.",
                 "Every learner is tried on a population near the edge of what its tolerance can "
-                "tell apart: a literal that is nearly never violated, two "
-                "stumps that nearly tie, rules that are rare. The worst case is the worst of "
-                "every legal oracle and of random patterns of answers off by the "
-                "tolerance on that population and, for learners with a finite class of targets, "
-                "of an adversary who keeps as many far-apart targets possible "
-                "as it can and is scored by the target the learner does worst on.",
+                "tell apart: a literal that is nearly never violated, two stumps that nearly tie, "
+                "rules that are rare. The worst case is the worst of every legal oracle and of "
+                "random patterns of answers off by the tolerance on that population and, for "
+                "learners with a finite class of targets, of an adversary who keeps as many "
+                "far-apart targets possible as it can and is scored by the target the learner "
+                "does worst on.",
                 "A sufficient bound is a number of individuals that is proven to be enough, for "
-                "every distribution; a measured minimum is the number at which "
-                "nine runs of ten succeed on the learner's own hard task. Numbers of different "
-                "kinds are not to be compared with one another.",
+                "every distribution; a measured minimum is the number at which nine runs of ten "
+                "succeed on the learner's own hard task. Numbers of different kinds are not to be "
+                "compared with one another.",
                 "Trees: the greedy choice of splits is a heuristic. The adversary picks among the "
-                "functions of two variables that it learns from exact "
-                "answers; the parity of two variables is not among them. Low-degree and "
-                "masked-parity learners are for the uniform distribution only.",
+                "functions of two variables that it learns from exact answers; the parity of two "
+                "variables is not among them. Low-degree and masked-parity learners are for the "
+                "uniform distribution only.",
                 (
                     "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not "
                     "statistical-query algorithms and have no place in the table."
@@ -420,8 +418,7 @@ def _adversary(runs: Runs) -> Check:
         0 < answers == best and whole,
         (
             f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against "
-            "all "
-            "others"
+            "all others"
         )
         + ("" if whole else "; lists are missing"),
     )
@@ -446,8 +443,7 @@ def _enough(known: Known, fewest: dict[str, Search]) -> list[Check]:
         holds(
             (
                 "On its hard task each learner needs about the known number of local clients, "
-                "under a "
-                "seventh of the sufficient bound (in units of what is known)"
+                "under a seventh of the sufficient bound (in units of what is known)"
             ),
             {name: Claimed(unit, high=ROOM) for name, unit in units.items()} | others,
             "bound over the count: "

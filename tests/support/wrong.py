@@ -1,0 +1,142 @@
+"""Wrong twins: a test runs once more with one text of the source replaced, and must then fail.
+
+`@wrong("local_dp.wire:decode", "old", "new", "why")` above a test adds such a run to the long
+suite. The texts are Python as `ast.unparse` writes it, so that a formatter cannot break them.
+"""
+
+import ast
+import functools
+import gc
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+_LAYERS = ("fget", "func", "__func__", "__wrapped__")  # what may lie around a function
+
+
+@dataclass(frozen=True)
+class Text:
+    """`old` occurs once in a function, "module:name", or is an assignment of a module; a twin has
+    `new` in its place. Of a parametrised test the run named `at` must fail."""
+
+    target: str
+    old: str
+    new: str
+    why: str
+    at: str = ""
+
+
+def wrong(target: str, old: str, new: str, why: str, at: str = "") -> pytest.MarkDecorator:
+    """Marks a test that must fail for this twin. See `Text`."""
+    return pytest.mark.wrong(Text(target, old, new, why, at))
+
+
+def twins_of(item: pytest.Function) -> Iterator[pytest.Function]:
+    """The further runs of a test, one for each of its twins."""
+    case = item.callspec.id if hasattr(item, "callspec") else ""
+    for mark in item.iter_markers("wrong"):
+        twin: Text = mark.args[0]
+        if twin.at != case:
+            continue
+        run = pytest.Function.from_parent(
+            item.parent,
+            name=f"{item.name}[wrong: {twin.why}]",
+            callspec=getattr(item, "callspec", None),
+            callobj=item.obj,
+            fixtureinfo=item._fixtureinfo,
+            originalname=item.originalname,
+        )
+        run.stash[TWIN] = twin
+        run.add_marker(pytest.mark.long)
+        yield run
+
+
+TWIN = pytest.StashKey[Text]()
+
+
+def fails(twin: Text) -> Iterator[None]:
+    """Runs a test where its twin is in place, as a hook's wrapper: what it raises is expected."""
+    with in_place(twin):
+        try:
+            yield
+        except (Exception, pytest.fail.Exception):
+            return
+    pytest.fail(f"no one notices: {twin.why}", pytrace=False)
+
+
+@contextmanager
+def in_place(twin: Text) -> Iterator[None]:
+    """Replaces the text until the end of the block; values that functions remember are dropped."""
+    name, _, path = twin.target.partition(":")
+    module = import_module(name)
+    if path:
+        function = _function(functools.reduce(getattr, path.split("."), module))
+        place, key, value = function, "__code__", _recompiled(function, twin)
+    else:
+        place, key, value = module, *_assigned(module, twin)
+    right = getattr(place, key)
+    _forget()
+    setattr(place, key, value)
+    try:
+        yield
+    finally:
+        setattr(place, key, right)
+        _forget()
+
+
+def _forget() -> None:
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
+
+
+def _function(found: Any) -> FunctionType:
+    """The function inside a property, a method, a cache or another wrapper."""
+    while layer := next((name for name in _LAYERS if hasattr(found, name)), ""):
+        found = getattr(found, layer)
+    assert isinstance(found, FunctionType), found
+    return found
+
+
+def _recompiled(function: FunctionType, twin: Text) -> CodeType:
+    """The code of a function with the text replaced, and with the same free variables."""
+    text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
+    definition = ast.parse(text.replace(twin.old, twin.new)).body[0]
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
+    definition.decorator_list = []
+    free = function.__code__.co_freevars
+    if free:
+        used = ast.parse(f"if False: ({', '.join(free)},)").body
+        definition.body += used
+        inner = textwrap.indent(ast.unparse(definition), "    ")
+        text = f"def outer({', '.join(free)}):\n{inner}"
+    else:
+        text = ast.unparse(definition)
+    code = compile(text, function.__code__.co_filename, "exec", dont_inherit=True)
+    waiting = [code]
+    while waiting:
+        code = waiting.pop()
+        if code.co_name == function.__code__.co_name and code.co_freevars == free:
+            return code
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+    raise AssertionError(f"{twin.target} cannot be compiled with its twin")
+
+
+def _assigned(module: Any, twin: Text) -> tuple[str, Any]:
+    """The name and the wrong value of a module's constant."""
+    text = ast.unparse(ast.parse(inspect.getsource(module)))
+    assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
+    scope = dict(vars(module))
+    before = dict(scope)
+    exec(compile(twin.new, module.__file__, "exec"), scope)
+    changed = [name for name in scope if scope[name] is not before.get(name)]
+    (name,) = [name for name in changed if name != "__builtins__"]
+    return name, scope[name]
