@@ -1,5 +1,5 @@
 """Small statements of the paper, and corrections of it, that no other test holds: each by
-enumeration (docs/limits.md, docs/theory/paper-map.md)."""
+enumeration (docs/limits.md, docs/theory/map.md)."""
 
 import math
 from itertools import product

@@ -93,7 +93,7 @@ def test_a_dead_link_is_refused(
     """To a page, to a heading, and to one of the README: the build names it and fails. Without the
     line it passes. The reference is left out."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    with (tmp_path / "docs" / "choose.md").open("a") as page:
+    with (tmp_path / "docs" / "guide.md").open("a") as page:
         page.write(f"\n{line}\n")
     if not line:
         built(tmp_path / "site", docs_dir=str(tmp_path / "docs"), plugins=[])

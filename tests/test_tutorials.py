@@ -16,7 +16,7 @@ from tests.support.long import short
 ENOUGH = {
     "survey": (3, 3),
     "separation": (3, 1),
-    "curator": (4, 1),
+    "curator": (3, 1),
     "randomizer": (5, 0),
     "poll": (0, 1),
 }  # Python blocks and commands that there are at least

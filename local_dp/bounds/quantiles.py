@@ -190,10 +190,10 @@ def toeplitz_gamma(k: int) -> float:
 
 
 # rank errors in units of the standard error of the prefix sums, the largest measured
-# (docs/quantiles.md)
+# (docs/guide.md)
 ONE_ROUND = 0.9
 # The law of the place that a search ends at, fitted, for its steps depend on one another
-# (docs/quantiles.md): `tests/support/theory/search_law.py` measures it.
+# (docs/guide.md): `tests/support/theory/search_law.py` measures it.
 # within how many standard errors 95 % of the places lie where cells are so heavy that the same few
 # thresholds are asked again and again
 POOLED = 3.18

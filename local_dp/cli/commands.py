@@ -215,7 +215,7 @@ APP = Commands(
     "local-dp",
     help=(
         "A laboratory of the local model of differential privacy. From a task to its command: "
-        "docs/choose.md."
+        "docs/guide.md."
     ),
     no_args_is_help=True,
     params=[

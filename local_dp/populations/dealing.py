@@ -1,5 +1,5 @@
 """Rows dealt to clients at random, without a list of all rows: a keyed permutation, of which each
-place is computed by itself (decision 13).
+place is computed by itself (decision 11).
 
 A round that asks everybody needs no dealing.
 """

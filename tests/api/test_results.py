@@ -24,7 +24,7 @@ from local_dp.storage.columns import values_of
 from tests.support.inputs.documents import ROOT, blocks
 from tests.support.runs.people import people
 
-PAGE = ROOT / "docs" / "python.md"
+PAGE = ROOT / "docs" / "guide.md"
 TABLE: dict[str, Any] = {
     "age": [20.0, 30.0, 40.0, 55.0] * 100,
     "town": ["a", "b", "c", "c"] * 100,
@@ -34,8 +34,8 @@ HOW: dict[str, Any] = {"epsilon": 2.0, "seed": 1, "notice": str}
 
 
 def test_every_name_has_an_example_that_runs() -> None:
-    """Each name of the interface occurs in a Python block of docs/python.md;
-    tests/test_documents.py runs these."""
+    """Each name of the interface occurs in a Python block of docs/guide.md; tests/test_documents.py
+    runs these."""
     text = "\n".join(blocks(PAGE, "python"))
     names = [f"ldp.{name}" for name in ldp.__all__ if name != "curate"]
     names += [f"ldp.curate.{name}" for name in QUESTIONS] + local_dp.sklearn.__all__

@@ -1,5 +1,5 @@
 """Stated 95 % intervals contain the truth as often as they say, of every protocol and of
-experiments; narrower ones fail. The figures: docs/coverage.md."""
+experiments; narrower ones fail. The figures: docs/measurements.md."""
 
 import math
 from collections.abc import Callable

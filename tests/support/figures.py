@@ -1,7 +1,6 @@
-"""The figure of an acceptance test, in the one form that `scripts/acceptance` reads."""
+"""The figure of an acceptance test, in one form: `python -m pytest -s` shows it."""
 
 
 def figure(number: int | str, text: str) -> None:
-    """Tells the figure of test `number` of the list in `tests/support/acceptance.py`; of a class of
-    weakness, "class 4"."""
+    """Prints the figure of test `number`, or of a class of weakness, such as "class 4"."""
     print(f"{number if isinstance(number, str) else f'test {number}'}: {text}")

@@ -23,10 +23,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PROSE: dict[
     str, dict[str, tuple[str, ...]]
 ] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
-    "README.md": {
-        "masked-parity --full": ("16,515", "1,992,431", "74"),
-        "pure-or-approximate --quick": ("954", "324"),
-    },
+    "README.md": {"masked-parity --full": ("16,515", "1,992,431", "74")},
     "docs/theory/masked-parity.md": {
         "masked-parity --full": (
             "16,515",
@@ -39,9 +36,6 @@ PROSE: dict[
             "76,347",
             "378,397",
         )
-    },
-    "docs/curator.md": {
-        "sanitizing --full": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")
     },
 }
 _CITED = re.compile(

@@ -1,7 +1,7 @@
 """Planning: the number of clients that a closed form asks for, beside the least number for which 95
 % of the runs are within the accuracy.
 
-`local-dp experiment planning --full` measures every count of the table in docs/planning.md; some
+`local-dp experiment planning --full` measures every count of the table in docs/guide.md; some
 minutes on one core.
 """
 

@@ -165,7 +165,7 @@ class Sweeping(Measuring):
     the same command continues.
     """
 
-    grid: Path = argument("The grid; docs/planning.md has an example.", metavar="GRID")
+    grid: Path = argument("The grid; docs/guide.md has an example.", metavar="GRID")
     records: Path | None = option(
         None,
         "A CSV, TSV, Excel or Parquet file, or a folder; clients resemble its rows",

@@ -1,7 +1,7 @@
 """Rank errors of quantiles: this library's protocol beside a hierarchy of intervals and plain
 bisection, all at the level of the reports' law.
 
-`python -m tests.support.theory.quantiles` prints the table of docs/quantiles.md (some minutes).
+`python -m tests.support.theory.quantiles` prints the table of docs/guide.md (some minutes).
 """
 
 import math
