@@ -40,8 +40,8 @@ from local_dp.server.members import Place, Roster
 from local_dp.server.pages import LOOPBACK
 from local_dp.server.quorum import Terms
 from local_dp.simulation.cluster import Cluster, ClusterOracle, Rounds
-from local_dp.text.layout import table
 from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 from local_dp.verification.audit import audit
 from local_dp.verification.black_box import NUMBERS
 from local_dp.wire import SERVER, Hello, Reply, decode, encode, topic

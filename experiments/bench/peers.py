@@ -34,8 +34,8 @@ from local_dp.experiments.peers.oracles import (
 from local_dp.experiments.peers.privacy import Claim, claims
 from local_dp.noise import KeyedNoise
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.text.layout import table
 from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for

@@ -14,7 +14,8 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.text.layout import definitions, paragraph
+from local_dp.text.layout import paragraph
+from local_dp.text.widgets import table
 from local_dp.verification.audit import audit as _audited
 
 GRADES = {
@@ -80,7 +81,7 @@ class Audited(Printable):
                 rows.append(
                     ("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"]))
                 )
-        return f"{head}\n\n{definitions(rows, width)}"
+        return f"{head}\n\n{table(('', ''), rows, width)}"
 
 
 def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:

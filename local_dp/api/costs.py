@@ -32,7 +32,8 @@ from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.simulation.outcome import STAMP, described
 from local_dp.simulation.settings import Randomness
 from local_dp.storage.budget_file import KeptBudget
-from local_dp.text.layout import bound, number, paragraph, python_errors, table
+from local_dp.text.layout import bound, number, paragraph, python_errors
+from local_dp.text.widgets import table
 
 if TYPE_CHECKING:  # what draws takes a while to import
     from local_dp.experiments.lab.style import Drawing

@@ -22,7 +22,8 @@ from local_dp.protocols.planning.ways import (
 )
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.central import Behind
-from local_dp.text.layout import bound, held, number, paragraph, python_errors, table
+from local_dp.text.layout import bound, held, number, paragraph, python_errors
+from local_dp.text.widgets import table
 
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"
 Who: TypeAlias = Table | Literal["any", "made-up"]

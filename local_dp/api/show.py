@@ -4,7 +4,8 @@ from typing import Any
 
 from local_dp.bounds.attacks import ALPHA
 from local_dp.simulation.outcome import estimates, stamp_of
-from local_dp.text.layout import bound, grain, held, number, paragraph, table
+from local_dp.text.layout import bound, grain, held, number, paragraph
+from local_dp.text.widgets import table
 
 MOST_SHOWN = 40  # estimates in a summary
 _FAULTS = {

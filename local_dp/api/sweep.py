@@ -29,7 +29,8 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.simulation.cluster import each_of, plug_ins_of
 from local_dp.simulation.installation import stamp_of
-from local_dp.text.layout import held, number, paragraph, python_errors, table
+from local_dp.text.layout import held, number, paragraph, python_errors
+from local_dp.text.widgets import table
 
 Progress: TypeAlias = Callable[
     [str, int, int], None

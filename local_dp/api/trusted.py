@@ -36,7 +36,8 @@ from local_dp.records import Records
 from local_dp.simulation.installation import installed_version
 from local_dp.simulation.settings import Randomness
 from local_dp.storage.budget_file import KeptBudget
-from local_dp.text.layout import held, number, paragraph, python_errors, table
+from local_dp.text.layout import held, number, paragraph, python_errors
+from local_dp.text.widgets import table
 
 if TYPE_CHECKING:  # what draws takes a while to import
     from local_dp.experiments.lab.style import Drawing

@@ -225,7 +225,7 @@ def _help_of(
 ) -> str:
     """The help of a command: its text, the `commands` under their headings, and its options, or
     only the `everyday` ones."""
-    width = min(screen_width(), 120)
+    width = min(screen_width() or 80, 120)
     parts = [
         paragraph(
             f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "

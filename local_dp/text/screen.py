@@ -1,8 +1,8 @@
 """The screen of a command: results on standard output; on standard error, if that is a terminal, a
 line with the current work.
 
-A thread draws the line, also while modules are imported and numbers computed. It is cleared before
-anything else is printed.
+A thread draws the line, also while modules are imported and numbers computed. It makes way for
+anything else that is printed.
 """
 
 import errno
@@ -11,21 +11,21 @@ import select
 import stat
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from local_dp.errors import InputError
 from local_dp.foreign import shown
-from local_dp.text.layout import in_shell, paragraph, screen_width, wrapped
+from local_dp.text.layout import in_shell, paragraph, screen_width
+from local_dp.text.widgets import progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _DELAY = 0.2  # seconds before the line is drawn
-_TICK = 0.2  # seconds
-_CLEAR = "\r\x1b[2K"
-_SEEN = 0.05  # the share of the work from which the rest is estimated
+_WHOLE = 1.000001  # shares of the work: at 1 the clock of the line would stop
 CLOSED_PIPE = 141  # the exit code that a shell gives a program ended by SIGPIPE
 
 
@@ -34,52 +34,56 @@ class Screen:
 
     def __init__(self, delay: float = _DELAY) -> None:
         self.delay = delay
-        self._text = "starting"
-        self._drawn = False
-        self._began = 0.0
-        self._pace: tuple[float, float] | None = None  # a share of the work, and when it was done
+        self._work: tuple[str, float | None] = "starting", None
+        self._line: Progress | None = None
+        self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        self._text, self._began, self._pace = "starting", time.monotonic(), None
-        self._over.clear()
+        self._work = "starting", None
         _reopen()
         if sys.stderr.isatty():
-            self._thread = threading.Thread(target=self._draw, daemon=True)
-            self._thread.start()
+            self._timer = threading.Timer(self.delay, self._draw)
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+    def __exit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
         with self._lock:
-            self._clear()
+            self._hide()
+            self._line = self._timer = None
+
+    def _draw(self) -> None:
+        line = progress()
+        with self._lock:
+            self._line = line
+            self._show()
+
+    def _show(self) -> None:
+        if self._line is None:
+            return
+        text, done = self._work
+        (task,) = self._line.tasks
+        task.total = None if done is None else _WHOLE
+        with suppress(OSError):  # of a closed terminal
+            self._line.update(
+                task.id, description=shown(text, encoding=_letters(sys.stderr)), completed=done
+            )
+            self._line.start()
+
+    def _hide(self) -> None:
+        if self._line is not None:
+            with suppress(OSError):
+                self._line.stop()
 
     def working(self, text: str, done: float | None = None) -> None:
         """Says what goes on. `done`, a share of the whole work, adds the time that is left."""
-        self._text = f"{text}{'' if done is None else self._left(done)}"
-
-    def _left(self, done: float) -> str:
-        """The time that is left at the pace so far; empty before a twentieth of the work was seen
-        to be done."""
-        now = time.monotonic()
-        if self._pace is None or done < self._pace[0]:
-            self._pace = done, now
-        first, since = self._pace
-        return (
-            f"; about {_span((now - since) * (1 - done) / (done - first))} left"
-            if done - first >= _SEEN and done < 1
-            else ""
-        )
+        with self._lock:
+            self._work = text, done
+            self._show()
 
     def note(self, text: str) -> None:
         """Prints a line on standard error, with options as a shell has them."""
@@ -87,8 +91,9 @@ class Screen:
 
     def _print(self, text: str) -> None:
         with self._lock, suppress(OSError):  # an error here could not be printed either
-            self._clear()
+            self._hide()
             print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
+            self._show()
 
     def check(self) -> None:
         """Raises InputError if standard output takes no result: to be asked before something is
@@ -103,7 +108,7 @@ class Screen:
         """Prints a result on standard output. `lost`: what is to be known if it takes none."""
         try:
             with _writing(lost), self._lock:
-                self._clear()
+                self._hide()
                 print(shown(text, "block", _letters(sys.stdout)), flush=True)
         except InputError as error:
             _forget(sys.stdout)
@@ -127,36 +132,6 @@ class Screen:
         if sys.stderr.isatty():
             text = paragraph(f"local-dp: {text}", screen_width()).removeprefix("local-dp: ")
         self._print(f"local-dp: {text}")
-
-    def _draw(self) -> None:
-        self._over.wait(self.delay)
-        while not self._over.is_set():
-            with self._lock:
-                self._clear(self._line())
-            self._over.wait(_TICK)
-
-    def _line(self) -> str:
-        """The words that fit, and the time since the start."""
-        seconds = f" ({time.monotonic() - self._began:.0f} s)"
-        first, *more = wrapped(
-            shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4
-        )
-        return f"{first}{' ...' if more else ''}{seconds}"
-
-    def _clear(self, line: str = "") -> None:
-        if self._drawn or line:
-            with suppress(OSError):  # of a closed terminal
-                sys.stderr.write(_CLEAR * self._drawn + line)
-                sys.stderr.flush()
-        self._drawn = bool(line)
-
-
-def _span(seconds: float) -> str:
-    """A time in words: seconds, minutes from two on, hours from two on."""
-    for size, name in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"
 
 
 def _letters(stream: TextIO) -> str:

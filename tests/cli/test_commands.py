@@ -44,15 +44,24 @@ SCHEMA: dict[str, Any] = json.loads(
 )
 
 
-def test_help_imports_nothing_heavy() -> None:
+def imports(*arguments: str) -> list[str]:
+    """The modules that a command has imported at its end."""
     program = (
-        "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; "
-        "main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+        "from local_dp.__main__ import main\nimport sys\ntry:\n    main()\nfinally:\n    "
+        "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    imported = done.stderr.split()
+    return done.stderr.splitlines()[-1].split()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    imported = imports("--help")
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
     assert {name for name in imported if name.startswith("local_dp.cli.")} == {
@@ -66,6 +75,13 @@ def test_help_imports_nothing_heavy() -> None:
         check=True,
     )
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
+
+
+@pytest.mark.parametrize(("more", "wanted"), [(("--json",), False), ((), True)])
+def test_only_a_table_imports_rich(more: tuple[str, ...], wanted: bool) -> None:
+    """A run for a program, in a pipe, starts without rich; one whose table is printed has it."""
+    imported = imports("run", "survey", "--tier", "aggregate", "--clients", "9", *more)
+    assert ("rich" in imported) == wanted
 
 
 def test_the_listed_help_is_each_commands_own() -> None:

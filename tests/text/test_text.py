@@ -3,37 +3,22 @@ English of documents, help, errors and docstrings."""
 
 import math
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from local_dp.cli.commands import APP
-from local_dp.text.layout import (
-    definitions,
-    grain,
-    held,
-    in_python,
-    in_shell,
-    marked,
-    number,
-    paragraph,
-    table,
-    typeset,
-    wrapped,
-)
+from local_dp.text.layout import grain, held, in_python, in_shell, marked, number, typeset, wrapped
+from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 from tests.support.inputs.documents import ROOT
 from tests.support.language import complaints, in_file
-
-WORDS = st.text(
-    st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"),
-    min_size=1,
-    max_size=30,
-)
+from tests.support.runs.command import local_dp
 
 
 @pytest.mark.parametrize(
@@ -100,35 +85,6 @@ def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> Non
     assert float(number(error, error).replace(",", "")) > 0
 
 
-@given(
-    st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=3, max_size=12),
-    st.integers(20, 120),
-)
-def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
-    """Paragraphs, definitions and tables keep all their words; only a line of one word may be wider
-    than the screen."""
-    shape = 3 * (len(texts) // 3)
-    rows = [texts[place : place + 3] for place in range(0, shape, 3)]
-    headings = ["first", "second one", "third"]
-    for shown, wanted in (
-        (paragraph(" ".join(texts), width), texts),
-        (
-            definitions([(text.split()[0], text) for text in texts], width),
-            [word for text in texts for word in (text.split()[0], text)],
-        ),
-        (table(headings, rows, width), None),
-    ):
-        there = sorted(word for word in shown.split() if not re.fullmatch("─+", word))
-        if wanted is not None:
-            assert there == sorted(" ".join(wanted).split())
-        else:
-            assert set(there) == {
-                word for text in (*texts[:shape], *headings) for word in text.split()
-            }
-        for line in shown.splitlines():
-            assert len(line) <= width or len(line.split()) <= 1 or width < 80
-
-
 def test_what_is_held_together_is_not_parted() -> None:
     assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == [
         "clients: 300 asked,",
@@ -136,17 +92,70 @@ def test_what_is_held_together_is_not_parted() -> None:
     ]
 
 
-def test_a_table_too_wide_is_told_row_by_row() -> None:
-    """Columns give way, the widest first, and where words do not fit side by side each row is a
-    list of its cells."""
-    rows = [("survey of the whole town", "0.25", "1,000")]
-    assert (
-        table(("what", "value", "clients"), rows, 24).splitlines()[1]
-        == "─" * 8 + "  " + "─" * 5 + "  " + "─" * 7
+HEADINGS = ("label", "largest error", "what it means")
+ROWS = [
+    ("village", "-0.5", "a b"),
+    ("日本語の村", "1,000", "c"),
+    ("👍🏽 é", "-12,345.25\xa0..\xa0open", "d"),
+]
+
+
+def ends(shown: str, words: Sequence[str], measure: Callable[[str], int] = cell_len) -> list[int]:
+    """Where these words end on the screen."""
+    return [
+        measure(line[: line.index(word) + len(word)])
+        for word in words
+        for line in shown.splitlines()
+        if word in line
+    ]
+
+
+@pytest.mark.parametrize("width", [0, 45, 44, 37])
+def test_numbers_stand_right_beside_wide_signs(width: int) -> None:
+    """East Asian letters take two columns and an emoji too: every number ends at one place, whole
+    also where the screen is narrow. By `len` it does not."""
+    drawn = table(HEADINGS, ROWS, width)
+    numbers = [row[1].replace("\xa0", " ") for row in ROWS]
+    assert ends(drawn, numbers) == ends(drawn, numbers[:1]) * 3
+    assert len(set(ends(drawn, numbers, len))) > 1
+    assert max(map(cell_len, drawn.splitlines())) <= (width or 45)
+    assert ("what it means" in drawn) == (width in (0, 45))
+
+
+def test_a_table_too_wide_is_a_list_for_each_row() -> None:
+    """Where words and numbers do not fit side by side, each row is a list of its headings and
+    cells."""
+    assert [line.split("  ")[0] for line in table(HEADINGS, ROWS[:1], 22).splitlines()] == list(
+        HEADINGS
     )
-    assert table(("what", "value", "clients"), rows, 16) == definitions(
-        [("what", "survey of the whole town"), ("value", "0.25"), ("clients", "1,000")], 16
+    assert "─" * 23 in table(HEADINGS, ROWS[:1], 23)
+
+
+def test_foreign_cells_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markup of rich stays as typed, a control character is an escape, and nothing has a colour,
+    whatever the environment asks for."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    drawn = table(
+        ("[red]label", "x"),
+        [("[bold]town[/bold] :smile:", "1"), ("\x1b[31mred\x9b\r", "[link=x]2")],
+        0,
     )
+    for text in ("[red]label", "[bold]town[/bold] :smile:", r"\x1b[31mred\x9b\r", "[link=x]2"):
+        assert text in drawn
+    assert drawn.replace("\n", "").isprintable()
+
+
+def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table takes the columns that it needs where no terminal is, 80 or not, without a colour and
+    without a line of work."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setattr(SCREEN, "delay", 0.0)
+    done = local_dp("queries")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) > 80
+    assert "\n   " not in done.stdout  # a further line of a cell
+    assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize(

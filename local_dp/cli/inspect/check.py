@@ -14,8 +14,9 @@ from local_dp.cli.fields import json_option, set_option, show
 from local_dp.cli.main import EXIT_CODES
 from local_dp.errors import InputError, RefusedError, reading
 from local_dp.populations.concepts import CLASSES, ConceptClass, build_class, sign_matrix
-from local_dp.text.layout import definitions, number, paragraph, screen_width
+from local_dp.text.layout import number, paragraph, screen_width
 from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _describe(data: dict[str, Any], width: int) -> str:
             f"at least {data['clients_at_least']:,.0f} {on_terms}",
         ),
     ]
-    return definitions(entries, width)
+    return table(("", ""), entries, width)
 
 
 def _read_matrix(path: Path) -> ConceptClass:

@@ -14,8 +14,9 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.text.layout import held, paragraph, screen_width, shortened
+from local_dp.text.layout import held, paragraph, screen_width
 from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 
 
 def _listing(
@@ -92,25 +93,22 @@ def _class_of(name: str) -> tuple[Any, str]:
 def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> None:
     """A line for each class, grouped by its folder. A class that cannot be imported has its error
     as its line."""
-    groups: dict[str, list[tuple[str, str, str]]] = {}
+    groups: dict[str, list[tuple[str, ...]]] = {}
     for name in registry:
         try:
             kind = registry[name]
             groups.setdefault(_purpose(kind), []).append(
-                (name, label(kind), (inspect.getdoc(kind) or "").split("\n")[0])
+                (
+                    f"  {name}",
+                    *filter(None, [label(kind)]),
+                    (inspect.getdoc(kind) or "").split("\n")[0],
+                )
             )
         except RefusedError as error:
-            groups.setdefault("not usable", []).append((name, "", str(error)))
+            groups.setdefault("not usable", []).append((f"  {name}", str(error)))
     for place, (purpose, rows) in enumerate(groups.items()):
-        names, labels = (max(len(row[column]) for row in rows) for column in (0, 1))
-        lines = (
-            f"  {name:<{names}}  {kind:<{labels}}{'  ' if labels else ''}" for name, kind, _ in rows
-        )
-        shown = "\n".join(
-            f"{line}{shortened(claim, screen_width() - len(line))}".rstrip()
-            for line, (*_, claim) in zip(lines, rows, strict=True)
-        )
-        SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{shown}")
+        lines = table([""] * len(rows[0]), rows, screen_width())
+        SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{lines}")
     SCREEN.tell("\n`local-dp describe NAME` shows parameters, privacy, utility, cost and source.")
 
 

@@ -38,8 +38,9 @@ from local_dp.shuffle.central import check_crowd
 from local_dp.simulation.installation import named, runs_folder, stores_folder
 from local_dp.simulation.outcome import STAMP, Outcome
 from local_dp.simulation.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
-from local_dp.text.layout import number, screen_width, table
+from local_dp.text.layout import number, screen_width
 from local_dp.text.screen import SCREEN
+from local_dp.text.widgets import table
 from local_dp.wire import check_name
 
 KEY_FILE = "Private key that signs its messages; `local-dp keys create` makes one"

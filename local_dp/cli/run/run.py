@@ -3,6 +3,7 @@ protocol share."""
 
 import math
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -38,7 +39,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Attendance, Progress, RoundProgress
 from local_dp.simulation.settings import OnProgress, Randomness
-from local_dp.text.layout import number, screen_width, shortened
+from local_dp.text.layout import number
 from local_dp.text.screen import SCREEN
 
 EVERYDAY = frozenset(
@@ -83,7 +84,7 @@ class ByProtocol(Group):
         return super().resolve_command(ctx, args)
 
     def line_of(self, ctx: click.Context, name: str) -> str:
-        return shortened(first_line(find_protocol(name).__doc__ or ""), screen_width() - 30)
+        return re.split(r"[;:] | \(", first_line(find_protocol(name).__doc__ or ""))[0].rstrip(".")
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(f"{self.name} {name}", find_protocol(name), self.role)
@@ -267,7 +268,6 @@ def look(url: str) -> bool:
 
 NAMED = 3  # spans of missing clients
 NOTED = 5  # rounds that leave a line
-_BAR = 20
 
 
 @contextmanager
@@ -294,11 +294,12 @@ def run_progress() -> Iterator[OnProgress]:
         if last is not None and last.round != progress.round:
             leave()
         last = progress
-        filled = _BAR * progress.answered // max(progress.asked, 1)
         left = (
-            f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
+            f", ends in {progress.seconds_left:.0f} s"
+            if math.isfinite(progress.seconds_left)
+            else ""
         )
-        SCREEN.working(f"{'█' * filled}{'─' * (_BAR - filled)} {_line(progress)}{left}")
+        SCREEN.working(f"{_line(progress)}{left}", progress.answered / max(progress.asked, 1))
 
     try:
         yield show

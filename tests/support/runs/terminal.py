@@ -14,7 +14,7 @@ import psutil
 
 from tests.support.runs.command import command
 
-CLEARED = re.compile(r"[^\n\r]*\r\x1b\[2K")
+CLEARED = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h\r\x1b\[1A\x1b\[2K", re.DOTALL)  # the line of work
 
 
 class Terminal:
