@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Counts, Ints
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 
@@ -61,6 +61,18 @@ class Domain:
         """The least member, n times: a value that depends on no record."""
         return np.full(n, self.low, dtype=np.int64)
 
+    def truths(self, values: Ints) -> Floats:
+        """What each value adds to the averages of all: a number in [0, 1], or 1 or a sign at its
+        symbol; shape (n, averages)."""
+        if self.kind == "levels":
+            return np.asarray(values[:, None] / self.high)
+        if self.kind == "signed symbols":
+            return np.asarray(
+                np.sign(values)[:, None] * (np.abs(values)[:, None] == np.arange(1, self.high + 1)),
+                dtype=np.float64,
+            )
+        return np.asarray(values[:, None] == np.arange(self.low, self.high + 1), dtype=np.float64)
+
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside
         the declared domain."""
@@ -108,6 +120,9 @@ class Vectors(Domain):
 
     def first(self, n: int) -> Counts:
         return np.zeros((n, self.d), dtype=np.int64)
+
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray(values / self.high)
 
     def clip(self, values: Ints) -> Ints:
         """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -76,7 +76,7 @@ class Verdict(Query):
     d. The latter two on a lattice of 2^16 steps.
     """
 
-    name: ClassVar[str] = "verdict"
+    name = "verdict"
     kind: str
     hypothesis: str
 

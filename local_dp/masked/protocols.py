@@ -218,8 +218,8 @@ class MaskedParityLiteral(MaskedParityProtocol):
     hashing. Cost: 7 bits a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity-literal"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
+    name = "masked-parity-literal"
+    source = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_literal_clients(self.d, epsilon, BETA)
@@ -261,8 +261,8 @@ class MaskedParityLearner(MaskedParityProtocol):
     one bit a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
+    name = "masked-parity"
+    source = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_clients(self.d, epsilon, BETA)
@@ -293,10 +293,8 @@ class MaskedParityFresh(MaskedParityProtocol):
     protocol at epsilon 1. Cost: one bit a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity-fresh"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
-    )
+    name = "masked-parity-fresh"
+    source = "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_fresh_clients(self.d, epsilon, BETA)
@@ -339,8 +337,8 @@ class MaskedParityList(MaskedParityProtocol):
     one-round hashing's clients. Cost: one bit a client, two rounds, 2^t likelihoods.
     """
 
-    name: ClassVar[str] = "masked-parity-list"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
+    name = "masked-parity-list"
+    source = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
     bits: int = parameter(
         0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits"
@@ -422,10 +420,8 @@ class MaskedParityOneRound(MaskedParityProtocol):
     2^d clients at epsilon 1, within 2.2 of the proven least. Cost: one bit.
     """
 
-    name: ClassVar[str] = "masked-parity-one-round"
-    source: ClassVar[str] = (
-        "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
-    )
+    name = "masked-parity-one-round"
+    source = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     form: str = parameter(
         "bent",
         (

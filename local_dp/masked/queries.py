@@ -66,7 +66,7 @@ class MaskedIndicator(_Position):
     """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1].
     Expectation r_j / (2 d)."""
 
-    name: ClassVar[str] = "masked-indicator"
+    name = "masked-indicator"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
@@ -80,7 +80,7 @@ class MaskedDisagreement(_Parity):
     """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice
     of [-1, 1]. Expectation a / 2 for the right r."""
 
-    name: ClassVar[str] = "masked-disagreement"
+    name = "masked-disagreement"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
@@ -100,7 +100,7 @@ class MaskedList(_Parity):
     (place of i in `asked`), null if i is not asked for.
     """
 
-    name: ClassVar[str] = "masked-list"
+    name = "masked-list"
     free: int = 0
     asked: int = 0
 
@@ -151,7 +151,7 @@ class MaskedBent(Query):
     +-2^(-m / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3).
     """
 
-    name: ClassVar[str] = "masked-bent"
+    name = "masked-bent"
     d: int
     told: int
 
@@ -209,7 +209,7 @@ class MaskedIndex(Query):
     """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where
     b = 0. KLNRS Section 5.1."""
 
-    name: ClassVar[str] = "masked-index"
+    name = "masked-index"
     d: int
 
     def check(self) -> None:
@@ -231,7 +231,7 @@ class MaskedParity(_Parity):
     """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right),
     null where b = 1. KLNRS Section 5.1."""
 
-    name: ClassVar[str] = "masked-parity"
+    name = "masked-parity"
     domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
@@ -282,7 +282,7 @@ class MaskedBit(MaskedSign):
     """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query
     of KLNRS Section 5.1 as it stands."""
 
-    name: ClassVar[str] = "masked-bit"
+    name = "masked-bit"
     j: int
 
     def check(self) -> None:
@@ -325,7 +325,7 @@ class MaskedCoset(MaskedFunction):
     bent function, k = 0 the parity s.
     """
 
-    name: ClassVar[str] = "masked-coset"
+    name = "masked-coset"
     k: int
     s: int = 0
 
@@ -349,7 +349,7 @@ class MaskedCoset(MaskedFunction):
 class MaskedRandom(MaskedFunction):
     """f is a random Boolean function: a 64-bit mix of x and `seed`."""
 
-    name: ClassVar[str] = "masked-random"
+    name = "masked-random"
     seed: int
 
     def check(self) -> None:

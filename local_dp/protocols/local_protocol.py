@@ -27,6 +27,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
+from local_dp.protocols import BUILT_IN
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
@@ -376,15 +377,8 @@ def describe_estimate(estimate: Estimate) -> PlainData:
     }
 
 
-_FILES = (
-    "protocols/surveys/*.py",
-    "protocols/vectors/*.py",
-    "protocols/search/*.py",
-    "masked/protocols.py",
-    "protocols/*/*.py",
-)
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
-    "protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model()
+    "protocol", "local_dp.protocols", LocalProtocol, BUILT_IN, check=lambda kind: kind.model()
 )
 
 

@@ -42,7 +42,7 @@ class Binned(Query):
     `spare` ("missing",), else it counts as below.
     """
 
-    name: ClassVar[str] = "binned"
+    name = "binned"
     column: str
     low: float
     high: float
@@ -85,7 +85,7 @@ class Below(Query):
     are lie below `end`: the step of the pinball loss.
     """
 
-    name: ClassVar[str] = "below"
+    name = "below"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
     end: float
@@ -111,7 +111,7 @@ class Crossed(Query):
     and "none" a last symbol for incomplete records.
     """
 
-    name: ClassVar[str] = "crossed"
+    name = "crossed"
     parts: tuple[str, ...]
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class Odd(Crossed):
     """1 where an odd number of the parts have their second symbol, else 0: a character of columns
     with two symbols each."""
 
-    name: ClassVar[str] = "odd"
+    name = "odd"
     domain: ClassVar[Domain] = symbols(2)
 
     def check(self) -> None:
@@ -188,7 +188,7 @@ class Grouped(Query):
     rounded to a lattice of `steps` steps.
     """
 
-    name: ClassVar[str] = "grouped"
+    name = "grouped"
     column: str
     low: float
     high: float
@@ -232,7 +232,7 @@ class Cell(Query):
     """How many of the public, ascending `edges` a number reaches, 0..m; a missing number has a
     symbol of its own, the last one, m + 1."""
 
-    name: ClassVar[str] = "cell"
+    name = "cell"
     looked_up: ClassVar[str] = "edges"
     column: str
     edges: tuple[float, ...]

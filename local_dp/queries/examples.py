@@ -27,7 +27,7 @@ class Correlation(Query):
     """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: a Fourier coefficient
     of the label, or without one a moment."""
 
-    name: ClassVar[str] = "correlation"
+    name = "correlation"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str = ""
@@ -50,7 +50,7 @@ class SignedLabel(Query):
     """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere;
     as the levels 2, 0 and 1 of two steps."""
 
-    name: ClassVar[str] = "signed-label"
+    name = "signed-label"
     domain: ClassVar[Domain] = levels(2)
     condition: str
     label: str
@@ -74,7 +74,7 @@ class Product(Query):
     """The product of the factors (columns; one may come twice, as a square), clipped to [-bound,
     bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "product"
+    name = "product"
     domain: ClassVar[Domain] = levels(STEPS)
     factors: tuple[str, ...]
     bound: float = 1.0
@@ -100,7 +100,7 @@ class ParityExample(Query):
     """A whole labelled example of parity, 2 x + 1(y = -1); a public mask s then asks for y (-1)^<s,
     x>. 1 <= d <= 12."""
 
-    name: ClassVar[str] = "parity-example"
+    name = "parity-example"
     d: int
 
     def check(self) -> None:
@@ -123,7 +123,7 @@ class ParityCoset(Query):
     y correlates with the parity s.
     """
 
-    name: ClassVar[str] = "parity-coset"
+    name = "parity-coset"
     domain: ClassVar[Domain] = symbols(2)
     d: int
     k: int
@@ -165,7 +165,7 @@ class PathStep(Query):
     steps read v in binary; bit v is bit v modulo 64 of column table(v // 64). 1 to 16 steps.
     """
 
-    name: ClassVar[str] = "path-step"
+    name = "path-step"
     domain: ClassVar[Domain] = bit_or_silence()
     path: str
     first: int = 0

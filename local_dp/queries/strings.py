@@ -160,7 +160,7 @@ class Prefix(Query):
     """The first `length` of the `bits` bits of a record's string, at most 32; a subclass encodes
     more of them."""
 
-    name: ClassVar[str] = "prefix"
+    name = "prefix"
     column: str
     bits: int
     length: int
@@ -195,7 +195,7 @@ class HashedPrefix(Prefix):
     of SplitMix64 from `seed`, which travels with the question.
     """
 
-    name: ClassVar[str] = "hashed-prefix"
+    name = "hashed-prefix"
     width: int
     seed: int
 
@@ -246,7 +246,7 @@ class KeptPrefix(Prefix):
     2^(width - step). With a `step` of 0 it names whole prefixes.
     """
 
-    name: ClassVar[str] = "kept-prefix"
+    name = "kept-prefix"
     looked_up: ClassVar[str] = "kept"
     step: int
     width: int

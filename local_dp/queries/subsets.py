@@ -27,7 +27,7 @@ class Subset(Query):
     beyond them are not in it.
     """
 
-    name: ClassVar[str] = "subset"
+    name = "subset"
     looked_up: ClassVar[str] = "members"
     domain: ClassVar[Domain] = symbols(2)
     members: str
@@ -99,7 +99,7 @@ class Decrypted(Query):
     is used once: a one-time pad of pseudorandom bits.
     """
 
-    name: ClassVar[str] = "decrypted"
+    name = "decrypted"
     domain: ClassVar[Domain] = symbols(2)
     number: int
     bits: str

@@ -33,7 +33,7 @@ class Question(Query):
     """1 where the record answers yes to a question of the question language, else 0; with `spare`
     ("missing",), 2 where a missing value leaves it open."""
 
-    name: ClassVar[str] = "question"
+    name = "question"
     text: str
     spare: tuple[str, ...] = ()
 
@@ -74,7 +74,7 @@ class Category(Query):
     """The position of a value in public labels, then the `spare` symbols "other" (unlisted) and
     "missing"; without these such a value is the first."""
 
-    name: ClassVar[str] = "category"
+    name = "category"
     column: str
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Bounded(Query):
     """A number clipped to the public [low, high], on a lattice of 2^16 steps; policies rule out
     missing ones, which would be the midpoint."""
 
-    name: ClassVar[str] = "bounded"
+    name = "bounded"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
@@ -204,7 +204,7 @@ class ChangeInterval(Query):
     interval depends on the answers until its end only.
     """
 
-    name: ClassVar[str] = "change-interval"
+    name = "change-interval"
     waves: tuple[str, ...]
     labels: tuple[str, ...]
     change: int

@@ -50,7 +50,7 @@ class Coordinates(Query):
     `protocols.surveys.policies` decides on such records first.
     """
 
-    name: ClassVar[str] = "coordinates"
+    name = "coordinates"
     columns: tuple[str, ...]
     centres: tuple[float, ...]
     reaches: tuple[float, ...]
@@ -109,7 +109,7 @@ class Mistake(Query):
     """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else
     0."""
 
-    name: ClassVar[str] = "mistake"
+    name = "mistake"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
@@ -158,7 +158,7 @@ class Descent(_Descending):
     """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound
     in [-1, 1], on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "descent"
+    name = "descent"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
     bound: float = 1.0
@@ -179,7 +179,7 @@ class DescentVector(_Descending):
     """All coordinates of minus the gradient over `bound`, as a vector of the cube or the ball,
     shape (n, d), on the lattice of `Coordinates`."""
 
-    name: ClassVar[str] = "descent-vector"
+    name = "descent-vector"
     bound: float = 1.0
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 14
@@ -243,7 +243,7 @@ class _ByCentre(Query):
 class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
-    name: ClassVar[str] = "nearest-centre"
+    name = "nearest-centre"
     domain: ClassVar[Domain] = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
@@ -255,7 +255,7 @@ class CentreSum(_ByCentre):
     """One coordinate of the record where it is nearest to the given centre, else 0; divided by
     `bound`, on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "centre-sum"
+    name = "centre-sum"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0

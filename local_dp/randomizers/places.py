@@ -28,7 +28,7 @@ class Places(Randomizer):
     def code(self) -> Ints:
         """The symbol of each value at each place, shape (domain size, places)."""
 
-    has_tally_law: ClassVar[bool] = True
+    has_tally_law = True
 
     @property
     def places(self) -> int:

@@ -310,6 +310,10 @@ class NumberTable(TableChannel):
     def domain(self) -> Domain:
         return levels(self.steps)
 
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 64) - 1)
+
     @cached_property
     @abstractmethod
     def decoded(self) -> Floats:

@@ -31,7 +31,6 @@ from local_dp.wire import Ask, Refusal, Reply, Request, Span
 from tests.support.figures import figure
 from tests.support.golden import Held
 from tests.support.inputs.builders import request, survey_query
-from tests.support.inputs.randomizers import of_size
 from tests.support.long import short
 from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
 
@@ -128,21 +127,13 @@ def law(randomizer: Randomizer, history: tuple[int, ...]) -> tuple[Counter[bytes
     )
 
 
-def sized(name: str, epsilon: float, k: int) -> Randomizer:
-    """The built-in randomizer for k values, or by its defaults where it takes no k values."""
-    try:
-        return of_size(name, epsilon, k)
-    except RefusedError:
-        return RANDOMIZERS.build(name, {"epsilon": epsilon})
-
-
 def narrow(name: str, k: int, rounds: int) -> Randomizer | None:
     """The randomizer with the widest words of which all choices can be enumerated, if it can be
     built with any."""
     found = None
     for epsilon, bits in product((1.0, 4.0), range(1, 17)):
         try:
-            made = replace(sized(name, epsilon, k), word_bits=bits)
+            made = replace(RANDOMIZERS[name].example(epsilon, k), word_bits=bits)
         except (InputError, RefusedError, ArithmeticError, ValueError):
             continue
         if (
@@ -225,7 +216,7 @@ def test_no_change_of_records_tells_more_than_was_charged(
 def test_a_report_without_a_second_step_is_repeated(name: str) -> None:
     """The rest of class 13: at its own width every randomizer of one step repeats the first report
     to the bit, and of two steps reports of the kept outcome."""
-    randomizer = sized(name, 1.0, 8)
+    randomizer = RANDOMIZERS[name].example(1.0, 8)
     role, clients, values = holder(randomizer, 64, SystemNoise()), 64, held(randomizer, 2)
     if not isinstance(randomizer.loss, Pure) or randomizer.evidence == "density":
         assert isinstance(
@@ -248,7 +239,7 @@ def test_a_report_without_a_second_step_is_repeated(name: str) -> None:
 def test_two_steps_are_their_composition(name: str) -> None:
     """A report is a report of the kept outcome by the same word, and the outcome is of the leading
     half of it alone."""
-    randomizer, n = of_size(name, 1.0, 8), 2000
+    randomizer, n = RANDOMIZERS[name].example(1.0, 8), 2000
     values, cells = (
         np.arange(n) % 8,
         randomizer.cells_of(np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)),

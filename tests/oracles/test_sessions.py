@@ -29,7 +29,7 @@ from local_dp.queries.examples import PathStep
 from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.rounded import OneBitMean
@@ -38,7 +38,6 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.verification.decoding import law_of
 from local_dp.verification.worst import worst_transcript
 from tests.support.inputs.builders import population_oracle, request, small, with_law
 from tests.support.inputs.randomizers import built_in
@@ -282,7 +281,7 @@ def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
         )
         drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
         n = sum(held.values())
-        law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
+        law = sum(count / n * report_law(randomizer, value) for value, count in held.items())
         assert drawn.sum() == answered.sum() == n
         chances = dict(enumerate(np.asarray(law).ravel().tolist()))
         fits = [

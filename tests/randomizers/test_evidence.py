@@ -1,7 +1,6 @@
 """The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind
 bits and coins; and tallies of finite channels."""
 
-import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -164,39 +163,6 @@ def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(met, "MAX_ENTRIES", 10)
     with pytest.raises(RefusedError, match="too large"):
         meetings(np.eye(4, dtype=np.int64), ((0, 1), (1, 0)))
-
-
-@pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("randomizer", [OptimisedUnary, LocalHash], ids=["product", "per coin"])
-@pytest.mark.parametrize("k", [2, 9])
-def test_they_conform(epsilon: float, randomizer: Any, k: int) -> None:
-    conform(randomizer(epsilon, k=k))
-
-
-def test_the_product_is_that_of_the_whole_channel() -> None:
-    """For three symbols the ratio from the parts is the largest over all eight reports and all
-    pairs of values, enumerated outright."""
-    randomizer = OptimisedUnary(1.0, k=3)
-    total = 1 << randomizer.word_bits
-    weights = [[randomizer.ones[symbol] for symbol in row] for row in randomizer.code.tolist()]
-    laws = [
-        [
-            math.prod(
-                ones if report >> place & 1 else total - ones for place, ones in enumerate(row)
-            )
-            for report in range(8)
-        ]
-        for row in weights
-    ]
-    worst = max(
-        a * 10**40 // b
-        for first in laws
-        for second in laws
-        for a, b in zip(first, second, strict=True)
-    )
-    ratio = exact_ratio(randomizer)
-    assert worst == ratio.numerator * 10**40 // ratio.denominator
 
 
 def test_bits_that_change_together_cost_together() -> None:

@@ -32,7 +32,7 @@ from tests.support.adversaries.cases import BROKEN, CORRECT, Case
 from tests.support.adversaries.zoo import LastElement, OneLevel, Opaque, OpaqueNoise
 from tests.support.figures import figure
 from tests.support.inputs.builders import request, yes_records
-from tests.support.inputs.randomizers import PROVEN_NAMES, of_size, stated_loss
+from tests.support.inputs.randomizers import PROVEN_NAMES, stated_loss
 from tests.support.long import short
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -40,7 +40,7 @@ SIZES = (2, 3, 8, 64, 256)  # of the long runs
 SLACK = 1e-6  # nats that rounding may cost; each built-in one's docstring says why it costs no more
 
 
-PURE = [name for name in PROVEN_NAMES if isinstance(of_size(name, 1.0, 2).loss, Pure)]
+PURE = [name for name in PROVEN_NAMES if isinstance(RANDOMIZERS[name].example(1.0, 2).loss, Pure)]
 
 
 @pytest.mark.parametrize("k", short(SIZES, lambda k: k <= 3))
@@ -49,7 +49,7 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
     """Reliability 12: at five sizes and eight epsilons the exact ratio is at most e^epsilon, as a
     fraction, and the loss at least epsilon - 1e-6."""
     for epsilon in EPSILONS:
-        randomizer = of_size(name, epsilon, k)
+        randomizer = RANDOMIZERS[name].example(epsilon, k)
         ratio = exact_ratio(randomizer)
         assert ratio <= exp_epsilon(randomizer.nano), epsilon
         assert log(ratio) >= stated_loss(randomizer) - SLACK, epsilon
@@ -68,7 +68,7 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
     """Reliability 13: over all narrow words each value sends each report exactly as often as
     declared, under every coin or all that are tried."""
-    findings = check_sampler(of_size(name, 1.0, k), drawn=False)
+    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), drawn=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
     figure(

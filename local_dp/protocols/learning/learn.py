@@ -193,9 +193,9 @@ class Learn(LocalProtocol[Lesson]):
     `held_out` of the clients judges. Cost: one bit a client.
     """
 
-    name: ClassVar[str] = "learn"
+    name = "learn"
     figureless: ClassVar[str] = "a hypothesis"
-    source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
+    source = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
     error_unit: ClassVar[str] = "distance of the stated score from the true one"
     learner: str = parameter("logistic-regression", f"the learner: {', '.join(TABULAR)}")

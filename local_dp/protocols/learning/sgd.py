@@ -166,9 +166,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
     Jordan, Wainwright 2013; limits 9.
     """
 
-    name: ClassVar[str] = "local-sgd"
+    name = "local-sgd"
     figureless: ClassVar[str] = "a hypothesis"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    source = "Duchi, Jordan, Wainwright 2013"
     error_unit: ClassVar[str] = "share of examples labelled wrongly"
     d: int = parameter(4, "the dimension: how many features a record has")
     gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,8 +34,8 @@ class ParityElimination(ParityProtocol):
     some 100 rounds and more. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-elimination"
-    source: ClassVar[str] = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
+    name = "parity-elimination"
+    source = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(
         3.0,
         (

@@ -152,8 +152,8 @@ class LadderAgain(_LadderInRounds):
     fewer `rounds` than levels a round asks about random nodes below.
     """
 
-    name: ClassVar[str] = "ladder"
-    source: ClassVar[str] = (
+    name = "ladder"
+    source = (
         "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     )
     charged: str = parameter(
@@ -207,8 +207,8 @@ class LadderInTurn(_LadderInRounds):
     levels a round asks about random nodes below.
     """
 
-    name: ClassVar[str] = "ladder-in-turn"
-    source: ClassVar[str] = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
+    name = "ladder-in-turn"
+    source = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     below: bool = parameter(
         False, "true: those whose level is still to come answer about a random node below"
     )
@@ -246,8 +246,8 @@ class LadderOneRound(_Ladder):
     h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
     """
 
-    name: ClassVar[str] = "ladder-one-round"
-    source: ClassVar[str] = "limits 12.1"
+    name = "ladder-one-round"
+    source = "limits 12.1"
 
     def check(self) -> None:
         check_whole("k", self.k, 1, DEEPEST)

@@ -77,10 +77,8 @@ class ParityHalving(ParityProtocol):
     (limits 12.3). Cost: one bit a client, d rounds. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
-    )
+    name = "parity"
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
         return parity_halving_clients(self.d, epsilon, BETA)
@@ -115,10 +113,8 @@ class ParityOneRound(ParityProtocol):
     (limits 4.2). Cost: one bit a client, one round. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-one-round"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
-    )
+    name = "parity-one-round"
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
         return parity_one_round_clients(self.d, epsilon, BETA)
@@ -169,8 +165,8 @@ class ParityDeny(ParityProtocol):
     1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-deny"
-    source: ClassVar[str] = (
+    name = "parity-deny"
+    source = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
     )
 
@@ -196,10 +192,8 @@ class ParityRounds(ParityProtocol):
     protocol of one round (limits 12.2). Cost: d bits or one a client. 2 <= rounds <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-rounds"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
-    )
+    name = "parity-rounds"
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     rounds: int = parameter(2, "in how many rounds, from 2 to d")
 
     def check(self) -> None:

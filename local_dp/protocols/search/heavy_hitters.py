@@ -247,9 +247,7 @@ class FrequentStrings(LocalProtocol[Found]):
     `text`.
     """
 
-    source: ClassVar[str] = (
-        "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
-    )
+    source = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
     example: ClassVar[str] = "--records words.csv --column word"
     error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
@@ -443,7 +441,7 @@ class HeavyHitters(FrequentStrings):
     round; the server O(n + 2^21) a level.
     """
 
-    name: ClassVar[str] = "heavy-hitters"
+    name = "heavy-hitters"
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -524,7 +522,7 @@ class HeavyHittersAsked(FrequentStrings):
     rounds for 32 bits, or five.
     """
 
-    name: ClassVar[str] = "heavy-hitters-asked"
+    name = "heavy-hitters-asked"
 
     def schedule(self, epsilon: float) -> Schedule:
         """The length of the prefixes of each round, and the number kept."""

@@ -189,11 +189,11 @@ class Quantiles(LocalProtocol[Located]):
     every law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
-    name: ClassVar[str] = "quantiles"
+    name = "quantiles"
     example: ClassVar[str] = (
         "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     )
-    source: ClassVar[str] = (
+    source = (
         "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 "
         "(several)"
     )

@@ -134,8 +134,8 @@ class Compare(LocalProtocol[Combined]):
     equal size. Cost: log2 of four cells or one bit a client, one round.
     """
 
-    name: ClassVar[str] = "compare"
-    source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
+    name = "compare"
+    source = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     )

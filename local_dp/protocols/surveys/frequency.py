@@ -267,8 +267,8 @@ class Crosstab(OfShares[CrossTable]):
     probability 95 %. Cost: at most about log2 k bits.
     """
 
-    name: ClassVar[str] = "crosstab"
-    source: ClassVar[str] = (
+    name = "crosstab"
+    source = (
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
     )
@@ -413,8 +413,8 @@ class Frequency(Shares):
     probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
-    name: ClassVar[str] = "frequency"
-    source: ClassVar[str] = (
+    name = "frequency"
+    source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
@@ -504,8 +504,8 @@ class Histogram(Shares):
     client, one round.
     """
 
-    name: ClassVar[str] = "histogram"
-    source: ClassVar[str] = (
+    name = "histogram"
+    source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )

@@ -47,8 +47,8 @@ class Logistic(LocalProtocol[Estimate]):
     round.
     """
 
-    name: ClassVar[str] = "logistic"
-    source: ClassVar[str] = (
+    name = "logistic"
+    source = (
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"
     )

@@ -192,8 +192,8 @@ class Longitudinal(LocalProtocol[Course]):
     answer.
     """
 
-    name: ClassVar[str] = "longitudinal"
-    source: ClassVar[str] = (
+    name = "longitudinal"
+    source = (
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )

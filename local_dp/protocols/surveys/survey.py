@@ -55,8 +55,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
     """
 
-    name: ClassVar[str] = "sq"
-    source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
+    name = "sq"
+    source = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
     example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (),
@@ -208,8 +208,8 @@ class Survey(MeanProtocol):
     one bit a client, or log2 of the cells; one round.
     """
 
-    name: ClassVar[str] = "survey"
-    source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
+    name = "survey"
+    source = "Warner 1965; KLNRS 2008, Section 4.3"
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(
         "yes == 1",

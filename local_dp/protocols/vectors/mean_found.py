@@ -158,10 +158,8 @@ class MeanFound(LocalProtocol[FoundMean]):
     share of it. Cost: one bit or two a client, three rounds.
     """
 
-    name: ClassVar[str] = "mean-found"
-    source: ClassVar[str] = (
-        "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
-    )
+    name = "mean-found"
+    source = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
     example: ClassVar[str] = "--records fair.csv --column age"
     column: str = parameter("value", "the column that is averaged", of_table=True)
     missing: str = parameter(

@@ -64,8 +64,8 @@ class Mean(MeanProtocol):
     log2 of the groups; one round.
     """
 
-    name: ClassVar[str] = "mean"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    name = "mean"
+    source = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "the column that is averaged", of_table=True)
     low: float | None = parameter(
@@ -283,10 +283,8 @@ class MeanVector(LocalProtocol[FoundVector]):
     12 bits a client, one round.
     """
 
-    name: ClassVar[str] = "mean-vector"
-    source: ClassVar[str] = (
-        "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
-    )
+    name = "mean-vector"
+    source = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
     )

@@ -264,8 +264,8 @@ class PrefixSums(LocalProtocol[Estimate]):
     it with probability 95 %. Cost: one bit a client, one round.
     """
 
-    name: ClassVar[str] = "prefix-sums"
-    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    name = "prefix-sums"
+    source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     column: str = parameter("value", "the column of whole numbers", of_table=True)
     k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
     tolerance: float = parameter(
@@ -400,8 +400,8 @@ class Workload(LocalProtocol[Answers]):
     or log2 k bits, one round.
     """
 
-    name: ClassVar[str] = "workload"
-    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    name = "workload"
+    source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
         "--queries marginals-1"

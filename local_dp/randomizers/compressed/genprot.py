@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.registry import build_named
 from local_dp.randomizers.table import Guide
 from local_dp.tallies import Estimate, Tally
@@ -36,8 +34,8 @@ class OfChannel(FiniteChannel):
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is
     `inner_epsilon` unless `setting` gives it. Utility: of all unbiased estimates that are sums over
-    reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
-    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
+    reports, the one of least variance at the uniform law. Values are symbols, estimated as shares,
+    or a lattice of numbers, estimated as their mean.
     """
 
     inner: str = "grr"
@@ -112,14 +110,6 @@ class OfChannel(FiniteChannel):
             )
         return np.asarray(decoded.reshape(self.cells, self.alphabet, *truth.shape[1:]))
 
-    @cached_property
-    def variances(self) -> Floats:
-        """The variance of one report's estimate at every value, from the whole table: shape
-        (values,), or (values, k)."""
-        stands = self.decoded.reshape(self._law.shape[1], -1)
-        spread: Floats = self._law @ stands**2 - (self._law @ stands) ** 2
-        return spread if self.decoded.ndim == 3 else spread[:, 0]
-
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, shape (k,), or the mean, unbiased."""
         n, seen = tally.answered, tally.counts.ravel()
@@ -137,7 +127,7 @@ class Compressed(OfChannel):
     added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
     """
 
-    work: ClassVar[Work] = "short reports"
+    work = "short reports"
     streams: int = 64
 
     @abstractmethod
@@ -248,8 +238,8 @@ class SeededRejection(Compressed):
     <= 12.
     """
 
-    name: ClassVar[str] = "seeded-rejection"
-    source: ClassVar[str] = "Feldman, Talwar 2021"
+    name = "seeded-rejection"
+    source = "Feldman, Talwar 2021"
     seed_bits: int = 2
 
     @property
@@ -283,8 +273,8 @@ class GenProt(Compressed):
     the rest of epsilon is spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
     """
 
-    name: ClassVar[str] = "genprot"
-    source: ClassVar[str] = "Bun, Nelson, Stemmer 2018"
+    name = "genprot"
+    source = "Bun, Nelson, Stemmer 2018"
     samples: int = 4
 
     @property

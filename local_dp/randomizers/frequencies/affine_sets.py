@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -41,8 +41,8 @@ class AffineBlocks(OfSymbols, FiniteChannel):
     under its coin. 2 <= k <= 64.
     """
 
-    name: ClassVar[str] = "affine-blocks"
-    source: ClassVar[str] = "Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
+    name = "affine-blocks"
+    source = "Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
     w: int = 1
 
     def check(self) -> None:
@@ -154,15 +154,17 @@ class AffineSets(PermutedSets):
     power of two up to k. The report names a translate of {0, .., w - t - 1} and t of the k - q
     fixed symbols, with weight C(q, w - t). Over the coins two symbols lie together as often as in
     uniformly random sets. Privacy: T <= e^eps s for every coin. Utility: that of `SubsetSelection`
-    at K = k (`bounds.frequencies.subset_variance`), so at the uniform law the total variance is the
-    least of all unbiased estimates, at every k and epsilon (limits 2). Cost: one of 2^(k - q) q
-    sets, at most 1,696, and one word; decoding O(n + 2^(k - q) q^2 k). 2 <= k <= 64.
+    at K = k, so at the uniform law the total variance is the least of all unbiased estimates, at
+    every k and epsilon (limits 2). Cost: one of 2^(k - q) q sets, at most 1,696, and one word;
+    decoding O(n + 2^(k - q) q^2 k). 2 <= k <= 64.
     """
 
-    name: ClassVar[str] = "affine-sets"
-    source: ClassVar[str] = (
-        "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
-    )
+    name = "affine-sets"
+    source = "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=min(size, MAX_SYMBOLS))
 
     @cached_property
     def inner(self) -> AffineBlocks:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -58,8 +57,8 @@ class GRR(DirectOracle, OfSymbols):
     unary encoding for k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
     """
 
-    name: ClassVar[str] = "grr"
-    source: ClassVar[str] = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
+    name = "grr"
+    source = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:
         nano = nano_epsilon(self.epsilon)

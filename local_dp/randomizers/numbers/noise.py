@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, repeat
 from operator import mul
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -29,15 +29,13 @@ class DiscreteLaplace(NumberTable):
     Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of
     at most a^(-steps), so eps-local. Decoding adds a / (1 - a) beyond the ends. Because the
     geometric law has no memory, the estimate is unbiased at every point, with less variance than
-    unclamped noise (`bounds.means.discrete_laplace_variances`). The table is built for epsilon -
-    1e-7, which covers the rounding to whole numbers over 2^64; narrow words round with a bias.
-    Cost: log2(steps + 1) bits.
+    unclamped noise. At v of S = steps it is (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2,
+    in units of [0, 1]. The table is built for epsilon - 1e-7, which covers the rounding to whole
+    numbers over 2^64; narrow words round with a bias. Cost: log2(steps + 1) bits.
     """
 
-    name: ClassVar[str] = "discrete-laplace"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
-    )
+    name = "discrete-laplace"
+    source = "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
 
     @property
     def _ratio(self) -> Decimal:
@@ -80,12 +78,12 @@ class BoundedLaplace(NumberTable):
     Privacy: at w = 0 the ratio against value d is a^-d Z(d) / Z(0). It rises with d up to a^-S at d
     = S, where Z is the same again: eps. Only values that differ by less than the range would need a
     larger scale than unbounded noise. Utility: the channel's inverse, three diagonals, decodes
-    without bias, at a price (`bounds.means.bounded_laplace_variances`): clamped noise,
-    `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
+    without bias, at a price: clamped noise, `discrete-laplace`, is better for a mean. Cost:
+    log2(steps + 1) bits.
     """
 
-    name: ClassVar[str] = "bounded-laplace"
-    source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
+    name = "bounded-laplace"
+    source = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
 
     @property
     def _decay(self) -> Decimal:
@@ -144,8 +142,8 @@ class Staircase(NumberTable):
     [-1, 1] scale, `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
     """
 
-    name: ClassVar[str] = "staircase"
-    source: ClassVar[str] = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
+    name = "staircase"
+    source = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
 
     @property
     def stair(self) -> int:
@@ -237,10 +235,14 @@ class DiscreteGaussian(NumberTable):
     some 18 sqrt V reports.
     """
 
-    name: ClassVar[str] = "discrete-gaussian"
-    source: ClassVar[str] = "Canonne, Kamath, Steinke 2020, on one record"
+    name = "discrete-gaussian"
+    source = "Canonne, Kamath, Steinke 2020, on one record"
     delta: float = 1e-6
     steps: int = 15
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 8) - 1, delta=0.01)
 
     @property
     def loss(self) -> Approximate:

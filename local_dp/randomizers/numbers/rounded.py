@@ -3,7 +3,7 @@ and a frequency oracle reports group and end."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -32,8 +32,8 @@ class OneBitMean(FiniteChannel):
     first-order minimax (limits 1, Theorem 1). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "one-bit-mean"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    name = "one-bit-mean"
+    source = "Duchi, Jordan, Wainwright 2013"
     alphabet = 2
     steps: int = 1 << 16
 
@@ -54,6 +54,10 @@ class OneBitMean(FiniteChannel):
     @property
     def domain(self) -> Domain:
         return levels(self.steps)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 64) - 1)
 
     def _ones(self, values: Ints) -> Words:
         return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)
@@ -91,9 +95,22 @@ class Rounded(Mixed, FiniteOracle):
     def domain(self) -> Domain:
         return grouped_levels(self.steps, self.groups)
 
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, groups=size, steps=4)
+
     @property
     def shares(self) -> int:
         return 2 * self.groups + 1
+
+    def truths(self, values: Ints) -> Floats:
+        """How much of each share a number counts for."""
+        lower, level = self._split(values)
+        symbols = np.arange(self.shares)
+        upper = (level / self.steps)[:, None]
+        return np.asarray(
+            (1 - upper) * (lower[:, None] == symbols) + upper * (lower[:, None] + 1 == symbols)
+        )
 
     @property
     def equal(self) -> int:
@@ -126,8 +143,8 @@ class RoundedGRR(Rounded, DirectOracle):
     for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
     """
 
-    name: ClassVar[str] = "rounded-grr"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
+    name = "rounded-grr"
+    source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def prepare(self) -> None:
         if self.slope < 1:
@@ -197,8 +214,8 @@ class RoundedHadamard(Rounded, SignOracle):
     share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "rounded-hadamard"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
+    name = "rounded-hadamard"
+    source = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
     alphabet = 2
 
     def prepare(self) -> None:
@@ -258,8 +275,8 @@ class RoundedOracle(Rounded):
     oracle for 2 groups + 1 symbols. Cost: the oracle's report. `steps` is a power of two.
     """
 
-    name: ClassVar[str] = "rounded-oracle"
-    source: ClassVar[str] = (
+    name = "rounded-oracle"
+    source = (
         "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
     )
     steps: int = 1 << 12
@@ -319,6 +336,9 @@ class RoundedOracle(Rounded):
 
     def values(self, counts: Counts) -> Floats:
         return self.inner.values(counts)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return self.inner.variance(np.arange(self.shares), law @ self.truths(values))
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return self.inner.joint(tally, weights)

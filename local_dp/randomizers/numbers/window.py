@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -90,8 +89,8 @@ class Piecewise(Window):
     on. Cost: log2(steps + likely) bits.
     """
 
-    name: ClassVar[str] = "piecewise"
-    source: ClassVar[str] = "Wang et al. 2019, Algorithm 2, on a lattice"
+    name = "piecewise"
+    source = "Wang et al. 2019, Algorithm 2, on a lattice"
 
     likely: int = 0
 
@@ -127,8 +126,8 @@ class SquareWave(Window):
     window) bits.
     """
 
-    name: ClassVar[str] = "square-wave"
-    source: ClassVar[str] = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
+    name = "square-wave"
+    source = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
 
     @property
     def window(self) -> int:
@@ -167,8 +166,8 @@ class Hybrid(NumberTable):
     log2(steps + window + 2) bits.
     """
 
-    name: ClassVar[str] = "hybrid"
-    source: ClassVar[str] = "Wang et al. 2019, Section III-C, on a lattice"
+    name = "hybrid"
+    source = "Wang et al. 2019, Section III-C, on a lattice"
 
     @property
     def mix(self) -> Mix:

@@ -3,7 +3,7 @@ of all, more often one that the example rules out."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -55,12 +55,16 @@ def masks_of(masks: str, d: int) -> Counts:
 class OfExamples(Randomizer):
     """A randomizer of a labelled example of parity over d bits. It estimates parities."""
 
-    estimates: ClassVar[str] = "parities"
+    estimates = "parities"
     d: int = 1
 
     @property
     def domain(self) -> Domain:
         return examples(self.d)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, d=(size - 1).bit_length())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +78,8 @@ class Characters(OneBit, OfExamples):
     transform.
     """
 
-    name: ClassVar[str] = "characters"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
-    )
+    name = "characters"
+    source = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
     masks: str = ""
 
     def check(self) -> None:
@@ -104,6 +106,13 @@ class Characters(OneBit, OfExamples):
         )  # the last bit of the value is the label's
         return parity(values.astype(np.uint32) & signed)
 
+    def truths(self, values: Ints) -> Floats:
+        return 1 - 2 * self.encode(values[:, None], np.arange(self.cells)).astype(np.float64)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """One client in so many as there are masks draws each."""
+        return self.cells * super().variance(values, law)
+
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0
         with infinite error for a mask that no client drew."""
@@ -128,8 +137,8 @@ class Deny(OneThreshold, OfExamples):
     bits, one word. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "deny"
-    source: ClassVar[str] = "limits 12.2"
+    name = "deny"
+    source = "limits 12.2"
 
     @property
     def spare(self) -> int:
@@ -165,6 +174,14 @@ class Deny(OneThreshold, OfExamples):
             np.uint64(2 * self.flip),
         )
         return np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
+
+    def truths(self, values: Ints) -> Floats:
+        labelled = values.astype(np.uint16)[:, None]
+        return np.where(
+            labelled > 1,
+            1.0 - 2 * ruled_out(labelled, np.arange(self.alphabet, dtype=np.uint16)),
+            0.0,
+        )
 
     def law(self, r: int) -> Floats:
         """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C),

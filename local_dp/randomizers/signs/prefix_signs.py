@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.randomizers.finite import OneBit
 from local_dp.randomizers.frequencies.base import OfSymbols
-from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
 
 PATTERNS = 16  # more would gain 1 % and cost memory in proportion
@@ -105,12 +103,12 @@ class PrefixSigns(OneBit, OfSymbols):
     4n. Cost: 1 bit; decoding O(k log k).
     """
 
-    name: ClassVar[str] = "prefix-signs"
-    source: ClassVar[str] = (
+    name = "prefix-signs"
+    source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral "
         "design"
     )
-    estimates: ClassVar[str] = "prefix sums"
+    estimates = "prefix sums"
 
     def check(self) -> None:
         super().check()
@@ -151,6 +149,15 @@ class PrefixSigns(OneBit, OfSymbols):
             bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
         flipped = generator.binomial(bits_by_cell, self.flip / self.total)
         return Tally((bits_by_cell - flipped + flipped[::-1]).T)
+
+    def truths(self, values: Ints) -> Floats:
+        return np.cumsum(super().truths(values), axis=1)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        noise = np.where(
+            np.arange(self.k) == self.k - 1, 0.25, self.gain**2 * excess(self.size)
+        )  # the last one is certain
+        return np.asarray(noise - (law @ self.truths(values) - 0.5) ** 2)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k prefix sums, unbiased and neither clipped nor made monotone, shape (k,); the last
@@ -203,12 +210,12 @@ class SignRows(OneBit, OfSymbols):
     f - c)^2) / n for the best constant c. Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "sign-rows"
-    source: ClassVar[str] = (
+    name = "sign-rows"
+    source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the "
         "cube"
     )
-    work: ClassVar[Work] = "workloads"
+    work = "workloads"
     signs: tuple[str, ...] = ()
 
     def check(self) -> None:
@@ -247,6 +254,10 @@ class SignRows(OneBit, OfSymbols):
 
     def encode(self, values: Ints, cells: Ints) -> Words:
         return (self.table[cells.astype(np.int64), values] < 0).view(np.uint8)
+
+    def truths(self, values: Ints) -> Floats:
+        signs = self.table.astype(np.float64)
+        return np.asarray(signs[:, values].T @ signs / self.cells)
 
     def _seen(self, tally: Tally) -> Floats:
         """C S^T y / n, y the sum of the signs reported in each row: without bias G f, shape

@@ -3,7 +3,6 @@ elimination asks it of the survivors."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,8 +40,8 @@ class Suspects(FiniteChannel, OfExamples):
     bits, one word; O(m) a client. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "suspects"
-    source: ClassVar[str] = "limits 12.3"
+    name = "suspects"
+    source = "limits 12.3"
     masks: str = ""
 
     def check(self) -> None:
@@ -157,6 +156,9 @@ class Suspects(FiniteChannel, OfExamples):
             + np.uint64(1)
         )  # 2^64 is no uint64
         return np.where(held, weight, np.where(reports == last, share + left, share))
+
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray(self.alphabet * (self.rows(values, 0) / self.total) - 1)
 
     def law(self, r: int) -> Floats:
         """Pr[report] over uniform examples of the parity r, shape (m,)."""

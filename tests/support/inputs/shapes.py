@@ -16,14 +16,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.wire import Ask
 from tests.support.inputs.questions import ANY_COLUMNS
 
-BY_VECTOR = ("random-coordinate", "sampled-signs", "nearest-direction", "privunit", "projunit")
 BY_SET = ("padding-sampling", "pckv", "pckv-ue")
-BY_SYMBOL = (
-    "grr", "hadamard", "hadamard-response", "recursive-hadamard", "olh", "blh", "pi-rappor",
-    "count-mean-sketch", "pgr", "subset-selection", "affine-sets",
-    "sue", "oue", "the", "wide-hashing", "d-bit-flip", "binary-rr", "memoised-grr",
-    "memoised-rappor", "loloha", *BY_SET,
-)  # fmt: skip
 SMALL = 256  # symbols: of more, the tables of some randomizers take long to verify
 ENDS = ("a", "a\x00", "a\x00\x00")  # labels that a column of text cannot hold apart
 Asked = tuple[str, dict[str, Any]]
@@ -139,12 +132,14 @@ def randomizers_of(domain: Domain) -> tuple[tuple[str, tuple[tuple[str, Paramete
         chosen: dict[str, Parameter] = {"d": domain.d, "steps": domain.high, "kind": domain.kind}
         return tuple(
             (name, _own(name, chosen))
-            for name in BY_VECTOR
+            for name in RANDOMIZERS.built_in
             if _takes(name, _own(name, chosen), domain)
         )
     bits = domain.high.bit_length()
     found = []
-    for name in BY_SYMBOL if domain.size <= SMALL else ("olh", "wide-hashing", "hadamard"):
+    for name in (
+        RANDOMIZERS.built_in if domain.size <= SMALL else ("olh", "wide-hashing", "hadamard")
+    ):
         for k in (domain.size, bits, bits // 2):
             own = _own(name, {"k": k, "length": bits, "limit": min(2, k)})
             if _takes(name, own, domain):
