@@ -130,9 +130,8 @@ class Vectors(Domain):
         rows: Ints = values.clip(self.low, self.high)
         if self.kind == "cube":
             return rows
-        norms = np.sqrt(
-            np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        )  # of whole numbers below 2^53: their sum is exact
+        # of whole numbers below 2^53: their sum is exact
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
         return np.where((norms <= self.high)[:, None], rows, shrunk.astype(rows.dtype))
 

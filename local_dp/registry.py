@@ -37,10 +37,11 @@ class Registry(Mapping[str, type[T]]):
         built_in = {
             name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()
         }
+        # a package cannot take the name of a built-in one
         return {
             **{point.name: point for point in entry_points(group=self.group)},
             **built_in,
-        }  # a package cannot take the name of a built-in one
+        }
 
     @cached_property
     def _loaded(self) -> dict[str, type[T]]:
@@ -98,9 +99,8 @@ class Registry(Mapping[str, type[T]]):
             )
         try:
             kind: type[T] = point.load()
-        except (
-            BaseException
-        ) as error:  # the code is somebody else's, and may raise anything while it is imported
+        except BaseException as error:
+            # the code is somebody else's, and may raise anything while it is imported
             if interrupted(error):
                 raise
             cause = cause_of(error)[:_SHOWN]

@@ -71,9 +71,8 @@ class Coordinator(LocalOracle):
         self.trouble = ""  # why the bus has no connection
         self.forged = 0  # messages without a signature
         self._before = 0  # messages rejected before the last round that counts was over
-        self.ended: Callable[[str], str] = lambda name: (
-            ""
-        )  # how a member's process ended, where that is known
+        # how a member's process ended, where that is known
+        self.ended: Callable[[str], str] = lambda name: ""
 
     @property
     def rejected(self) -> int:

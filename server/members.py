@@ -99,9 +99,8 @@ class Roster:
 
     def add(self, place: Place) -> None:
         """One more, with a name and clients of its own. Raises InputError."""
-        at = bisect_left(
-            self.places, place.stop, key=lambda each: each.start
-        )  # the places before it begin before this one ends
+        # the places before it begin before this one ends
+        at = bisect_left(self.places, place.stop, key=lambda each: each.start)
         if place.member in self._named or (at > 0 and self.places[at - 1].stop > place.start):
             raise InputError(f"{place.member} claims client {place.start}, which is not free")
         self.places.insert(at, place)
@@ -136,15 +135,17 @@ class Keys:
     roster: Roster
 
 
+# messages of a member that are read: a second, at once, and for each report that it owes
 RATE, BURST, EACH = (
     10.0,
     64,
     8,
-)  # messages of a member that are read: a second, at once, and for each report that it owes
+)
+# messages under its name whose signature is verified: more, as others may have sent them
 OPENED, OPENED_BURST = (
     500.0,
     500,
-)  # messages under its name whose signature is verified: more, as others may have sent them
+)
 
 
 @dataclass
@@ -259,9 +260,8 @@ class Members:
         ):
             member.private &= hello.private
             return member, False
-        place = bisect_left(
-            self._ordered, hello.stop, key=lambda member: member.start
-        )  # the members before it begin before this one ends
+        # the members before it begin before this one ends
+        place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
         if member is not None or clash or not self.first <= hello.start < hello.stop <= self.stop:
             raise WireError(

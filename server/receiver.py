@@ -60,10 +60,11 @@ from local_dp.wire import (
 
 GROUP = "receivers"
 AFTER = 2.0  # seconds to wait for the members that are still there after the run
+# to start it again in a row, where it lived for less than so many seconds
 ATTEMPTS, STEADY = (
     10,
     1.0,
-)  # to start it again in a row, where it lived for less than so many seconds
+)
 
 
 class Shared(Terms):
@@ -106,10 +107,11 @@ class ShareJournal(Journal):
         return {message.round: message for message in messages if isinstance(message, Request)}
 
 
+# the names of notes: of what the server asked in a round, of how many clients there were
 _ASKED, _PRESENT = (
     "request ",
     "present",
-)  # the names of notes: of what the server asked in a round, of how many clients there were
+)
 
 
 class Receiver(Relay):
@@ -157,9 +159,8 @@ class Receiver(Relay):
         requests = self.journal.requests() if len(coordinator.rounds) < last else {}
         for number in range(len(coordinator.rounds) + 1, last + 1):
             past = self.journal.past(number)
-            if (
-                number not in requests
-            ):  # nobody of its share was asked, or it was away for all of that round
+            # nobody of its share was asked, or it was away for all of that round
+            if number not in requests:
                 coordinator.skip()
                 continue
             queries = tuple(map(query_of, requests[number].asks))

@@ -269,9 +269,8 @@ def live(serve: Callable[[str], Awaitable[None]]) -> None:
 
 async def _live(serve: Callable[[str], Awaitable[None]]) -> int:
     config = sys.stdin.readline()
-    asyncio.get_running_loop().add_reader(
-        sys.stdin.fileno(), os._exit, 0
-    )  # its starter is gone: there is nothing to save
+    # its starter is gone: there is nothing to save
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)
     try:
         await serve(config)
     except LocalDPError as error:

@@ -275,9 +275,8 @@ class RemoteOracle:
     async def end(self, patience: float = 0.0) -> None:
         """Ends the run for every client, and waits for their accounts for `patience` seconds at
         most."""
-        if (
-            self._patience is not None and patience
-        ):  # nobody was asked, and who is there is not known
+        # nobody was asked, and who is there is not known
+        if self._patience is not None and patience:
             self.coordinator.gather(patience, _now())
             await self._settle()
         self.coordinator.phase = Parting(self.coordinator.members, patience, _now())

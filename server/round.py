@@ -151,9 +151,8 @@ class Part:
     late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
-    elsewhere: Counter[str] = field(
-        init=False, default_factory=Counter
-    )  # without an answer behind a relay, by the cause that it gives
+    # without an answer behind a relay, by the cause that it gives
+    elsewhere: Counter[str] = field(init=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
         size = len(self.query.cohort)

@@ -31,9 +31,8 @@ from local_dp.protocols.vectors.workload import Workload
 from local_dp.text.layout import python_errors
 
 Labels: TypeAlias = Iterable[object]
-Weights: TypeAlias = (
-    Mapping[Any, float] | Sequence[float]
-)  # of groups: by label, or in the order of labels
+# of groups: by label, or in the order of labels
+Weights: TypeAlias = Mapping[Any, float] | Sequence[float]
 
 
 @python_errors()

@@ -286,9 +286,8 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
             else f"({bits[int(found[1])]})"
         )
 
-    return re.sub(
-        r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis)
-    )  # in one pass: a column of the table may be called x1 too
+    # in one pass: a column of the table may be called x1 too
+    return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))
 
 
 def _to(value: float, error: float) -> str:

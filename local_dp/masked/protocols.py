@@ -51,9 +51,8 @@ from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
-Law: TypeAlias = tuple[
-    Floats, Floats
-]  # Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+# Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+Law: TypeAlias = tuple[Floats, Floats]
 
 
 def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
@@ -274,9 +273,8 @@ class MaskedParityLearner(MaskedParityProtocol):
             index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
-            mask = best_signed_oracle(
-                epsilon, 1, NULL_SHARE, 1 - NULL_SHARE
-            )  # of the half of the examples that have b = 0
+            # of the half of the examples that have b = 0
+            mask = best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)
             (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 

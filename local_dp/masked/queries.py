@@ -235,9 +235,8 @@ class MaskedParity(_Parity):
     domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(records.words("x") & np.uint64(self.r)).astype(
-            np.int8
-        )  # signed, or 1 - 2 * odd would wrap
+        # signed, or 1 - 2 * odd would wrap
+        odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)
         return np.asarray(
             np.where(
                 records.whole("b") == 0,

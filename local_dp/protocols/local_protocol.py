@@ -274,9 +274,8 @@ class MeanProtocol(LocalProtocol[Estimate]):
         randomizer = self.randomizer_for(epsilon)
 
         def share(estimate: Estimate) -> Estimate:
-            return (
-                estimate if estimate.value.ndim == 0 else estimate.at(1)
-            )  # some estimate the share of zeros beside that of ones
+            # some estimate the share of zeros beside that of ones
+            return estimate if estimate.value.ndim == 0 else estimate.at(1)
 
         return ask_all(
             self.query,

@@ -56,9 +56,8 @@ class SignedLabel(Query):
     label: str
 
     def check(self) -> None:
-        check_built(
-            self.expression
-        )  # parsed now, so that a wrong condition fails where it is written
+        # parsed now, so that a wrong condition fails where it is written
+        check_built(self.expression)
 
     @cached_property
     def expression(self) -> Expression:

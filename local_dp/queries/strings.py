@@ -64,13 +64,11 @@ def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
     """The first `size` bytes of texts of so many letters, and where each text ends; a lone
     surrogate is a question mark. All texts take the same work."""
     points = np.where((points >= 0xD800) & (points < 0xE000), ord("?"), points)
-    more = (
-        (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)
-    )  # bytes after the first one
+    # bytes after the first one
+    more = (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)
     ends = np.cumsum(more + 1, axis=1, dtype=np.int32)
-    octets = np.zeros(
-        (len(points), size + 1), dtype=np.uint8
-    )  # one place more, for what is cut off
+    # one place more, for what is cut off
+    octets = np.zeros((len(points), size + 1), dtype=np.uint8)
     rows = (size + 1) * np.arange(len(points))[:, None]
     for place in range(4):
         shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))

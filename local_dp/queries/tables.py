@@ -44,9 +44,8 @@ class Question(Query):
                 "0 and age >= 30'"
             )
         check_spare(self.spare, ("missing",))
-        check_built(
-            self.expression
-        )  # parsed now, so that a wrong question fails where it is written
+        # parsed now, so that a wrong question fails where it is written
+        check_built(self.expression)
 
     @cached_property
     def expression(self) -> Expression:

@@ -86,9 +86,8 @@ class Coordinates(Query):
 
 # Minus the derivative of each loss at the margin m = y <w, x>.
 LOSSES: dict[str, Callable[[Floats], Floats]] = {
-    "perceptron": lambda margin: (margin <= 0).astype(
-        np.float64
-    ),  # max(0, -m), a tie counted as a mistake
+    # max(0, -m), a tie counted as a mistake
+    "perceptron": lambda margin: (margin <= 0).astype(np.float64),
     "hinge": lambda margin: (margin < 1).astype(np.float64),  # max(0, 1 - m)
     "logistic": lambda margin: np.exp(-np.logaddexp(0.0, margin)),  # ln(1 + e^-m)
 }

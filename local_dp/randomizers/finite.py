@@ -93,9 +93,8 @@ class FiniteChannel(Randomizer):
     def cells_of(self, coins: Words) -> Words:
         """The cell of each 64-bit public coin."""
         if self.cells <= 1 << 16:
-            return coins.astype(np.uint16) & np.uint16(
-                self.cells - 1
-            )  # the narrow type is what makes this fast
+            # the narrow type is what makes this fast
+            return coins.astype(np.uint16) & np.uint16(self.cells - 1)
         return coins & np.uint64(self.cells - 1)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -186,9 +185,8 @@ def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     return law
 
 
-_cached_law = lru_cache(maxsize=4096)(
-    report_law
-)  # a search draws thousands of tallies from the same few laws
+# a search draws thousands of tallies from the same few laws
+_cached_law = lru_cache(maxsize=4096)(report_law)
 
 
 def ceil_fraction(value: Fraction) -> int:

@@ -148,9 +148,8 @@ class BitVector(Places):
         thresholds = np.array(self.ones, dtype=words.dtype)[
             self.code[values.astype(np.int64) - self.domain.low]
         ]
-        return np.packbits(
-            words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little"
-        )  # of a single place, words are a plain array
+        # of a single place, words are a plain array
+        return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")
 
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""

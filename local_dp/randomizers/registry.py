@@ -49,7 +49,6 @@ def _value(text: str) -> Parameter:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return text
-        return (
-            tuple(value) if type(value) is list else value
-        )  # what is no parameter is refused by whom it is given to
+        # what is no parameter is refused by whom it is given to
+        return tuple(value) if type(value) is list else value
     return text

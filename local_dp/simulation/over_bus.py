@@ -130,9 +130,8 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
-        identities = Identities.of(
-            settings, spans
-        )  # this takes a while, as the helper imports what members need
+        # this takes a while, as the helper imports what members need
+        identities = Identities.of(settings, spans)
         watches = [fleet.watch]
         if broker is not None:
             await broker.start()

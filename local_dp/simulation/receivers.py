@@ -117,9 +117,8 @@ async def serve_by_receivers(
         longest = min(
             86_400.0, _LATER * (given.deadline or Pace().deadline(settings.population.size))
         )
-        played = replace(
-            settings, terms=Terms(longest, given.quorum, grace=longest)
-        )  # one that died before a round is waited for, too
+        # one that died before a round is waited for, too
+        played = replace(settings, terms=Terms(longest, given.quorum, grace=longest))
         kept: list[asyncio.Task[dict[str, Any]]] = []
         try:
             await broker.start()

@@ -83,9 +83,8 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
     them."""
     n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
     generator = np.random.default_rng(12)
-    reports, coins = _sent(
-        randomizer, generator.choice(values, n), 13
-    )  # a seed of their own: words must not follow the values
+    # a seed of their own: words must not follow the values
+    reports, coins = _sent(randomizer, generator.choice(values, n), 13)
     whole, order = _tallied(randomizer, reports, coins), generator.permutation(n)
     cut = sum(
         (
@@ -308,9 +307,8 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     generator = np.random.default_rng([seed, groups])
     mean = squares = np.zeros(1)
     stated = 0.0
-    for group in range(
-        groups
-    ):  # running moments, for one estimate may be of millions of parameters
+    # running moments, for one estimate may be of millions of parameters
+    for group in range(groups):
         clients = values[generator.choice(len(values), n, p=SHARES)]
         found = randomizer.estimate(
             _tallied(randomizer, *_sent(randomizer, clients, 1000 * seed + group))

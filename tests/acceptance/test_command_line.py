@@ -35,9 +35,8 @@ NASTY = [
 ]  # fmt: skip
 SECONDS = 4  # that one command may compute: what is longer is no error
 BROKER = ["--broker", "mqtt://127.0.0.1:1"]
-BASE: dict[
-    str, list[list[str]]
-] = {  # words that a command accepts, or nearly: an option with a nasty value is put behind
+# words that a command accepts, or nearly: an option with a nasty value is put behind
+BASE: dict[str, list[list[str]]] = {
     "run": [
         ["survey", "--clients", "9", "--tier", "population"],
         [

@@ -204,10 +204,11 @@ def answered(copy: Copy, step: Step, table: Table) -> Words:
     """The reports of a round, a row of bytes for each world."""
     rows = np.tile(np.array(table), (len(copy.records) // len(table), 1))
     copy.records, copy.version = Records({"round": rows[:, 0], "value": rows[:, 1]}), step.version
+    # a label stands for one question
     copy.asked = (
         step.round if copy.kind == "session" else 0,
         step.question,
-    )  # a label stands for one question
+    )
     asked = replace(survey_query(len(rows)), memo="" if copy.kind == "plain" else LABEL)
     replies = copy.handle(request(asked, number=step.round, run=f"run-{step.question}"))
     assert all(isinstance(reply, Reply) for reply in replies), replies
@@ -268,9 +269,8 @@ class World:
                 )
             )
             charges += [round(store.ledger.max_spent * NANO)] if steps else []
-        if (
-            self.scenario.kind == "session"
-        ):  # each copy speaks once, at the charge of its whole session
+        # each copy speaks once, at the charge of its whole session
+        if self.scenario.kind == "session":
             return reports, sum(charges)
         return reports, paid + sum(charge - paid for charge in charges)
 
@@ -408,9 +408,8 @@ def test_people_are_an_input() -> None:
 # The same with files, the way it was found.
 
 CLIENTS = 200
-STEPS = np.random.default_rng(49).integers(
-    0, 2, CLIENTS, dtype=np.uint8
-)  # what each client's table says of its first step
+# what each client's table says of its first step
+STEPS = np.random.default_rng(49).integers(0, 2, CLIENTS, dtype=np.uint8)
 
 
 def host(path: Path) -> ClientRole:

@@ -104,9 +104,8 @@ class Play:
         self.broker.fate = fate
         server = self.broker.join(server_filters(RUN))
         async with beside(*living):
-            for last in (
-                (False, True) if self.folder else (True,)
-            ):  # with a folder, the server dies after its first round
+            # with a folder, the server dies after its first round
+            for last in (False, True) if self.folder else (True,):
                 outcome = await self._serve(server, algorithm, 1 if not last else self.rounds)
         return outcome
 

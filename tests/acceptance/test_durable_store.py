@@ -104,9 +104,8 @@ def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
-        for number in range(
-            max(1, len(answers) - 4), 4000
-        ):  # some that were answered, and new ones
+        # some that were answered, and new ones
+        for number in range(max(1, len(answers) - 4), 4000):
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
@@ -227,9 +226,8 @@ def _nobody_may_write(path: Path) -> None:
 def _full(path: Path) -> None:
     assert path.stat().st_size > 4096
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY)
-    )  # a page of either file
+    # a page of either file
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 
 
 FAULTS: dict[str, Callable[[Path], None]] = {
@@ -290,9 +288,8 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     role.store.close()  # type: ignore[attr-defined]
     data, refused = path.read_bytes(), 0
     generator = random.Random(10)
-    filled = [
-        place for place, byte in enumerate(data) if byte
-    ]  # most of a page of entries or of an index is empty
+    # most of a page of entries or of an index is empty
+    filled = [place for place, byte in enumerate(data) if byte]
     with closing(sqlite3.connect(path)) as read:
         (root,), (size,) = (
             read.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone(),
@@ -302,12 +299,13 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
         (place, generator.randrange(8))
         for place in (*range(0, 200, 2), *generator.sample(filled, 100))
     ]
+    # the index, by which a reply is found again
     flips += [
         (place, bit)
         for place in filled
         if (root - 1) * size <= place < root * size
         for bit in range(8)
-    ]  # the index, by which a reply is found again
+    ]
     for place, bit in flips:
         other.write_bytes(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
         try:

@@ -374,6 +374,7 @@ def _beside_a_flood(url: str, clients: int, flooder: str) -> tuple[float, float,
     with flood(url, f"ldp/1/run-ffffffff/rep/g0/{flooder}", 20_000) as flooded:
         outcome = _run(clients, BLOCK * BLOCKS, url, look, 0.9)
     blocks = [place // BLOCK for place in range(BLOCK * BLOCKS)]
+    # warm from the second on
     calm, rough = (
         [
             each
@@ -381,7 +382,7 @@ def _beside_a_flood(url: str, clients: int, flooder: str) -> tuple[float, float,
             if block and block % 2 == odd
         ]
         for odd in (0, 1)
-    )  # warm from the second on
+    )
     return statistics.median(calm), statistics.median(rough), outcome
 
 
@@ -394,9 +395,8 @@ def test_a_flood_does_not_slow_an_honest_round(
 ) -> None:
     """Test 27: one client sends 20,000 messages a second, under a member's topic or a stranger's:
     rounds of 50 honest clients take at most twice as long."""
-    monkeypatch.setattr(
-        "secrets.token_hex", lambda size: "f" * 2 * size
-    )  # the run's name is known to the one that floods
+    # the run's name is known to the one that floods
+    monkeypatch.setattr("secrets.token_hex", lambda size: "f" * 2 * size)
     members = 51 if flooder == "a member" else 50
     with a_broker(kind, tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as url:
         calm, rough, outcome = _beside_a_flood(url, members, "client-50")

@@ -356,11 +356,12 @@ SVG = {
     "data": "<![CDATA[</svg><script>alert(1)</script>]]>", "note": "<!-- --><script> -->",
     "sheet": "<style>* { display: none }</style>", "deep": "<g>" * 5000 + "</g>" * 5000,
 }  # fmt: skip
+# these are left out of the new drawing, the others are refused
 HARMLESS = (
     "instruction",
     "data",
     "sheet",
-)  # these are left out of the new drawing, the others are refused
+)
 
 
 def test_a_drawing_of_a_results_folder_is_made_again(folder: Path) -> None:

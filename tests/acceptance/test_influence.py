@@ -128,10 +128,11 @@ def test_possible_values_are_the_expectations_of_each_value(epsilon: float) -> N
         if influence is None:
             continue
         known += 1
+        # the channel as counts, which have 64 bits
         shift, cells = (
             np.uint64(max(0, randomizer.word_bits - 44)),
             range(randomizer.cells),
-        )  # the channel as counts, which have 64 bits
+        )
         counts = np.stack([randomizer.channel(cell) >> shift for cell in cells], axis=1).astype(
             np.int64
         )

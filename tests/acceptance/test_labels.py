@@ -154,12 +154,13 @@ def one_coin(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     )
 
 
+# of which no choice of all words can be enumerated, or which lose a delta
 WIDE = (
     "discrete-gaussian",
     "privunit",
     "projunit",
     "with-coin",
-)  # of which no choice of all words can be enumerated, or which lose a delta
+)
 CASES = [
     (name, k, rounds)
     for name in NAMES

@@ -39,15 +39,17 @@ MEMBERS, EACH = 5, 200
 CLIENTS = MEMBERS * EACH
 EPSILON = 0.002  # of a round
 NANO_NATS = 2_000_000  # the same
+# bytes of a round that stay in memory and in the journal, at most: its reports are 1,000
 GROWTH, ON_DISK = (
     2048,
     4096,
-)  # bytes of a round that stay in memory and in the journal, at most: its reports are 1,000
+)
 TRACED = 2  # rounds of each window whose steps are counted
+# the last rounds take so many times as long as the first at most, and so many times the steps
 SLOWER, MORE = (
     2.0,
     1.25,
-)  # the last rounds take so many times as long as the first at most, and so many times the steps
+)
 LONG = 1_000  # rounds whose time can be compared
 ASKED = (survey_query(CLIENTS, randomizer=BinaryRR(EPSILON)),)
 TERMS = Terms(20.0, 1.0)

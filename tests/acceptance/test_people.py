@@ -68,9 +68,8 @@ def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
     role = host(path, table(people), person="")
     reports = answers(role, 1)
     close(role)
-    role = host(
-        path, Records(dict(reversed(table(people).columns.items()))), person=""
-    )  # columns have no order
+    # columns have no order
+    role = host(path, Records(dict(reversed(table(people).columns.items()))), person="")
     assert answers(role, 2) == reports
     close(role)
     ages = people * 7 % 64
@@ -113,9 +112,8 @@ def test_entries_belong_to_people(tmp_path: Path) -> None:
             ]
         )
         role = host(path, table(present, generator.integers(0, 64, len(present))))
-        known = list(first) + [
-            int(each) for each in present if int(each) not in first
-        ]  # places are in the order of joining
+        # places are in the order of joining
+        known = list(first) + [int(each) for each in present if int(each) not in first]
         order = sorted(map(int, present), key=known.index)
         for who, said in zip(order, answers(role, 2 * turn + 1), strict=True):
             spent[who] = spent.get(who, 0.0) + 0.5 * (who not in first)
@@ -374,9 +372,8 @@ def test_the_budgets_of_a_launchers_people_last(tmp_path: Path) -> None:
         return done.returncode, done.stdout + done.stderr
 
     (tmp_path / "schema.json").write_text('{"id": "whole", "yes": "text"}')
-    people = np.arange(
-        704_000_000, 704_000_060
-    )  # nine digits: a digest of 64 characters has one of these in 1 of 10^7 runs
+    # nine digits: a digest of 64 characters has one of these in 1 of 10^7 runs
+    people = np.arange(704_000_000, 704_000_060)
     expected = [
         (people, ("--person", "id"), 0, "60 answered"),
         (people[::-1], ("--person", "id"), 4, "budget has left"),

@@ -41,6 +41,7 @@ STRANGE: dict[str, Sequence[str]] = {
     "0x10"],
     "whole": ["", "word", "99999999999999999999", "9223372036854775807", "-7", "2", "1.5", "0"],
 }  # fmt: skip
+# lines of a file
 RAW = [
     b"",
     b",",
@@ -49,7 +50,7 @@ RAW = [
     b'a"b,5',
     b"\x00",
     b"# 4",
-]  # lines of a file
+]
 COLUMNS = [*SCHEMA, "nobody"]
 ASKED = [
     "age > 30",

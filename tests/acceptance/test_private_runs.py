@@ -221,9 +221,8 @@ def test_the_form_of_a_private_result_is_the_same_for_every_table() -> None:
     results = []
     for table in islice(TABLES, 6):
         data = _ask(protocol, table, private=True)
-        data["result"] = sorted(
-            set(data["result"]) - {"uninformative", "moved"}
-        )  # which follow from the estimate
+        # which follow from the estimate
+        data["result"] = sorted(set(data["result"]) - {"uninformative", "moved"})
         for each in data["rounds"]:
             del each["seconds"], each["digest"]
         del data["wall_s"]

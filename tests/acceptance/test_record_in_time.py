@@ -215,9 +215,8 @@ def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen
 
 
 def _seen_of(table: Records, request: Request) -> Seen:
-    ClientRole("client-0", 0, table, DEALT, MemoryStore(1.0)).handle(
-        request
-    )  # what is imported and kept from now on
+    # what is imported and kept from now on
+    ClientRole("client-0", 0, table, DEALT, MemoryStore(1.0)).handle(request)
     with Peak() as peak, Effort(finely=True) as effort:
         role = ClientRole("client-0", 0, table, DEALT, MemoryStore(1.0))
         answers = role.handle(request)
@@ -274,6 +273,7 @@ def test_no_pair_of_records_differs_in_work(pairs: int, labels: int) -> None:
     assert min(kinds_of_reply.values()) > pairs / 5
 
 
+# sets without a member, with one and with all; lone bits
 SPECIAL = (
     0,
     1,
@@ -283,7 +283,7 @@ SPECIAL = (
     127,
     (1 << 32) - 1,
     -(1 << 63),
-)  # sets without a member, with one and with all; lone bits
+)
 
 
 def _shaped(kind: str, generator: np.random.Generator) -> np.ndarray:
@@ -501,10 +501,11 @@ def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
             stop=rows,
             coins=bytes(16),
         )
+        # the first one warms up the interpreter
         _, one, other = (
             _seen_of(table, Request(run="r", round=1, asks=(ask,)))
             for table in (tables[0], *tables)
-        )  # the first one warms up the interpreter
+        )
         assert one[:3] == other[:3]
         assert abs(one[3] - other[3]) < NOISE
         assert b"refusal" not in one[0][0]

@@ -337,9 +337,8 @@ LISTENERS = {  # where this project listens, and why no stranger fills it
     "local_dp/bus/embedded.py": {"bind"},  # the door
     "clients/fleet.py": {"start_unix_server"},  # in a folder that others cannot enter
     "server/watch/server.py": {"create_server"},  # the test above
-    "server/poll/place.py": {
-        "create_server"
-    },  # tests/poll/test_attacks.py: floods of silent connections
+    # tests/poll/test_attacks.py: floods of silent connections
+    "server/poll/place.py": {"create_server"},
     "experiments/bench/fleets.py": {"create_server"},  # finds a free port, and closes
 }
 

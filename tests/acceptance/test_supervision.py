@@ -76,9 +76,8 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
     """The attack left folders behind: after any signal no process and no file of the run is
     left."""
-    before = signal.signal(
-        signal.SIGHUP, signal.SIG_DFL
-    )  # which `nohup` has us and all that we start ignore
+    # which `nohup` has us and all that we start ignore
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         ended, left = _ended(tmp_path, number, 12, 8)
     finally:

@@ -23,6 +23,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.registry import Registry
 
+# channels inside others, which no request names
 PARTS = {
     "affine-blocks",
     "loloha-code",
@@ -30,7 +31,7 @@ PARTS = {
     "signed-place",
     "signed-places",
     "translates",
-}  # channels inside others, which no request names
+}
 ROOMS = [
     (RANDOMIZERS, (randomizers,)),
     (QUERIES, (queries, tabular, masked)),

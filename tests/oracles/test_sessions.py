@@ -208,9 +208,8 @@ def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
     for number, path in enumerate(("01", "11", "01"), 1):
         (reply,) = role.handle(request(asked(path, stop=n), number=number))
         ones.append(int(np.frombuffer(reply.reports, dtype=np.uint8).sum()))  # type: ignore[union-attr]
-    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(
-        n
-    )  # five standard errors fail once in 1.7 million
+    # five standard errors fail once in 1.7 million
+    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(n)
     assert all(abs(each / n - 0.5) < 5 * 0.5 / math.sqrt(n) for each in ones[1:])
     assert role.store.ledger.max_spent == 1.0
 
@@ -362,13 +361,14 @@ def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: 
         assert same_law(first.counts, second.counts) > ALPHA
 
 
+# which ends after too few clients
 @pytest.mark.parametrize(
     "name",
     short(
         sorted({*with_law()} - {"parity-elimination"}),
         lambda name: name in ("survey", "mean", "quantiles", "masked-parity", "learn"),
     ),
-)  # which ends after too few clients
+)
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
     assert (

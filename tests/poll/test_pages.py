@@ -290,9 +290,8 @@ def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
             assert "This poll has cost \u03b5 = 3." in tab.evaluate(
                 "document.getElementById('cost').textContent"
             )
-            assert [
-                each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each
-            ] == []  # the server may be gone before the page has parted
+            # the server may be gone before the page has parted
+            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []
         for tab in (*people, presenter):
             tab.close()
         assert poll.process.wait(timeout=60) == 0

@@ -135,9 +135,10 @@ def test_rows_meet_as_counted_by_hand(
     for counts, (one, other) in found.items():
         assert counts == tuple(int(((code[one] == a) & (code[other] == b)).sum()) for a, b in PAIRS)
     monkeypatch.setattr(met, "MAX_KINDS", 0)
+    # which counts a row with itself too
     assert set(found) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {
         (0,) * 6
-    }  # which counts a row with itself too
+    }
 
 
 def test_unary_encoding_is_enumerated_without_a_product_of_matrices(
@@ -181,9 +182,8 @@ Shifted = wrong(
     ),
 )
 """Draws its bits with other weights than it declares."""
-Biased = wrong(
-    OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3)
-)  # divides by the wrong difference of probabilities
+# divides by the wrong difference of probabilities
+Biased = wrong(OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3))
 
 
 class Peeking(LocalHash):  # sends the value itself under one coin in sixteen

@@ -34,9 +34,8 @@ EPSILON = 1.0
 SMALL = [
     each for each in examples(EPSILON) if isinstance(each.domain, Vectors) or each.domain.size <= 60
 ]
-CHANNELS = [
-    each for each in SMALL if isinstance(each, FiniteChannel) and each.name != "characters"
-]  # whose estimate is a quotient
+# whose estimate is a quotient
+CHANNELS = [each for each in SMALL if isinstance(each, FiniteChannel) and each.name != "characters"]
 OTHERS = [each for each in SMALL if each not in CHANNELS]
 NEEDED = {  # clients, where they are not 60,000: `SURE` standard errors are 3 %
     "characters": 400_000,
@@ -44,9 +43,8 @@ NEEDED = {  # clients, where they are not 60,000: `SURE` standard errors are 3 %
     "she": 140_000,
     "wide-hashing": 40_000,
     "nearest-direction": 24_000,
-    **dict.fromkeys(
-        ("random-coordinate", "sampled-signs"), 36_000
-    ),  # their twins show by their bias
+    # their twins show by their bias
+    **dict.fromkeys(("random-coordinate", "sampled-signs"), 36_000),
     **dict.fromkeys(("privunit", "projunit"), 16_000),
 }
 QUICK = ("characters", "the", "oue", "memoised-rappor", "with-coin", "change-tracking")
@@ -104,12 +102,10 @@ def test_the_variance_is_that_of_the_channel(randomizer: FiniteChannel) -> None:
     check_variance(randomizer)
 
 
-Lower = wrong(
-    GRR, variance=lambda own, right: lambda values, law: 0.99 * right(values, law)
-)  # says a hundredth less than it has
-OfZeros = wrong(
-    BinaryRR, truths=lambda own, right: lambda values: 1 - right(values)
-)  # says that it estimates the share of zeros
+# says a hundredth less than it has
+Lower = wrong(GRR, variance=lambda own, right: lambda values, law: 0.99 * right(values, law))
+# says that it estimates the share of zeros
+OfZeros = wrong(BinaryRR, truths=lambda own, right: lambda values: 1 - right(values))
 
 
 @pytest.mark.parametrize(
@@ -296,9 +292,8 @@ def spread(randomizer: Rounded) -> float:
         np.rint(law * 2.0**50).astype(np.int64).reshape(randomizer.cells, randomizer.alphabet)
     )
     ends = np.eye(2 * randomizer.groups + 1)[:-1]
-    slopes: Floats = (
-        (ends[1::2] - ends[::2]) / 2 * randomizer.groups
-    )  # of the share of the upper end, where both ends are as frequent
+    # of the share of the upper end, where both ends are as frequent
+    slopes: Floats = (ends[1::2] - ends[::2]) / 2 * randomizer.groups
     return float(np.diag(randomizer.joint(tally, slopes).covariance).mean()) * tally.answered
 
 

@@ -116,9 +116,8 @@ def test_tables_have_their_closed_forms(
     randomizer = kind(epsilon, steps=steps)
     law = randomizer.weights.astype(np.float64) / randomizer.total
     np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
-    rounding = (
-        0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6
-    )  # V is the density's; noise of a step or less is whole
+    # V is the density's; noise of a step or less is whole
+    rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6
     np.testing.assert_allclose(randomizer.variances, closed_form(randomizer), rtol=rounding)
 
 
@@ -156,9 +155,8 @@ def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float)
         drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
         ends = randomizer.estimate(Tally(drawn[:1])).ends
         assert ends is not None
-        low, high = Estimate.between(
-            ends, drawn @ randomizer.decoded / n, n
-        ).interval()  # of few reports it depends on their mean alone:
+        # of few reports it depends on their mean alone:
+        low, high = Estimate.between(ends, drawn @ randomizer.decoded / n, n).interval()
         each = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn[:200]]
         np.testing.assert_allclose(np.transpose([low[:200], high[:200]]), each, rtol=1e-9)
         assert np.mean((low <= share) & (share <= high)) > 0.94

@@ -55,15 +55,16 @@ def test_every_built_in_randomizer_conforms(epsilon: float, request: pytest.Fixt
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-RoundedAway = wrong(
-    BinaryRR, flip=lambda own, right: right - 1
-)  # the flip threshold rounded down: a hair more than epsilon
+# the flip threshold rounded down: a hair more than epsilon
+RoundedAway = wrong(BinaryRR, flip=lambda own, right: right - 1)
+# spends twice the declared epsilon
 Doubled = wrong(
     GRR, other=lambda own, right: GRR(2 * own.epsilon, word_bits=own.word_bits, k=own.k).other
-)  # spends twice the declared epsilon
+)
+# wastes half of its epsilon
 Halved = wrong(
     BinaryRR, flip=lambda own, right: BinaryRR(own.epsilon / 2, word_bits=own.word_bits).flip
-)  # wastes half of its epsilon
+)
 
 
 class NotDebiased(BinaryRR):  # reports the share of ones as it came
@@ -104,18 +105,16 @@ SharedCoin = wrong(
     ),
 )
 """Neighbouring clients use one coin."""
+# forgets the cell
 Miscounting = wrong(
     Hadamard, tally=lambda own, right: lambda reports, cells: right(reports, np.zeros_like(cells))
-)  # forgets the cell
-WrongLog = wrong(
-    GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2)
-)  # a density in bits
-Leaky = wrong(
-    GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1)
-)  # weights that do not sum to 2^word_bits
-Forgetful = wrong(
-    GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon}
-)  # params() leaves k out
+)
+# a density in bits
+WrongLog = wrong(GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2))
+# weights that do not sum to 2^word_bits
+Leaky = wrong(GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1))
+# params() leaves k out
+Forgetful = wrong(GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon})
 
 
 @pytest.mark.parametrize(("twin", "fault"), [

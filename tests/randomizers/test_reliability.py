@@ -127,9 +127,8 @@ def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000)
         for value, each in zip((first, second), words, strict=True)
     )
     kinds, counts = np.unique(one, return_counts=True)
-    often = (
-        counts >= 100
-    )  # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
+    # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
+    often = counts >= 100
     return int(counts[(often | (len(kinds) > 1000)) & ~np.isin(kinds, other)].sum())
 
 
@@ -267,13 +266,14 @@ def holds(place: int, seed: int) -> bool:
     return found.holds and all(each.holds for each in check_decoding(randomizer, seed))
 
 
+# findings that may differ from audit to audit
 DRAWN = (
     "sampler, drawn",
     "black box",
     "tally",
     "estimate",
     "law",
-)  # findings that may differ from audit to audit
+)
 
 
 @pytest.mark.parametrize(

@@ -213,9 +213,8 @@ def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
     assert n * (agree - seen**2 - (1 - seen) ** 2) > reach
 
 
-class Forgetful(
-    MemoisedGRR
-):  # makes both steps anew each time: no more than one report in all could be paid with epsilon
+# makes both steps anew each time: no more than one report in all could be paid with epsilon
+class Forgetful(MemoisedGRR):
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> np.ndarray:
         return super().draw(noise, Draw(which.round, which.ask), start, stop)
 
@@ -329,9 +328,8 @@ def test_a_life_of_all_codes_comes_to_epsilon(g: int) -> None:
     assert ratio <= exp_epsilon(1_500_000_000)
     (p, q), _ = randomizer.inner.odds
     assert math.log(ratio) == pytest.approx(g * math.log(p / q), abs=1e-9)
-    assert g * math.log(p / q) > 1.5 - 2 * g / (
-        q * randomizer.inner.kinds
-    )  # each weight is rounded by one of so many at most
+    # each weight is rounded by one of so many at most
+    assert g * math.log(p / q) > 1.5 - 2 * g / (q * randomizer.inner.kinds)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5])
@@ -365,9 +363,8 @@ def test_the_lasting_answers_of_codes_are_independent(g: int) -> None:
     product of their chances, as whole numbers."""
     inner = LOLOHA(4.0, k=g, g=g, word_bits=20).inner
     halves = np.arange(inner.part, dtype=np.uint32)
-    words = (halves << np.uint32(10)) | np.uint32(
-        inner.part - 1
-    )  # of the last words the second step keeps the answer
+    # of the last words the second step keeps the answer
+    words = (halves << np.uint32(10)) | np.uint32(inner.part - 1)
     answers = np.stack(
         [
             inner.respond(np.full(inner.part, code), words, np.zeros(1, dtype=np.uint8))

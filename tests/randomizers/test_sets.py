@@ -136,9 +136,8 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-class OneLaw(
-    OUE
-):  # draws each place's ones as if nobody's value were known: n times the share, binomial
+# draws each place's ones as if nobody's value were known: n times the share, binomial
+class OneLaw(OUE):
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -263,9 +262,10 @@ def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     assert one_response(max(limit, math.floor(0.9 * turn - 2))) < vector or 0.9 * turn - 2 < limit
 
 
+# its places have twice the epsilon
 TooSure = wrong(
     SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits)
-)  # its places have twice the epsilon
+)
 OwnSampler = wrong(
     SignedPlaces,
     respond=lambda own, right: (

@@ -198,9 +198,10 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         )
 
 
+# the cap of twice the epsilon
 Overspent = wrong(
     PrivUnit, threshold=lambda own, right: int(own.cap.chosen(2 * own.epsilon) * 2.0**64)
-)  # the cap of twice the epsilon
+)
 
 
 @pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
@@ -253,9 +254,8 @@ def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
     """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5
     standard errors and 5e-4: of one, two, half and all coordinates."""
     randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS, 0, 60_000)
-    assert mean_length(4, 2) == pytest.approx(
-        2 / 3
-    )  # a plane in four dimensions: the square is uniform
+    # a plane in four dimensions: the square is uniform
+    assert mean_length(4, 2) == pytest.approx(2 / 3)
     for held in (1, 2, d // 2, d):
         x = (np.arange(d) < held) / math.sqrt(held)
         lengths = _lengths(randomizer, x, coins)

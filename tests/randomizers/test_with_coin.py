@@ -336,9 +336,8 @@ def test_seeds_are_chosen_as_by_rejection() -> None:
     parts = SeededRejection(1.0).parts(ratios)[0]
     assert (parts.sum(axis=1) == parts[0].sum()).all()
     for row, likelier in zip(parts, ratios[0], strict=True):
-        budget = Fraction(
-            int(ratios.sum(axis=2).max()), 4
-        )  # c: a seed is accepted with a chance of its ratio's share of it, in the whole
+        # c: a seed is accepted with a chance of its ratio's share of it, in the whole
+        budget = Fraction(int(ratios.sum(axis=2).max()), 4)
         law = [
             (Fraction(int(each)) + (budget - Fraction(int(likelier.sum()), 4))) / (4 * budget)
             for each in likelier

@@ -36,13 +36,14 @@ from tests.support.inputs.builders import request, survey_query
 
 FILE = Path(__file__).with_name("golden.json")
 CLIENTS = 24
+# (seed, round, client)
 WORDS = [
     (0, 1, 0),
     (1, 1, 0),
     (1, 2, 0),
     (1, 1, 123456789),
     (2**64 - 1, 7, 3),
-]  # (seed, round, client)
+]
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
     Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),

@@ -173,9 +173,8 @@ class Server(Role):
                 )
 
             try:
-                result = play(
-                    settings, options, serve, truth_known=table is not None
-                )  # without a table, the records are known to the clients alone
+                # without a table, the records are known to the clients alone
+                result = play(settings, options, serve, truth_known=table is not None)
                 journal.end(result.to_dict())
             except QuorumError:
                 if journal.standing()[1] and not self.shuffle:

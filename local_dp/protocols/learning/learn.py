@@ -155,9 +155,8 @@ def _true(judged: Verdict, encoding: Encoding, population: Population) -> float:
 
 
 MISSING = ("refuse", "exclude")
-MOST_WORK = (
-    10**8
-)  # rows times queries up to which a simulation also runs the learner on exact expectations
+# rows times queries up to which a simulation also runs the learner on exact expectations
+MOST_WORK = 10**8
 LABEL = "ill"
 _YES_NO = Range(0.0, 1.0)  # of a question
 

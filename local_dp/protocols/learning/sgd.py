@@ -240,9 +240,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
                 weights = weights + step / self.gamma * gradients.read(tallies)
-                weights /= max(
-                    1.0, float(np.linalg.norm(weights))
-                )  # the nearest vector of norm at most 1
+                # the nearest vector of norm at most 1
+                weights /= max(1.0, float(np.linalg.norm(weights)))
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)

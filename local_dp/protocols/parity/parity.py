@@ -94,9 +94,8 @@ class ParityHalving(ParityProtocol):
                     LocalQuery(ParityExample(self.d), randomizer, Cohort(start, stop)),
                 )
                 scores = scores + log_likelihoods(randomizer, tally)
-                better = np.sort(
-                    np.argsort(-scores, kind="stable")[: len(masks) // 2]
-                )  # ascending, as the randomizer lists them
+                # ascending, as the randomizer lists them
+                better = np.sort(np.argsort(-scores, kind="stable")[: len(masks) // 2])
                 masks, scores = masks[better], scores[better]
             return int(masks[0])
 
@@ -215,9 +214,8 @@ class ParityRounds(ParityProtocol):
             (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
             masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
             for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
-                likely = np.sort(
-                    np.argsort(-scores, kind="stable")[:keep]
-                )  # ascending, as the randomizer lists them
+                # ascending, as the randomizer lists them
+                likely = np.sort(np.argsort(-scores, kind="stable")[:keep])
                 masks, scores = masks[likely], scores[likely]
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (LocalQuery(example, randomizer, cohort),)

@@ -156,9 +156,8 @@ class Search:
         )
         best = best[np.argsort(-scores[best], kind="stable")]
         strings = parents[best >> step] | ends[best & (1 << step) - 1]
-        first = np.array(
-            list(islice(self._readable(strings, level.length), kept)) or [0]
-        )  # where none is, one goes on that is never listed
+        # where none is, one goes on that is never listed
+        first = np.array(list(islice(self._readable(strings, level.length), kept)) or [0])
         places = best[first]
         sums = np.column_stack([self.sums[places >> step] + gains[places, None], gains[places]])
         return replace(
@@ -485,10 +484,11 @@ class HeavyHitters(FrequentStrings):
             zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)
         ):
             cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
+            # public, and the same in every run
             seeds = [
                 word >> 2
                 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))
-            ]  # public, and the same in every run
+            ]
             length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
             queries = (
                 [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds]

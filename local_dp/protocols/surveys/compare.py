@@ -181,9 +181,8 @@ class Compare(LocalProtocol[Combined]):
     @property
     def cells(self) -> Conditional:
         """The shares of yes among the cells of each group."""
-        cells = np.eye(
-            self.query.domain.size
-        )  # no and yes of the first group, then of the second, then those without a place
+        # no and yes of the first group, then of the second, then those without a place
+        cells = np.eye(self.query.domain.size)
         return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
 
     @property

@@ -121,9 +121,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
                 f"{len(self.texts)} queries need fresh clients each; {clients} are too few"
             )
         needed = self._needed(epsilon)
-        more = [
-            count - 1 for count in needed
-        ]  # every query gets one client, and the others in proportion to its further need
+        # every query gets one client, and the others in proportion to its further need
+        more = [count - 1 for count in needed]
         spare = clients - len(needed)
         ends = [
             place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))

@@ -44,9 +44,8 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 _SYNTHETIC_STEPS = 100
-_GROUP_STEPS = (
-    1 << 12
-)  # the lattice of a number within its group: every client can enumerate the channel of many groups
+# the lattice of a number within its group: every client can enumerate the channel of many groups
+_GROUP_STEPS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -448,9 +447,8 @@ class MeanVector(LocalProtocol[FoundVector]):
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
-            measured = np.isfinite(
-                estimate.standard_error
-            )  # a coordinate that no client reported has no estimate
+            # a coordinate that no client reported has no estimate
+            measured = np.isfinite(estimate.standard_error)
             value, error = (
                 np.where(measured, part, np.nan)
                 for part in (estimate.value, estimate.standard_error)

@@ -183,6 +183,7 @@ def _written(queries: tuple[str, ...], symbols: Symbols) -> Queries:
 ROWS_PER_SYMBOL = 8
 MAX_SYMBOLS = 256
 MAX_ENTRIES = 1 << 23  # of a workload
+# powers of the ideal spectrum: taking signs flattens it again
 _SHARPER = (
     1.0,
     1.1,
@@ -190,7 +191,7 @@ _SHARPER = (
     1.35,
     1.5,
     1.75,
-)  # powers of the ideal spectrum: taking signs flattens it again
+)
 _SEED = 8  # of a design, which is public
 
 

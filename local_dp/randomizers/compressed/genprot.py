@@ -148,9 +148,8 @@ class Compressed(OfChannel):
                 f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} "
                 "values make too large a table; give less"
             )
-        weights = channel.channel() >> np.uint64(
-            max(0, channel.word_bits - 32)
-        )  # of 32 bits: which law is chosen by is free, and only that is enumerated
+        # of 32 bits: which law is chosen by is free, and only that is enumerated
+        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))
         parts = self.parts(_ratios(weights, self.streams, self.alphabet))
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):

@@ -88,9 +88,8 @@ class AffineBlocks(OfSymbols, FiniteChannel):
     def _steps(self) -> tuple[Words, Words]:
         """s, rounded up, and T, rounded down, of each rank, shape (alphabet,)."""
         growth = exp_epsilon(self.nano)
-        words = (
-            self.total - self.alphabet
-        )  # so that what is rounded up does not make a row too long
+        # so that what is rounded up does not make a row too long
+        words = self.total - self.alphabet
         unit = Fraction(words * self.k, self.order * math.comb(self.k, self.w)) / (
             self.w * growth + self.k - self.w
         )
@@ -187,9 +186,8 @@ class AffineSets(PermutedSets):
     @cached_property
     def codes(self) -> Counts:
         order = self.inner.order
-        rows = products(order)[
-            : order - 1 if order % 2 == 0 else (order - 1) // 2
-        ]  # -1 turns a block over, which is a translate of it
+        # -1 turns a block over, which is a translate of it
+        rows = products(order)[: order - 1 if order % 2 == 0 else (order - 1) // 2]
         return np.concatenate(
             [rows, np.broadcast_to(np.arange(order, self.k), (len(rows), self.k - order))], axis=1
         )

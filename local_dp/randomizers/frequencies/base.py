@@ -228,9 +228,10 @@ class EvenDesign(Design):
             drawn = generator.multinomial(
                 seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1])
             )
+            # whole numbers below 2^53: exact
             counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(
                 np.int64
-            )  # whole numbers below 2^53: exact
+            )
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 

@@ -86,9 +86,8 @@ class GRR(DirectOracle, OfSymbols):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one
         for the truth."""
-        return self.moved(
-            values, offsets(words, self.other, self.k).astype(np.uint16)
-        )  # k is at most 4096
+        # k is at most 4096
+        return self.moved(values, offsets(words, self.other, self.k).astype(np.uint16))
 
     def simulated(
         self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
@@ -108,9 +107,8 @@ class GRR(DirectOracle, OfSymbols):
         """The symbols that follow the values by 1 + steps, modulo k; steps below k, uint16."""
         reports: Words = steps + values.astype(np.uint16, copy=False)
         reports += np.uint16(1)
-        np.minimum(
-            reports, reports - np.uint16(self.k), out=reports
-        )  # modulo k: below k the subtraction wraps to a huge number
+        # modulo k: below k the subtraction wraps to a huge number
+        np.minimum(reports, reports - np.uint16(self.k), out=reports)
         return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:

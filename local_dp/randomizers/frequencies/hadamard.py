@@ -218,9 +218,8 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
     def report(self, values: Ints, ranks: Ints) -> Ints:
         own, column = self.layout.place(values)
-        pivot = np.bitwise_count(~column & (column - 1)).astype(
-            np.int64
-        )  # the lowest set bit makes the parity what it should be
+        # the lowest set bit makes the parity what it should be
+        pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)
         free, rows = ranks % self.w, self.layout.rows
         row = (free >> pivot << (pivot + 1)) | (free & ((1 << pivot) - 1))
         row |= (odd(row & column) ^ (ranks >= self.w)) << pivot

@@ -128,9 +128,8 @@ class SUE(UnaryEncoding):
     def _weights(self, bits: int) -> tuple[int, int]:
         square = exp_epsilon(nano_epsilon(self.epsilon))
         scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
-        root = Fraction(
-            math.isqrt(scaled), square.denominator << _ROOT_BITS
-        )  # at most e^(eps / 2), and within 2^-128 of it
+        # at most e^(eps / 2), and within 2^-128 of it
+        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
         flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 

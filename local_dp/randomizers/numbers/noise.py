@@ -204,9 +204,8 @@ def folded_variance(growth: float, steps: int, stair: int) -> Floats:
     decay = 1 / growth
     stairs = np.where(np.arange(steps) < stair, 1.0, decay)
     further = float(stairs.sum()) * decay / (1 - decay)
-    reached = np.append(
-        further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay
-    )  # Pr[noise >= u] / Pr[0], u = 0..S+1
+    # Pr[noise >= u] / Pr[0], u = 0..S+1
+    reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)
     tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
     return np.asarray(added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2)
 

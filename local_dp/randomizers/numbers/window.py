@@ -198,10 +198,11 @@ def best_mix(nano: int, steps: int) -> Mix:
     """The width and the share of least worst variance. Both variances are linear in (2x - 1)^2, one
     rising and one falling, so the best share levels them."""
     growth = float(exp_epsilon(nano))
+    # the least (2x - 1)^2 on the lattice
     gain, least = (
         (growth + 1) / (growth - 1),
         (steps % 2 / steps) ** 2,
-    )  # the least (2x - 1)^2 on the lattice
+    )
     choices = [Mix(1, 0.0, (gain**2 - least) / 4)]
     for window in range(1, steps + 1):
         middle, end = (window_variance(growth, steps, window, x) for x in (0.5, 1.0))

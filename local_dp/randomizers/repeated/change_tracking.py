@@ -63,9 +63,8 @@ class ChangeTracking(OwnPlace):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two
         places multiply to 0 on average, as in unary encoding."""
-        joint = super().joint(
-            tally, weights[:, :-1] - weights[:, -1:]
-        )  # the share of never is 1 less the intervals'
+        # the share of never is 1 less the intervals'
+        joint = super().joint(tally, weights[:, :-1] - weights[:, -1:])
         low, high = joint.ends or (0.0, 0.0)
         return replace(
             joint,
@@ -171,8 +170,7 @@ class BitFlip(PerCoin, OfSymbols):
         n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.inner.chances
         seen = tally.counts[:, 1] / np.maximum(clients, 1)
         share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
-        chance = q + np.clip(share, 0.0, 1.0) * (
-            p - q
-        )  # a share beyond is noise and must not make the error look small
+        # a share beyond is noise and must not make the error look small
+        chance = q + np.clip(share, 0.0, 1.0) * (p - q)
         error = np.sqrt(chance * (1 - chance) / np.maximum(clients, 1)) / (p - q)
         return Estimate(share, np.where(clients > 0, error, np.inf), n)

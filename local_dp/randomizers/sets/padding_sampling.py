@@ -71,9 +71,8 @@ class Padded(TableChannel):
             np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
         )
         table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
-        table[:, -1] += np.uint64(
-            self.total - reports * base - self.limit * gain
-        )  # what rounding left over: the same for all
+        # what rounding left over: the same for all
+        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)
         return table
 
     @cached_property
@@ -385,10 +384,11 @@ class PCKVUE(PerCoin):
         """Of each key the share f and the sum m, n times their variances, and n times their
         covariance."""
         base, sign, follows = self.inner.inner.odds
+        # the weights of a reported sign
         share, total = (
             self.limit / (sign - base),
             self.limit / follows,
-        )  # the weights of a reported sign
+        )
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
         seen, signed = plus + minus, plus - minus
         f, m = share * (seen - base), total * signed

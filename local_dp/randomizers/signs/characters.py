@@ -101,9 +101,8 @@ class Characters(OneBit, OfExamples):
         return len(self.listed)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(
-            np.uint32
-        )  # the last bit of the value is the label's
+        # the last bit of the value is the label's
+        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(np.uint32)
         return parity(values.astype(np.uint32) & signed)
 
     def truths(self, values: Ints) -> Floats:
@@ -156,9 +155,8 @@ class Deny(OneThreshold, OfExamples):
         labelled = values.astype(short)
         named = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
-        wrong = (
-            ruled_out(labelled, named) == agree
-        )  # ruled out where it should agree, or the reverse
+        # ruled out where it should agree, or the reverse
+        wrong = ruled_out(labelled, named) == agree
         x = labelled >> short(1)
         named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
         return named.astype(self.report_dtype, copy=False)

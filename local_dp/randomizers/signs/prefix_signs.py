@@ -60,14 +60,12 @@ def patterns(size: int) -> np.ndarray:
     """The public sign patterns, int8 +1/-1, shape (PATTERNS, size): signs of filtered noise, in
     whole numbers, so that every machine has the same."""
     words = philox_words(stream_key("prefix-signs", size), 0, PATTERNS * size)
-    noise = (
-        np.bitwise_count(words).astype(np.float64).reshape(PATTERNS, size) - 32
-    )  # binomial, as good as normal
+    # binomial, as good as normal
+    noise = np.bitwise_count(words).astype(np.float64).reshape(PATTERNS, size) - 32
     weights = np.concatenate([-filter_weights(size), filter_weights(size)])
     lag = np.arange(size)[:, None] - np.arange(size)[None, :]
-    return np.where(noise @ weights[size + lag].T >= 0, 1, -1).astype(
-        np.int8
-    )  # every sum is below 2^53, therefore exact
+    # every sum is below 2^53, therefore exact
+    return np.where(noise @ weights[size + lag].T >= 0, 1, -1).astype(np.int8)
 
 
 @cache
@@ -154,9 +152,8 @@ class PrefixSigns(OneBit, OfSymbols):
         return np.cumsum(super().truths(values), axis=1)
 
     def variance(self, values: Ints, law: Floats) -> Floats:
-        noise = np.where(
-            np.arange(self.k) == self.k - 1, 0.25, self.gain**2 * excess(self.size)
-        )  # the last one is certain
+        # the last one is certain
+        noise = np.where(np.arange(self.k) == self.k - 1, 0.25, self.gain**2 * excess(self.size))
         return np.asarray(noise - (law @ self.truths(values) - 0.5) ** 2)
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -278,8 +275,7 @@ class SignRows(OneBit, OfSymbols):
         totals = (queries - reached @ signs / self.cells).mean(axis=1)
         reach = self.gain * np.sqrt((reached**2).mean(axis=1))
         value = weights @ self._seen(tally) + totals
-        place = np.clip(
-            value, queries.min(axis=1), queries.max(axis=1)
-        )  # a value beyond is noise and must not make the error look small
+        # a value beyond is noise and must not make the error look small
+        place = np.clip(value, queries.min(axis=1), queries.max(axis=1))
         error = np.sqrt(np.maximum(reach**2 - (place - totals) ** 2, 0.0) / n)
         return Estimate(value, error, n, (totals - reach, totals + reach))

@@ -80,9 +80,8 @@ class Suspects(FiniteChannel, OfExamples):
 
     def prepare(self) -> None:
         high, low = self._steps(self.word_bits)
-        if (
-            high - low <= (self.alphabet + 1) ** 2
-        ):  # what divisions leave over goes to one name, which must stay below T
+        # what divisions leave over goes to one name, which must stay below T
+        if high - low <= (self.alphabet + 1) ** 2:
             raise too_narrow(self)
 
     @cached_property
@@ -149,12 +148,13 @@ class Suspects(FiniteChannel, OfExamples):
         kind, fixed, weight, share, last = (part[values] for part in self._parts)
         held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
         others = (self.alphabet - fixed).astype(np.uint64)
+        # 2^64 is no uint64
         left = (
             np.uint64(self.total - 1)
             - fixed.astype(np.uint64) * weight
             - others * share
             + np.uint64(1)
-        )  # 2^64 is no uint64
+        )
         return np.where(held, weight, np.where(reports == last, share + left, share))
 
     def truths(self, values: Ints) -> Floats:

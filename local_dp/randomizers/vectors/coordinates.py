@@ -142,9 +142,8 @@ class SampledSigns(CoordinateSigns):
             16 - (2 * self.steps).bit_length() + 1
         )
         coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
-        codes: Ints = (uniform < coordinates + self.steps) @ (
-            1 << np.arange(self.chosen)
-        )  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))
         return codes
 
     @property
@@ -236,13 +235,13 @@ class NearestDirection(VectorCoin):
         drawn, word = self._directions(coins)
         rows = values.astype(np.float64)
         norms = np.sqrt((rows**2).sum(axis=1))
-        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (
-            1 - (1 << _COIN)
-        )  # odd numbers about 0
+        # odd numbers about 0
+        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))
         turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
+        # whole numbers below 2^53: exact in any order
         nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[
             :, :, 0
-        ]  # whole numbers below 2^53: exact in any order
+        ]
         return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
@@ -286,9 +285,8 @@ def largest_normal(count: int) -> tuple[float, float]:
     """Mean and mean square of the largest of so many independent standard normals."""
     from scipy.special import ndtr
 
-    x = np.linspace(
-        -10.0, 10.0, 4001
-    )  # equal steps: the error of a sum over a smooth density is far below 1e-12
+    # equal steps: the error of a sum over a smooth density is far below 1e-12
+    x = np.linspace(-10.0, 10.0, 4001)
     density = ndtr(x) ** (count - 1) * np.exp(-(x**2) / 2)
     density /= density.sum()
     return float(density @ x), float(density @ x**2)

@@ -197,9 +197,10 @@ class PrivUnit(OfSphere):
             1 << _HEIGHT
         )
         share = self.cap.share
+        # Pr[<v, x> above it]
         above = np.where(
             words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within
-        )  # Pr[<v, x> above it]
+        )
         student: Floats = stdtrit(self.d - 1, above)
         return -student / np.sqrt(student**2 + (self.d - 1))
 

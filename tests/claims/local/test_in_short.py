@@ -15,6 +15,7 @@ DEAR = (  # whose points take long
     "interaction", "planning", "map", "randomized-response", "sq-to-local", "reconstruction",
     "pairs", "stability", "oracles",
 )  # fmt: skip
+# their verdicts need their points
 WHOLE = (
     "map",
     "masked-parity",
@@ -25,7 +26,7 @@ WHOLE = (
     "pure-or-approximate",
     "oracles",
     "pairs",
-)  # their verdicts need their points
+)
 
 
 @pytest.mark.slow(only=("map",))

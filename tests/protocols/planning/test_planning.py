@@ -57,9 +57,8 @@ def test_a_plan_is_what_a_run_asks_for(protocol: LocalProtocol[Any], epsilon: fl
     assert chosen.name == algorithm.queries[0].randomizer.name  # type: ignore[union-attr]
     tolerance = planning.tolerance_of(protocol)
     assert tolerance is not None
-    least = (
-        levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1
-    )  # for the level of its interval, whatever the accuracy
+    # for the level of its interval, whatever the accuracy
+    least = levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1
     assert max(chosen.clients(tolerance), least) == pytest.approx(
         protocol.clients(epsilon), rel=1e-4, abs=1
     )
@@ -82,12 +81,12 @@ def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
     if len(found) > 1:
         *local, curator, nobody = [way.clients(0.03) for way in found]
         assert nobody <= curator <= min(local)
-        assert all(
-            first <= second * (1 + 1e-4) for first, second in pairwise(local)
-        )  # up to the rounding of words
+        # up to the rounding of words
+        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))
         assert [way.model for way in found[-2:]] == ["curator", "open"]
 
 
+# not the discrete Gaussian, which has a delta
 OF_NUMBERS = {
     "discrete-laplace",
     "bounded-laplace",
@@ -95,7 +94,7 @@ OF_NUMBERS = {
     "piecewise",
     "hybrid",
     "square-wave",
-}  # not the discrete Gaussian, which has a delta
+}
 
 
 def test_every_randomizer_that_applies_is_planned_for() -> None:

@@ -15,9 +15,8 @@ from tests.support.faults.client import RUN, Client, DurableStore, MakeRole, Mak
 from tests.support.faults.hostile import corrupted, equivocated, hostile
 from tests.support.faults.server import CLIENTS, Server
 
-Operation: TypeAlias = tuple[
-    str, int, int
-]  # a name, and two numbers that choose among whatever is there when its turn comes
+# a name, and two numbers that choose among whatever is there when its turn comes
+Operation: TypeAlias = tuple[str, int, int]
 
 WEIGHTS = {  # how often each is drawn
     "deliver": 46,  # the oldest message

@@ -25,11 +25,12 @@ from local_dp.storage.budget_file import KeptBudget
 from tests.support.inputs.toy_experiment import Toy
 from tests.support.runs.stores import asked, member
 
+# what a terminal obeys; what turns letters around
 TITLE, RED, TURNED = (
     "\x1b]0;owned\x07",
     "\x9b31m",
     "\u202egnp.exe",
-)  # what a terminal obeys; what turns letters around
+)
 WORDS = [
     TITLE,
     RED,

@@ -132,13 +132,11 @@ def stated_loss(randomizer: Randomizer) -> float:
     if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if isinstance(randomizer, RoundedOracle):
-        return math.log(
-            exact_ratio(randomizer.inner)
-        )  # the loss of the oracle in the 32 bits that it has of a word
+        # the loss of the oracle in the 32 bits that it has of a word
+        return math.log(exact_ratio(randomizer.inner))
     if isinstance(randomizer, Purified):
-        return math.log(
-            exact_ratio(randomizer._channel)
-        )  # of a pure inner one, which stays as it is
+        # of a pure inner one, which stays as it is
+        return math.log(exact_ratio(randomizer._channel))
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS

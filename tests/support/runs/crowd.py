@@ -42,11 +42,12 @@ class Crowd:
 
     def __init__(self, url: str, run: str, population: Population, seed: int) -> None:
         self.run, self.size = run, population.size
+        # every group has heard a roll; the run has ended; they say hello
         self.called, self.over, self.present = (
             threading.Event(),
             threading.Event(),
             False,
-        )  # every group has heard a roll; the run has ended; they say hello
+        )
         self._groups: dict[str, ClientRole] = {}
         for start, stop in pairwise([*range(0, self.size, GROUP_SIZE), self.size]):
             records = population.batch(start, stop)

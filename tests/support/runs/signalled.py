@@ -92,10 +92,11 @@ class Way:
     readers: tuple[int, ...] = ()  # of standard output and standard error
 
 
+# inside exec() the interpreter ends itself by SIGINT, which a shell shows as 130
 _INTERRUPT = (
     130,
     -signal.SIGINT,
-)  # inside exec() the interpreter ends itself by SIGINT, which a shell shows as 130
+)
 WAYS = [
     Way("SIGINT", signal.SIGINT, _INTERRUPT),
     Way("SIGINT of the group", signal.SIGINT, _INTERRUPT, group=True),

@@ -81,9 +81,8 @@ def serve(path: str) -> None:
                     import_module(name)
             if os.fork() == 0:
                 os.setsid()
-                for there, here in enumerate(
-                    (caller.fileno(), *streams)
-                ):  # its standard input closes when the caller ends
+                # its standard input closes when the caller ends
+                for there, here in enumerate((caller.fileno(), *streams)):
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
@@ -101,9 +100,8 @@ def typed() -> None:
     from local_dp.cli.main import main
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    threading.Thread(
-        target=lambda: os.read(0, 1) or os._exit(1), daemon=True
-    ).start()  # it ends with the test
+    # it ends with the test
+    threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
     os.write(0, struct.pack("<I", os.getpid()))
     code: object = 0
     try:
