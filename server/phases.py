@@ -229,7 +229,7 @@ class Gathering(Phase):
         return super().due(run, rejoined, now) + called(self._rolls, self.members, now)
 
     def is_settled(self, now: float) -> bool:
-        return self.members.present >= self.members.enough or self._end <= now
+        return self.members.present == self.members.clients or self._end <= now
 
     def wake(self, now: float) -> float:
         return min(self._rolls.wake(), self._end)

@@ -334,7 +334,9 @@ def read_records(
         notice(f"{path.name!r}: {'; '.join(said)}")
     if used is not None:
         return used
-    with reading(path, "give a table of numbers and texts", cause):
+    # Polars warns of an open quote
+    quiet = warnings.catch_warnings(action="ignore" if total else None)
+    with reading(path, "give a table of numbers and texts", cause), quiet:
         table = frame.collect()
         if not table.height or not table.width:
             raise InputError(

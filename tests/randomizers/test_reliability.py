@@ -30,7 +30,6 @@ from local_dp.verification.sampler import PAIRS, check_drawn, check_sampler, pai
 from local_dp.wire import Refusal, Reply
 from tests.support.adversaries.cases import BROKEN, CORRECT, Case
 from tests.support.adversaries.zoo import LastElement, OneLevel, Opaque, OpaqueNoise
-from tests.support.figures import figure
 from tests.support.inputs.builders import request, yes_records
 from tests.support.inputs.randomizers import PROVEN_NAMES, stated_loss
 from tests.support.long import short
@@ -53,13 +52,6 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
         ratio = exact_ratio(randomizer)
         assert ratio <= exp_epsilon(randomizer.nano), epsilon
         assert log(ratio) >= stated_loss(randomizer) - SLACK, epsilon
-    figure(
-        12,
-        (
-            f"{len(PURE)} randomizers at {len(SIZES)} sizes and {len(EPSILONS)} epsilons: each "
-            "exact ratio at most e^epsilon, none lower than is said"
-        ),
-    )
 
 
 @pytest.mark.long  # in short: `conform` at four values, in test_randomizers.py
@@ -71,13 +63,6 @@ def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> Non
     findings = check_sampler(RANDOMIZERS[name].example(1.0, k), drawn=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
-    figure(
-        13,
-        (
-            f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes "
-            "as often as declared"
-        ),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +99,6 @@ def test_floating_point_laplace_is_refused_in_private(
     assert isinstance(answer(KeyedNoise(1)), Refusal), (
         "by default no density and no audit is accepted"
     )
-    figure(15, f"in private {kind.name} is refused, whatever a client accepts")
 
 
 def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000) -> int:
@@ -139,13 +123,6 @@ def test_lattice_laplace_has_no_support_of_its_own() -> None:
     assert exclusive(lattice, 0, lattice.steps) == exclusive(lattice, lattice.steps, 0) == 0
     floats = exclusive(FloatLaplace(1.0), 0, 1)
     assert floats > 90_000
-    figure(
-        15,
-        (
-            f"of 100,000 reports each way 0 of the lattice, {floats:,} of textbook Laplace show "
-            "the input"
-        ),
-    )
 
 
 # two inputs are no witness of these: it is about what the object says of itself, or how reports are
@@ -167,7 +144,6 @@ def test_what_is_broken_is_found(case: Case) -> None:
     assert found.grade in ("exact", "declared", "black box")
     without = case.check == "estimate" or (type(case.randomizer).__name__, case.check) in WITHOUT
     assert (wrong[case.check].witness is None) == without, wrong[case.check]
-    figure(14, f"{len(BROKEN)} broken ones, each flagged by the check that it is about")
 
 
 @pytest.mark.parametrize(
@@ -308,4 +284,3 @@ def test_what_is_right_is_rarely_blamed_wrongly() -> None:
             chunksize=20,
         )
     assert flags.count(False) <= 3
-    figure(14, f"{len(chosen)} right randomizers, 200 audits each: {flags.count(False)} blamed")

@@ -93,14 +93,6 @@ class Server(Role):
         metavar="T",
         unit="seconds",
     )
-    receivers: int = option(
-        0,
-        (
-            "Processes that take the reports, each of a share of the client processes; 0: the "
-            "server itself, also from hosts"
-        ),
-        metavar="R",
-    )
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
     journal: Path | None = option(
         None,
@@ -118,15 +110,8 @@ class Server(Role):
     ) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.simulation.over_bus import serve_run  # a client needs no broker
-        from local_dp.simulation.receivers import serve_by_receivers, shares
 
         check_name(self.run)
-        if self.receivers and self.shuffle:
-            raise InputError(
-                "receivers know who sends a report; leave out --shuffle or --receivers"
-            )
-        if self.receivers and self.clients is not None:
-            shares(self.clients, self.receivers)
         chance = (
             self.randomness()
             if interrupted is None
@@ -153,19 +138,6 @@ class Server(Role):
             )
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:
-                if self.receivers:
-                    among = (
-                        settings,
-                        self.run,
-                        self.broker,
-                        self.joining,
-                        shown,
-                        journal,
-                        folder,
-                        self.receivers,
-                        keys,
-                    )
-                    return asyncio.run(serve_by_receivers(*among))
                 return asyncio.run(
                     serve_run(
                         settings, self.run, address, self.joining, shown, journal=journal, keys=keys
