@@ -52,8 +52,8 @@ def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
 @pytest.mark.long
 @pytest.mark.parametrize("name", laws())
 def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
-    """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two
-    hierarchies and bisection."""
+    """Over 60 runs the rank error at 95 % is at most 1.15 times the lesser of one round and
+    bisection."""
     assert ratio_to_the_best(name, 60) <= 1.15
 
 
