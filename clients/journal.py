@@ -45,16 +45,6 @@ class Commit:
     kept: tuple[Outcomes, ...] = ()
     history: bytes = b""
 
-    @property
-    def line(self) -> Line:
-        """Its line of the account at the end of the run: the round, the number of charged reports,
-        the checksum of the sent ones."""
-        return (
-            self.round,
-            sum(charge.stop - charge.start for charge in self.charges),
-            reduce(xor, map(checksum, self.replies), 0),
-        )
-
 
 class Store(ABC):
     """A client's commits, unique by (run, round), and what they add up to: its ledger, who has
@@ -104,7 +94,9 @@ class Store(ABC):
         self.size += sum(len(reply.reports) for reply in commit.replies) + sum(
             len(outcomes.data) for outcomes in commit.kept
         )
-        self._lines.setdefault(commit.run, {})[commit.round] = commit.line
+        charged = sum(charge.stop - charge.start for charge in commit.charges)
+        sent = reduce(xor, map(checksum, commit.replies), 0)
+        self._lines.setdefault(commit.run, {})[commit.round] = (commit.round, charged, sent)
 
 
 class MemoryStore(Store):

@@ -5,11 +5,11 @@ One role holds the clients start..start + len(records), each with its own record
 and stream of words. A client process holds one.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -58,24 +58,16 @@ _KEPT = 16  # queries and randomizers that are not built again
 Made = TypeVar("Made")
 
 
-class _Recent(Generic[Made]):
-    """The last ones that were asked for, by name and parameters."""
-
-    def __init__(self) -> None:
-        self._made = OrderedDict[str, Made]()
-
-    def of(self, key: str, make: Callable[[], Made]) -> Made:
-        """The one under this key, made if it is not there."""
-        if key not in self._made:
-            self._made[key] = make()
-            if len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-        self._made.move_to_end(key)
-        return self._made[key]
-
-
 def _key(name: str, params: Mapping[str, Parameter]) -> str:
     return repr((name, sorted(params.items())))
+
+
+def _note(recent: dict[str, Made], key: str, made: Made) -> None:
+    """Puts it last, and drops the first of too many."""
+    recent.pop(key, None)
+    recent[key] = made
+    if len(recent) > _KEPT:
+        del recent[next(iter(recent))]
 
 
 class Work:
@@ -87,9 +79,10 @@ class Work:
         self.schema = schema
         self.done = 0
         self._begun = self._end = self._answering = 0
-        self._queries = _Recent[Query]()
-        self._randomizers = _Recent[Randomizer]()
-        self._verified: dict[str, Randomizer] = {}
+        self._queries: dict[str, Query] = {}  # the last ones, by name and parameters
+        self._randomizers: dict[str, Randomizer] = {}
+        self._verified = set[str]()  # names and parameters
+        self._passed = deque[Randomizer](maxlen=_KEPT)  # the last ones that were verified
 
     def begin(self) -> None:
         self._begun, self._answering = self.done, 0
@@ -111,35 +104,37 @@ class Work:
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
         """The query, which fits the names and types of the columns. Raises RefusedError, or
         InputError if it does not fit."""
-
-        def make() -> Query:
+        key = _key(name, params)
+        query = self._queries.get(key)
+        if query is None:
             query = QUERIES.build(name, params)
             query.values(self.schema)
-            return query
-
-        return self._queries.of(_key(name, params), make)
+        _note(self._queries, key, query)
+        return query
 
     def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
         """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
-
-        def make() -> Randomizer:
+        key = _key(name, params)
+        randomizer = self._randomizers.get(key)
+        if randomizer is None:
             self._spend(_BUILD)
-            return RANDOMIZERS.build(name, params)
-
-        return self._randomizers.of(_key(name, params), make)
+            randomizer = RANDOMIZERS.build(name, params)
+        _note(self._randomizers, key, randomizer)
+        return randomizer
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
         """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much"
         before it is tried."""
         for each in randomizers:
-            key = _key(each.name, each.params())
-            before = self._verified.get(key)
-            if before is each:
+            if any(each is passed for passed in self._passed):
                 continue
-            if before is None and each.evidence in self.evidence:  # else the verdict costs nothing
+            key = _key(each.name, each.params())
+            # else it costs nothing
+            if key not in self._verified and each.evidence in self.evidence:
                 self._spend(entries(each) if is_built_in(each) else _AUDIT)
             verify(each, self.evidence)
-            self._verified[key] = each
+            self._verified.add(key)
+            self._passed.append(each)
 
     def _spend(self, units: int) -> None:
         if self.done + units > self._end:
@@ -221,7 +216,8 @@ class ClientRole:
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         """The replies to a request, the same ones each time it comes; or one refusal. Nothing when
         no client of this member is asked."""
-        spans = [self._overlap(ask) for ask in request.asks]
+        ends = [(max(ask.start, self.start), min(ask.stop, self.stop)) for ask in request.asks]
+        spans = [(start, stop) if start < stop else None for start, stop in ends]
         if not any(spans):
             return ()
         self.work.begin()
@@ -410,10 +406,6 @@ class ClientRole:
         line = self.store.lines(receipt.run).get(receipt.round)
         if line is not None and (self.start, self.stop, line[2]) in receipt.accepted:
             self.confirmed.add((receipt.run, receipt.round))
-
-    def _overlap(self, ask: Ask) -> Span | None:
-        start, stop = max(ask.start, self.start), min(ask.stop, self.stop)
-        return (start, stop) if start < stop else None
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         try:

@@ -1,7 +1,6 @@
 """The values that queries take and randomizers accept, and the parameters that name both."""
 
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,13 +16,7 @@ MAX_LENGTH = 22
 
 def parameters(made: Any) -> dict[str, Parameter]:
     """The fields of a query or a randomizer, which name it on the wire."""
-    kind: Any = type(made)
-    return {name: getattr(made, name) for name in _names(kind)}
-
-
-@cache
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    return {each.name: getattr(made, each.name) for each in fields(made)}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import LocalOracle
 from local_dp.server.archive import RECENT, Archive, Missed
-from local_dp.server.losses import Loss, unexplained
+from local_dp.server.losses import ALPHA, TESTS, Loss
 from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.pace import Pace
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
@@ -245,7 +245,7 @@ class Coordinator(LocalOracle):
             if missed is not None
             for loss in missed.losses(self._accounts)
         ]
-        return unexplained(found, self._opened)
+        return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * self._opened))
 
     def _missed(self, round: Round) -> Missed | None:
         named, owing = self.members.named, round.unanswered.owing if round.unanswered else ()
@@ -257,7 +257,7 @@ class Coordinator(LocalOracle):
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
         phase, self.phase = self.phase, Phase()
-        round, unanswered = phase.round, phase.unanswered()
+        round, unanswered = phase.round, phase.waves.unanswered(phase.round.sums)
         if round.outstanding:
             round.lacks, round.trouble, round.rejections = (
                 self._lacks(phase.rejoined),
@@ -292,7 +292,7 @@ class Coordinator(LocalOracle):
         owner = self.members.owner(topic)
         if owner is None:
             self._shut_out(topic, now)  # it will be counted as forged
-        return owner is None or self.members.opened(owner).take(now) or self._unread(topic, now)
+        return owner is None or self.members.opened[owner].take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether a message under `topic` is worth decoding: no reply of a stranger, and few

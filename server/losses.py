@@ -99,11 +99,6 @@ def losses_of(
     return found
 
 
-def unexplained(found: list[Loss], rounds: int) -> tuple[Loss, ...]:
-    """Those that chance does not explain, of a run with so many rounds."""
-    return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * rounds))
-
-
 def replies_of(clients: int, width: int, members: int) -> int:
     """The most messages in which so many members send one report of each client."""
     return members + clients // per_message(width)

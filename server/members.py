@@ -4,7 +4,7 @@ and the topics that a server reads."""
 import math
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -210,7 +210,8 @@ class Members:
         self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
         self._missing: tuple[int, list[Span]] = -1, []  # while so many were present
-        self._opened: dict[str, Allowance] = {}  # of names in the roster
+        # the messages under a name in the roster whose signature is verified
+        self.opened = defaultdict[str, Allowance](lambda: Allowance(OPENED, OPENED_BURST))
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
@@ -305,14 +306,8 @@ class Members:
             )
         return member
 
-    def opened(self, name: str) -> Allowance:
-        """The messages under a name in the roster whose signature is verified."""
-        if name not in self._opened:
-            self._opened[name] = Allowance(OPENED, OPENED_BURST)
-        return self._opened[name]
-
     def silence(self, name: str, until: float) -> None:
-        self.opened(name).rest(until)
+        self.opened[name].rest(until)
         if name in self.named:
             self.named[name].read.rest(until)
 
@@ -326,7 +321,7 @@ class Members:
                 for start, stop, count in asks.within(member.start, member.stop)
             )
             member.read.allow(EACH * member.owes)
-            self.opened(member.name).allow(EACH * member.owes)
+            self.opened[member.name].allow(EACH * member.owes)
 
 
 LEAVES = ("rep", "hello", "gone")

@@ -220,10 +220,10 @@ class Gathering(Phase):
         self.patience = patience
         self._end = now + patience
         self._rolls = rolls
-        rolls.news(now)
+        rolls.since = now
 
     def joined(self, member: Member, now: float) -> None:
-        self._rolls.news(now)
+        self._rolls.since = now
 
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         return super().due(run, rejoined, now) + called(self._rolls, self.members, now)
@@ -294,14 +294,14 @@ class Collecting(Phase):
         # when a report last came that was not there before, or the missing ones were asked for
         self._news = now
         members.assign(members, self._asks)
-        self._waves = Waves((member for member in members if member.owes), terms, pace, now)
+        self.waves = Waves((member for member in members if member.owes), terms, pace, now)
 
     def joined(self, member: Member, now: float) -> None:
         """Has it asked as soon as there is room."""
-        self._rolls.news(now)
+        self._rolls.since = now
         self.members.assign([member], self._asks)
         if member.owes:
-            self._waves.add(member)
+            self.waves.add(member)
 
     def returned(self, member: Member) -> None:
         """A member does one thing after the other: what it was asked before the roll it has
@@ -309,10 +309,10 @@ class Collecting(Phase):
         member.reachable = self._called
 
     def back(self, member: Member) -> None:
-        self._waves.back(member)
+        self.waves.back(member)
 
     def gone(self, member: Member) -> None:
-        self._waves.gone(member)
+        self.waves.gone(member)
 
     def report(self, member: Member, message: Answer, now: float) -> None:
         """Counts a member's reports, its refusal or its lack of them. Raises WireError if they do
@@ -322,10 +322,10 @@ class Collecting(Phase):
         new = before - self.round.outstanding
         if new:
             self._news = now
-            self._waves.heard(member, now)
+            self.waves.heard(member, now)
             member.owes -= new
             if member.owes == 0:
-                self._waves.settled(member)
+                self.waves.settled(member)
 
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
@@ -333,10 +333,10 @@ class Collecting(Phase):
         # while replies flow, what is missing is on its way
         if rejoined or self._news + self._pace.again <= now:
             self._news = now
-            for asked in self._waves.asked:
+            for asked in self.waves.asked:
                 asked.times += 1
                 sends += self._again(asked)
-        while (wave := self._waves.ask(now)) is not None:
+        while (wave := self.waves.ask(now)) is not None:
             sends += (
                 [Send(wave.group, self.round.request())]
                 if wave.whole and not self.round.restored
@@ -346,7 +346,7 @@ class Collecting(Phase):
             self._called = True
             spans = [
                 (member.start, member.stop)
-                for wave in self._waves.asked
+                for wave in self.waves.asked
                 for member in wave.owing.values()
             ]
             sends += (
@@ -375,18 +375,12 @@ class Collecting(Phase):
             for at in range(0, len(spans), BATCH)
         ]
 
-    def unanswered(self) -> Unanswered:
-        """Who was asked in this round and has not answered."""
-        return self._waves.unanswered(self.round.sums)
-
     def is_settled(self, now: float) -> bool:
-        return self.round.outstanding == 0 or min(self.end, self._waves.idle_from()) <= now
+        return self.round.outstanding == 0 or min(self.end, self.waves.idle_from()) <= now
 
     def wake(self, now: float) -> float:
         rolls = self._rolls.wake() if self.members.present < self.members.clients else math.inf
-        return min(
-            self._news + self._pace.again, rolls, self.end, self._half, self._waves.wake(now)
-        )
+        return min(self._news + self._pace.again, rolls, self.end, self._half, self.waves.wake(now))
 
     @property
     def end(self) -> float:
@@ -407,7 +401,7 @@ class Collecting(Phase):
             self._epsilon,
             left,
             refused,
-            self._waves.lost(),
+            self.waves.lost(),
             interim=interim,
         )
 

@@ -293,10 +293,13 @@ class RemoteOracle:
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
-            await self._sleep()
+            self._until = self.coordinator.wake(_now())
+            with suppress(TimeoutError):  # until an event makes it wake earlier, or progress is due
+                async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):
+                    await self._stirred.wait()
         self._keep()
         self._show()
-        self.coordinator.trouble, self.coordinator.forged = self.bus.lost, self.bus.forged
+        self.coordinator.trouble, self.coordinator.forged = self.bus.bus.lost, self.bus.forged
         return now
 
     async def _listen(self, filters: list[str]) -> None:
@@ -309,16 +312,6 @@ class RemoteOracle:
     def _stands(self, listening: asyncio.Task[None]) -> None:
         self.coordinator.listening.stands(_now())
         self._stirred.set()
-
-    async def _sleep(self) -> None:
-        """Sleeps until the coordinator wakes, an event makes it wake earlier, or progress is
-        due."""
-        self._until = self.coordinator.wake(_now())
-        try:
-            async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):
-                await self._stirred.wait()
-        except TimeoutError:
-            pass
 
     async def _publish(self, send: Send) -> None:
         await self.bus.publish(topic(self.coordinator.run, "req", send.group), encode(send.message))

@@ -47,22 +47,18 @@ class Rolls:
     def __init__(self, run: str) -> None:
         self.run = run
         self.calls = 0
-        self._since = 0.0
+        self.since = 0.0  # a member said hello for the first time, or the wait began
         self._pause = pause(run, 0)
-
-    def news(self, now: float) -> None:
-        """A member has said hello for the first time, or the wait begins."""
-        self._since = now
 
     def wake(self) -> float:
         """When the next call is due, if somebody is missing."""
-        return self._since + self._pause
+        return self.since + self._pause
 
     def due(self, missing: list[Span], now: float) -> list[Roll]:
         """The messages of a call, if one is due. They name the missing clients."""
         if not missing or self.wake() > now:
             return []
-        self.calls, self._since = self.calls + 1, now
+        self.calls, self.since = self.calls + 1, now
         self._pause = pause(self.run, self.calls)
         if for_everybody(self.calls):
             return [Roll(run=self.run)]

@@ -1,8 +1,6 @@
 """The experiments by name. A module is imported only when its experiment is asked for."""
 
 from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.lab.claim import Experiment

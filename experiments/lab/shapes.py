@@ -90,10 +90,10 @@ def tabulate(title: str, headings: str, rows: Iterable[tuple[Any, ...]]) -> Tabl
 def table_of(title: str, columns: str, rows: Iterable[Any]) -> Table:
     """A table of the fields of rows.
 
-    `columns` is as in "bits | records = n | share = right.share / runs : 3". A column has a heading,
-    its field if that has another name, and the digits it is rounded to. A field may be a field of a
-    field, one of its places, or a quotient. A row is one object or several; the first that has a
-    field gives it.
+    `columns` is as in "bits | records = n | share = right.share / runs : 3". A column has a
+    heading, its field if that has another name, and the digits it is rounded to. A field may be a
+    field of a field, one of its places, or a quotient. A row is one object or several; the first
+    that has a field gives it.
     """
     headings, fields = [], []
     for part in split(columns):

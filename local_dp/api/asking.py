@@ -419,27 +419,24 @@ def ask(
 
     Works where an event loop is running too, as in a notebook.
     """
-    notice = unsaid if options.private else options.notice
-    only, copy = options.reads(protocol), options.copied
-    records = (
-        None
-        if table is None
-        else records_of(
-            table, notice=notice, csv=options.csv, dates=options.dates, only=only, copy=copy
-        )
+    if table is None:
+        question, made_up = (getattr(each, "question", "") for each in (protocol, type(protocol)))
+        if (
+            isinstance(made_up, str)
+            and question != made_up
+            and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
+        ):
+            raise InputError("the question is about the columns of a table: add --records")
+        return play(options.settings(protocol, None), options, stored=stored)
+    records = records_of(
+        table,
+        notice=unsaid if options.private else options.notice,
+        csv=options.csv,
+        dates=options.dates,
+        only=options.reads(protocol),
+        copy=options.copied,
     )
-    question, made_up = (getattr(each, "question", None) for each in (protocol, type(protocol)))
-    if (
-        records is None
-        and isinstance(made_up, str)
-        and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
-    ):
-        raise InputError("the question is about the columns of a table: add --records")
-    prepared = (
-        protocol
-        if records is None
-        else protocol.for_table(Launch(options.asked(records), options.private))
-    )
+    prepared = protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options, stored=stored)
 
 

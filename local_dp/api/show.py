@@ -29,7 +29,7 @@ def summary(data: dict[str, Any], width: int) -> str:
     )
     lines = (
         f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else "",
-        _faults(data),
+        _faults(data["faults"]) if "faults" in data else "",
         "The labels were read from the table, so they are published."
         if data["parameters"].get("labels_from_data")
         else "",
@@ -37,15 +37,15 @@ def summary(data: dict[str, Any], width: int) -> str:
         "Impossible estimates were moved to the nearest possible value; the option raw shows them."
         if result.get("moved")
         else "",
-        _independence(result),
+        _independence(result["independence"]) if "independence" in result else "",
         _error(result),
         _clients(data),
         _influence(data),
         _irregular(data),
-        _silenced(data),
-        _reconciled(data),
+        _silenced(data["silenced"]) if "silenced" in data else "",
+        _reconciled(data) if "reconciliation" in data else "",
         _cost(data),
-        _shuffled(data),
+        _shuffled(data["shuffled"]) if "shuffled" in data else "",
         result["explanation"],
     )
     worst = data.get("influence", {}).get("worst_case")
@@ -77,20 +77,14 @@ def _degraded(data: dict[str, Any]) -> str:
     return f"DEGRADED: {'; '.join(data['degraded'])}. {bounded}"
 
 
-def _faults(data: dict[str, Any]) -> str:
-    faults = data.get("faults")
-    if faults is None:
-        return ""
+def _faults(faults: dict[str, int]) -> str:
     counts = [
         held(f"{number(faults[name])} {label}") for name, label in _FAULTS.items() if faults[name]
     ]
     return f"FAULTS ON PURPOSE: {', '.join(counts) or 'none happened'}"
 
 
-def _independence(result: dict[str, Any]) -> str:
-    test = result.get("independence")
-    if test is None:
-        return ""
+def _independence(test: dict[str, float]) -> str:
     value, mean, p = (number(test[name]) for name in ("chi_square", "if_independent", "p_value"))
     return (
         f"chi-square {value}; if the columns are independent, {mean} on average under this noise, "
@@ -182,11 +176,8 @@ def _irregular(data: dict[str, Any]) -> str:
     )
 
 
-def _silenced(data: dict[str, Any]) -> str:
+def _silenced(silenced: dict[str, Any]) -> str:
     """A warning of members that sent too much."""
-    silenced = data.get("silenced")
-    if silenced is None:
-        return ""
     names = silenced["members"]
     some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     floods = (
@@ -205,9 +196,7 @@ def _silenced(data: dict[str, Any]) -> str:
 
 def _reconciled(data: dict[str, Any]) -> str:
     """The accepted reports beside the members' own accounts of their budgets."""
-    accounts = data.get("reconciliation")
-    if accounts is None:
-        return ""
+    accounts = data["reconciliation"]
     uncharged, lost, silent, members = (
         accounts[name]
         for name in ("accepted_not_charged", "charged_not_accepted", "silent", "members")
@@ -272,11 +261,8 @@ def _cost(data: dict[str, Any]) -> str:
     )
 
 
-def _shuffled(data: dict[str, Any]) -> str:
+def _shuffled(loss: dict[str, Any]) -> str:
     """The epsilon of one report, and of all shuffled reports together."""
-    loss = data.get("shuffled")
-    if loss is None:
-        return ""
     known = "" if loss["exact"] else f" (at least {bound(loss['lower'], False)})"
     together = (
         f"{held('epsilon ' + bound(loss['upper'], True))}{known} at "
@@ -343,20 +329,14 @@ def result_table(
         [[row[column] for column in columns] for row in shown],
         width,
     )
-    warning = _warning(len(result.get("uninformative", ())), len(rows))
-    return f"{drawn}\n\n{paragraph(warning, width)}" if warning else drawn
-
-
-def _warning(guesses: int, many: int) -> str:
-    """That so many of the estimates are no better than a guess; empty if none is."""
+    guesses = len(result.get("uninformative", ()))
     if not guesses:
-        return ""
-    which = (
-        "This interval is"
-        if many == 1
-        else f"{guesses} of {many} intervals {'is' if guesses == 1 else 'are'}"
-    )
-    return f"{which} no better than a guess. Ask more people, or give more epsilon."
+        return drawn
+    which = f"{guesses} of {len(rows)} intervals {'is' if guesses == 1 else 'are'}"
+    if len(rows) == 1:
+        which = "This interval is"
+    warning = f"{which} no better than a guess. Ask more people, or give more epsilon."
+    return f"{drawn}\n\n{paragraph(warning, width)}"
 
 
 def truths(result: dict[str, Any], count: int) -> list[float | None]:

@@ -207,7 +207,8 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         if (
             isinstance(randomizer, FiniteChannel)
             and not isinstance(randomizer, FrequencyOracle)
-            and _is_listed(randomizer, empty)
+            and empty.counts.shape == (randomizer.cells, randomizer.alphabet)
+            and empty.counts.size <= MOST  # its tally counts each report of each coin
         ):
             each = single_estimates(lambda counts: decoded(Tally(counts)).value, empty.counts.shape)
             return (
@@ -230,13 +231,6 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         high,
         _rounded(low - width * own[0], width),
         _rounded(low + width * (1 - own[0]), width),
-    )
-
-
-def _is_listed(randomizer: FiniteChannel, empty: Tally) -> bool:
-    """Whether its tally counts each report of each coin, few of them."""
-    return (
-        empty.counts.shape == (randomizer.cells, randomizer.alphabet) and empty.counts.size <= MOST
     )
 
 

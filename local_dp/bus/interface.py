@@ -92,11 +92,6 @@ class SealedBus(Generic[B]):
                 else:
                     yield Delivery(event.topic, message)
 
-    @property
-    def lost(self: "SealedBus[ServerBus]") -> str:
-        """Why there is no connection now."""
-        return self.bus.lost
-
     async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
         await self.bus.listen(filters)
 

@@ -55,7 +55,7 @@ class MqttBus:
         self.will = will
         self._connection: _Connection | None = None
         # why there is no connection now
-        self.lost = str(unreachable(address, Exception("no answer yet")))
+        self.lost = f"no answer yet from the broker {address}; read its log, or correct --broker"
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address

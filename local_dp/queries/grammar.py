@@ -19,10 +19,10 @@ gives the question as it is written here.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from local_dp.errors import InputError
@@ -192,7 +192,7 @@ def names_in(*values: object) -> frozenset[str]:
     ):
         names.add(str(text))
         with suppress(InputError):
-            names |= columns_of(parse(str(text)))
+            names |= columns_of(_Parser(str(text), strict=True).whole())
     return frozenset(names)
 
 
@@ -200,12 +200,6 @@ def only_names(expression: Expression) -> bool:
     """Whether the question is made of columns alone, as the name of one column may be too: `flag`,
     `male or female`."""
     return all(isinstance(leaf, Name) for leaf in leaves(expression))
-
-
-def _number(token: str) -> float:
-    """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal
-    2^53."""
-    return int(token) if token.isdigit() and int(token) < 2**64 else float(token)
 
 
 def respelled(question: str) -> str:
@@ -323,26 +317,16 @@ class _Parser:
             raise self.fail(f"one of {' '.join(COMPARATORS)} in is")
         return part
 
-    def left_of(self, word: str, part: Expression | Operand) -> Expression | None:
-        """The part as the left side of "and" or "or", if that follows."""
-        if self.kind != "word" or self.token != word:
-            return None
-        left = self.asked(part)
-        self.advance()
-        return left
-
-    def either(self) -> Expression | Operand:
+    def either(self, word: str = "or") -> Expression | Operand:
         """Parts joined by "or"; "and" binds more closely. In parentheses it may be an operand."""
-        found = self.both()
-        while (left := self.left_of("or", found)) is not None:
-            found = Either(left, self.asked(self.both()))
-        return found
-
-    def both(self) -> Expression | Operand:
-        found = self.negation()
-        while (left := self.left_of("and", found)) is not None:
-            found = Both(left, self.asked(self.negation()))
-        return found
+        joined = Either if word == "or" else Both
+        part = partial(self.either, "and") if word == "or" else self.negation
+        left = part()
+        while self.kind == "word" and self.token == word:
+            question = self.asked(left)
+            self.advance()
+            left = joined(question, self.asked(part()))
+        return left
 
     def negation(self) -> Expression | Operand:
         self.depth += 1
@@ -360,7 +344,12 @@ class _Parser:
         if self.kind == "symbol" and self.token in COMPARATORS:
             comparator = self.token
             self.advance()
-            return self.compared(left, comparator, self.sum())
+            right = self.sum()
+            if isinstance(right, _QUESTIONS) or not (names_of(left) or names_of(right)):
+                raise self.fail("a column on one side")
+            if names_of(left):
+                return Comparison(left, comparator, right)
+            return Comparison(right, _MIRRORED.get(comparator, comparator), left)
         if self.kind != "word" or self.token not in ("not", "in", "is"):
             return left
         if not names_of(left):
@@ -370,23 +359,9 @@ class _Parser:
         found = Null(left) if is_null else In(left, self.values())
         return Not(found) if inverted else found
 
-    def compared(self, left: Operand, comparator: str, right: Expression | Operand) -> Comparison:
-        """With a column on its left side."""
-        if isinstance(right, _QUESTIONS) or not (names_of(left) or names_of(right)):
-            raise self.fail("a column on one side")
-        return (
-            Comparison(left, comparator, right)
-            if names_of(left)
-            else Comparison(right, _MIRRORED.get(comparator, comparator), left)
-        )
-
-    def sum(self) -> Expression | Operand:
-        return self.chain(self.product, "+-")
-
-    def product(self) -> Expression | Operand:
-        return self.chain(self.factor, "*/")
-
-    def chain(self, part: Callable[[], Expression | Operand], signs: str) -> Expression | Operand:
+    def sum(self, signs: str = "+-") -> Expression | Operand:
+        """Parts joined by these signs; those of a product bind more closely."""
+        part = partial(self.sum, "*/") if signs == "+-" else self.factor
         first, rest = part(), list[tuple[str, Operand]]()
         while self.kind == "symbol" and self.token in signs:
             sign = self.token
@@ -436,7 +411,10 @@ class _Parser:
         negative = self.accept("-")
         value: float | str
         if self.kind == "number":
-            value = -_number(self.token) if negative else _number(self.token)
+            # as a float, 2^53 + 1 would equal 2^53 in a column of whole numbers
+            whole = self.token.isdigit() and int(self.token) < 2**64
+            value = int(self.token) if whole else float(self.token)
+            value = -value if negative else value
         elif self.kind == "text" and not negative:
             value = self.token[1:-1]
         elif self.kind == "word" and self.token in _TRUTHS and not negative:

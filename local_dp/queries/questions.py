@@ -121,7 +121,8 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
                     f"there is no column {right.column!r}, and {_shown(left)} is text; write a "
                     f"text in quotes: {written!r}"
                 )
-            return _compare(left, found, comparator, right, _value(right, records))
+            other = right if isinstance(right, int | float | str) else _column(right, records)
+            return _compare(left, found, comparator, right, other)
         case In(left, values):
             found = _column(left, records)
             if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
@@ -169,10 +170,6 @@ def _truths(values: Column, column: str) -> Answers:
             f"in {example!r}"
         )
     return Answers(values, ~values)
-
-
-def _value(operand: Operand, records: Records) -> Column | float | str:
-    return operand if isinstance(operand, int | float | str) else _column(operand, records)
 
 
 def _column(operand: Operand, records: Records) -> Column:

@@ -44,8 +44,7 @@ class Question(Query):
                 "0 and age >= 30'"
             )
         check_spare(self.spare, ("missing",))
-        # parsed now, so that a wrong question fails where it is written
-        check_built(self.expression)
+        _ = self.expression  # parsed now, so that a wrong question fails where it is written
 
     @cached_property
     def expression(self) -> Expression:

@@ -22,7 +22,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
     from rich.table import Table
     from rich.text import Text
 
-    lines = [tuple(map(_shown, row)) for row in (headings, *rows)]
+    cells = [[cell.replace("\n", " ") for cell in row] for row in (headings, *rows)]
+    lines = [tuple(map(shown, row)) for row in cells]
     columns = list(zip(*lines, strict=True))
     tight = 0 < width < sum(max(map(cell_len, column)) + _GAP for column in columns) - _GAP
     grid = Table(
@@ -50,10 +51,6 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
     with console.capture() as drawing:
         console.print(grid, width=width or None)
     return "\n".join(line.rstrip() for line in drawing.get().replace("\xa0", " ").splitlines())
-
-
-def _shown(cell: str) -> str:
-    return shown(cell.replace("\n", " "))
 
 
 def progress() -> "Progress":

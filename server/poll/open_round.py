@@ -54,8 +54,8 @@ class OpenRound(Collecting):
 
     def returned(self, member: Member) -> None:
         if member.owes:
-            self._waves.settled(member)
-            self._waves.add(member)
+            self.waves.settled(member)
+            self.waves.add(member)
         self._greeted(member, self._asked)
 
     def _greeted(self, member: Member, now: float) -> None:
@@ -73,9 +73,9 @@ class OpenRound(Collecting):
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         sends = Phase.due(self, run, rejoined, now)
         if self._asked + AGAIN <= now:
-            self._asked, self._waves.asked = now, [wave for wave in self._waves.asked if wave.owing]
-            sends += [send for wave in self._waves.asked for send in self._again(wave)]
-        while (wave := self._waves.ask(now)) is not None:
+            self._asked, self.waves.asked = now, [wave for wave in self.waves.asked if wave.owing]
+            sends += [send for wave in self.waves.asked for send in self._again(wave)]
+        while (wave := self.waves.ask(now)) is not None:
             sends += self._again(wave)
         if self._confirm <= now:
             sends += receipts(run, self.round, self._stored)
@@ -85,7 +85,7 @@ class OpenRound(Collecting):
     def is_settled(self, now: float) -> bool:
         is_idle = (
             self.end < math.inf
-            and self._waves.idle_from() <= now
+            and self.waves.idle_from() <= now
             and self._awaited <= self.members.named.keys()
         )
         return self.over or self.end <= now or is_idle
@@ -95,7 +95,7 @@ class OpenRound(Collecting):
             self._asked + AGAIN,
             self._confirm,
             self.end,
-            now if self._waves.has_room(now) else math.inf,
+            now if self.waves.has_room(now) else math.inf,
         )
 
 

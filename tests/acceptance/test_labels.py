@@ -250,7 +250,7 @@ def test_a_plug_in_has_no_second_step_of_its_own() -> None:
     role = ClientRole(
         "c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0)
     )
-    role.work._randomizers.of = lambda key, make: Tells(1.0)  # type: ignore[method-assign]
+    role.work.build = lambda name, params: Tells(1.0)  # type: ignore[method-assign]
     role.work.verify = lambda randomizers: None  # type: ignore[method-assign]
     assert code(role.handle(request(survey_query(3), number=1))) == "reply"
     assert code(role.handle(request(replace(survey_query(3), memo=LABEL), number=2))) == "evidence"

@@ -240,11 +240,7 @@ class Role(ProtocolCommand, RunOptions):
             copy=self.copied,
         )
 
-    def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
-        return RunOptions.reads(self, protocol)
-
-    def asked(self, table: Records) -> Records:
-        return RunOptions.asked(self, table)
+    reads, asked = RunOptions.reads, RunOptions.asked
 
     def randomness(self) -> Randomness:
         return Randomness.choose(self.seed, self.private)
@@ -291,7 +287,10 @@ def run_progress() -> Iterator[OnProgress]:
     def show(progress: Progress) -> None:
         nonlocal last
         if isinstance(progress, Attendance):
-            SCREEN.working(_missing(progress))
+            gaps = progress.gaps(NAMED, "..")
+            waiting = f"; waiting for {gaps}" if gaps else ""
+            ready = f"{progress.present:,} of {progress.clients:,} clients are ready"
+            SCREEN.working(f"{ready}{waiting}")
             return
         if last is not None and last.round != progress.round:
             leave()
@@ -316,12 +315,6 @@ def _line(progress: RoundProgress) -> str:
         f"round {progress.round}: {progress.answered:,}/{progress.asked:,} replied, epsilon "
         f"{number(progress.epsilon)}"
     )
-
-
-def _missing(attendance: Attendance) -> str:
-    gaps = attendance.gaps(NAMED, "..")
-    waiting = f"; waiting for {gaps}" if gaps else ""
-    return f"{attendance.present:,} of {attendance.clients:,} clients are ready{waiting}"
 
 
 @dataclass(frozen=True, kw_only=True)
