@@ -77,6 +77,7 @@ class Verdict(Query):
     """
 
     name: ClassVar[str] = "verdict"
+    summary = "Measures the error of a prediction"
     kind: str
     hypothesis: str
 

@@ -219,6 +219,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
     """
 
     name: ClassVar[str] = "masked-parity-literal"
+    summary = "Learns a masked parity by the two rounds of the paper"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
 
     def clients(self, epsilon: float) -> int:
@@ -262,6 +263,7 @@ class MaskedParityLearner(MaskedParityProtocol):
     """
 
     name: ClassVar[str] = "masked-parity"
+    summary = "Learns a masked parity in two rounds: the vector, the mask"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
 
     def clients(self, epsilon: float) -> int:
@@ -294,6 +296,7 @@ class MaskedParityFresh(MaskedParityProtocol):
     """
 
     name: ClassVar[str] = "masked-parity-fresh"
+    summary = "Learns a masked parity in two rounds of fresh clients"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
     )
@@ -340,6 +343,7 @@ class MaskedParityList(MaskedParityProtocol):
     """
 
     name: ClassVar[str] = "masked-parity-list"
+    summary = "Learns a masked parity from a list of likely candidates"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
     bits: int = parameter(
@@ -423,6 +427,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
     """
 
     name: ClassVar[str] = "masked-parity-one-round"
+    summary = "Learns a masked parity in one round"
     source: ClassVar[str] = (
         "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     )

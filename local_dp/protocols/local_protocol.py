@@ -61,6 +61,7 @@ class LocalProtocol(ABC, Generic[R]):
 
     name: ClassVar[str]
     source: ClassVar[str]
+    summary: ClassVar[str] = ""  # at most 60 characters, for lists: a verb first, no formula
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
     uncovered: ClassVar[str] = ""  # why `conform_protocol` leaves out the intervals of its estimate
     figureless: ClassVar[str] = (

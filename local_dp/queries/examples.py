@@ -28,6 +28,7 @@ class Correlation(Query):
     of the label, or without one a moment."""
 
     name: ClassVar[str] = "correlation"
+    summary = "Asks whether the label equals a parity of the columns"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str = ""
@@ -51,6 +52,7 @@ class SignedLabel(Query):
     as the levels 2, 0 and 1 of two steps."""
 
     name: ClassVar[str] = "signed-label"
+    summary = "Gives the signed label where a condition holds"
     domain: ClassVar[Domain] = levels(2)
     condition: str
     label: str
@@ -75,6 +77,7 @@ class Product(Query):
     bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "product"
+    summary = "Multiplies columns, and clips the product"
     domain: ClassVar[Domain] = levels(STEPS)
     factors: tuple[str, ...]
     bound: float = 1.0
@@ -101,6 +104,7 @@ class ParityExample(Query):
     x>. 1 <= d <= 12."""
 
     name: ClassVar[str] = "parity-example"
+    summary = "Gives a whole labelled example of a parity"
     d: int
 
     def check(self) -> None:
@@ -124,6 +128,7 @@ class ParityCoset(Query):
     """
 
     name: ClassVar[str] = "parity-coset"
+    summary = "Gives the label times a bent function and a parity"
     domain: ClassVar[Domain] = symbols(2)
     d: int
     k: int
@@ -166,6 +171,7 @@ class PathStep(Query):
     """
 
     name: ClassVar[str] = "path-step"
+    summary = "Gives the next step of a path in the client's table"
     domain: ClassVar[Domain] = bit_or_silence()
     path: str
     first: int = 0

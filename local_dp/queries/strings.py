@@ -161,6 +161,7 @@ class Prefix(Query):
     more of them."""
 
     name: ClassVar[str] = "prefix"
+    summary = "Gives the first bits of a string"
     column: str
     bits: int
     length: int
@@ -196,6 +197,7 @@ class HashedPrefix(Prefix):
     """
 
     name: ClassVar[str] = "hashed-prefix"
+    summary = "Hashes the first bits of a string"
     width: int
     seed: int
 
@@ -247,6 +249,7 @@ class KeptPrefix(Prefix):
     """
 
     name: ClassVar[str] = "kept-prefix"
+    summary = "Gives the listed prefix of a string, and its next bits"
     looked_up: ClassVar[str] = "kept"
     step: int
     width: int

@@ -34,6 +34,7 @@ class Question(Query):
     ("missing",), 2 where a missing value leaves it open."""
 
     name: ClassVar[str] = "question"
+    summary = "Answers a yes/no question about the columns"
     text: str
     spare: tuple[str, ...] = ()
 
@@ -75,6 +76,7 @@ class Category(Query):
     "missing"; without these such a value is the first."""
 
     name: ClassVar[str] = "category"
+    summary = "Gives the place of a value among public labels"
     column: str
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
@@ -161,6 +163,7 @@ class Bounded(Query):
     missing ones, which would be the midpoint."""
 
     name: ClassVar[str] = "bounded"
+    summary = "Clips a number to public bounds"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
@@ -205,6 +208,7 @@ class ChangeInterval(Query):
     """
 
     name: ClassVar[str] = "change-interval"
+    summary = "Gives the interval in which an answer changes"
     waves: tuple[str, ...]
     labels: tuple[str, ...]
     change: int

@@ -51,6 +51,7 @@ class Coordinates(Query):
     """
 
     name: ClassVar[str] = "coordinates"
+    summary = "Gives the columns as a vector of a cube or a ball"
     columns: tuple[str, ...]
     centres: tuple[float, ...]
     reaches: tuple[float, ...]
@@ -110,6 +111,7 @@ class Mistake(Query):
     0."""
 
     name: ClassVar[str] = "mistake"
+    summary = "Asks whether a halfspace errs on the label"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
@@ -159,6 +161,7 @@ class Descent(_Descending):
     in [-1, 1], on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "descent"
+    summary = "Gives one coordinate of a descent direction"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
     bound: float = 1.0
@@ -180,6 +183,7 @@ class DescentVector(_Descending):
     shape (n, d), on the lattice of `Coordinates`."""
 
     name: ClassVar[str] = "descent-vector"
+    summary = "Gives all coordinates of a descent direction"
     bound: float = 1.0
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 14
@@ -244,6 +248,7 @@ class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
     name: ClassVar[str] = "nearest-centre"
+    summary = "Asks whether a centre is the nearest one"
     domain: ClassVar[Domain] = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
@@ -256,6 +261,7 @@ class CentreSum(_ByCentre):
     `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "centre-sum"
+    summary = "Gives a coordinate where a centre is the nearest one"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0

@@ -31,6 +31,7 @@ class WithCoin(Randomizer):
     """
 
     name: ClassVar[str] = "with-coin"
+    summary = "Reports the own coin beside the report of another randomizer"
     source: ClassVar[str] = (
         "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
     )

@@ -98,11 +98,7 @@ def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> Non
         try:
             kind = registry[name]
             groups.setdefault(_purpose(kind), []).append(
-                (
-                    f"  {name}",
-                    *filter(None, [label(kind)]),
-                    (inspect.getdoc(kind) or "").split("\n")[0],
-                )
+                (f"  {name}", *filter(None, [label(kind)]), kind.summary)
             )
         except RefusedError as error:
             groups.setdefault("not usable", []).append((f"  {name}", str(error)))

@@ -84,7 +84,7 @@ class ByProtocol(Group):
         return super().resolve_command(ctx, args)
 
     def line_of(self, ctx: click.Context, name: str) -> str:
-        return re.split(r"[;:] | \(", first_line(find_protocol(name).__doc__ or ""))[0].rstrip(".")
+        return find_protocol(name).summary
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(f"{self.name} {name}", find_protocol(name), self.role)

@@ -194,6 +194,7 @@ class Learn(LocalProtocol[Lesson]):
     """
 
     name: ClassVar[str] = "learn"
+    summary = "Learns to predict a column, and estimates the accuracy"
     figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"

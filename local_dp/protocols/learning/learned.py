@@ -42,6 +42,19 @@ HELP = {  # of the learners' parameters, the same for all learners
     "bits": "values are whole numbers of so many bits",
     "depth": "the depth of the tree",
 }
+SUMMARIES = {
+    "conjunctions": "Learns a conjunction of binary features",
+    "stumps": "Learns the single feature that predicts best",
+    "thresholds": "Learns a threshold on whole numbers",
+    "naive-bayes": "Learns a classifier for independent features",
+    "low-degree": "Learns a function of binary features by a polynomial",
+    "linear-regression": "Learns a linear model by least squares",
+    "decision-lists": "Learns a list of if-then rules",
+    "perceptron": "Learns a halfspace with a margin",
+    "trees": "Learns a decision tree",
+    "k-means": "Finds the centres of clusters by Lloyd's iteration",
+    "logistic-regression": "Learns a logistic regression by gradient descent",
+}
 SENTENCES = {  # that explain a rule, by the learner's name; the others are classifiers
     "decision-lists": "The learned rule predicts the label of a record: {}.",
     "trees": "The learned rule predicts the label of a record by the condition that holds: {}.",
@@ -161,6 +174,7 @@ def learned(name: str) -> type[Learned]:
         bases=(Learned,),
         namespace={
             "name": name,
+            "summary": SUMMARIES[taught],
             "source": f"{learner.source}; KLNRS 2008, Theorem 4.8",
             "taught": taught,
             "__doc__": doc,

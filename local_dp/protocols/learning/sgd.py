@@ -167,6 +167,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """
 
     name: ClassVar[str] = "local-sgd"
+    summary = "Learns a halfspace by gradient descent on private reports"
     figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     error_unit: ClassVar[str] = "share of examples labelled wrongly"

@@ -36,6 +36,7 @@ class ParityElimination(ParityProtocol):
     """
 
     name: ClassVar[str] = "parity-elimination"
+    summary = "Learns a parity by dropping unlikely candidates"
     source: ClassVar[str] = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(
         3.0,

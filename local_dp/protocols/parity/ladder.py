@@ -153,6 +153,7 @@ class LadderAgain(_LadderInRounds):
     """
 
     name: ClassVar[str] = "ladder"
+    summary = "Finds a hidden path; every client answers in every round"
     source: ClassVar[str] = (
         "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     )
@@ -208,6 +209,7 @@ class LadderInTurn(_LadderInRounds):
     """
 
     name: ClassVar[str] = "ladder-in-turn"
+    summary = "Finds a hidden path; each round asks other clients"
     source: ClassVar[str] = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     below: bool = parameter(
         False, "true: those whose level is still to come answer about a random node below"
@@ -247,6 +249,7 @@ class LadderOneRound(_Ladder):
     """
 
     name: ClassVar[str] = "ladder-one-round"
+    summary = "Finds a hidden path in one round"
     source: ClassVar[str] = "limits 12.1"
 
     def check(self) -> None:

@@ -78,6 +78,7 @@ class ParityHalving(ParityProtocol):
     """
 
     name: ClassVar[str] = "parity"
+    summary = "Learns a parity by halving the candidates round by round"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
     )
@@ -116,6 +117,7 @@ class ParityOneRound(ParityProtocol):
     """
 
     name: ClassVar[str] = "parity-one-round"
+    summary = "Learns a parity in one round, by public random masks"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
     )
@@ -170,6 +172,7 @@ class ParityDeny(ParityProtocol):
     """
 
     name: ClassVar[str] = "parity-deny"
+    summary = "Learns a parity in one round, by parities ruled out"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
     )
@@ -197,6 +200,7 @@ class ParityRounds(ParityProtocol):
     """
 
     name: ClassVar[str] = "parity-rounds"
+    summary = "Learns a parity in a few rounds, by shrinking lists"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     )

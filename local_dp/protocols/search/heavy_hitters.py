@@ -444,6 +444,7 @@ class HeavyHitters(FrequentStrings):
     """
 
     name: ClassVar[str] = "heavy-hitters"
+    summary = "Finds the frequent strings of a column in one round"
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -525,6 +526,7 @@ class HeavyHittersAsked(FrequentStrings):
     """
 
     name: ClassVar[str] = "heavy-hitters-asked"
+    summary = "Finds the frequent strings of a column round by round"
 
     def schedule(self, epsilon: float) -> Schedule:
         """The length of the prefixes of each round, and the number kept."""

@@ -190,6 +190,7 @@ class Quantiles(LocalProtocol[Located]):
     """
 
     name: ClassVar[str] = "quantiles"
+    summary = "Estimates quantiles, such as the median, of a column"
     example: ClassVar[str] = (
         "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     )

@@ -135,6 +135,7 @@ class Compare(LocalProtocol[Combined]):
     """
 
     name: ClassVar[str] = "compare"
+    summary = "Compares the shares of yes in two groups, as in an A/B test"
     source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"

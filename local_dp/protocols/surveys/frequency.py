@@ -268,6 +268,7 @@ class Crosstab(OfShares[CrossTable]):
     """
 
     name: ClassVar[str] = "crosstab"
+    summary = "Estimates the share of every combination of several columns"
     source: ClassVar[str] = (
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
@@ -414,6 +415,7 @@ class Frequency(Shares):
     """
 
     name: ClassVar[str] = "frequency"
+    summary = "Estimates the share of each label of a column"
     source: ClassVar[str] = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
@@ -505,6 +507,7 @@ class Histogram(Shares):
     """
 
     name: ClassVar[str] = "histogram"
+    summary = "Estimates the share of each of several equal intervals"
     source: ClassVar[str] = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"

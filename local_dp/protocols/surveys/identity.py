@@ -71,6 +71,7 @@ class Identity(LocalProtocol[IdentityTest]):
     """
 
     name: ClassVar[str] = "identity"
+    summary = "Tests whether the labels of a column have the named shares"
     figureless: ClassVar[str] = "a decision"
     source: ClassVar[str] = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"

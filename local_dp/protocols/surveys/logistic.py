@@ -48,6 +48,7 @@ class Logistic(LocalProtocol[Estimate]):
     """
 
     name: ClassVar[str] = "logistic"
+    summary = "Estimates how traits change the odds of a yes"
     source: ClassVar[str] = (
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"

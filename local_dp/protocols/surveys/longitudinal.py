@@ -193,6 +193,7 @@ class Longitudinal(LocalProtocol[Course]):
     """
 
     name: ClassVar[str] = "longitudinal"
+    summary = "Estimates shares at several times within one budget"
     source: ClassVar[str] = (
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"

@@ -56,6 +56,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     """
 
     name: ClassVar[str] = "sq"
+    summary = "Answers several yes/no questions, each by its own clients"
     source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
     example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
@@ -209,6 +210,7 @@ class Survey(MeanProtocol):
     """
 
     name: ClassVar[str] = "survey"
+    summary = "Estimates the share of clients who answer yes to a question"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(

@@ -425,6 +425,7 @@ class Marginals(LocalProtocol[Margins]):
     """
 
     name: ClassVar[str] = "marginals"
+    summary = "Estimates all marginals of some columns from one report each"
     source: ClassVar[str] = (
         "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
     )

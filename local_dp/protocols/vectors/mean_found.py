@@ -159,6 +159,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     """
 
     name: ClassVar[str] = "mean-found"
+    summary = "Estimates a mean between bounds that clients find privately"
     source: ClassVar[str] = (
         "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
     )

@@ -65,6 +65,7 @@ class Mean(MeanProtocol):
     """
 
     name: ClassVar[str] = "mean"
+    summary = "Estimates the mean of a column between public bounds"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "the column that is averaged", of_table=True)
@@ -284,6 +285,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     """
 
     name: ClassVar[str] = "mean-vector"
+    summary = "Estimates the means of several columns from one report each"
     source: ClassVar[str] = (
         "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
     )

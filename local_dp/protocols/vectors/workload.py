@@ -265,6 +265,7 @@ class PrefixSums(LocalProtocol[Estimate]):
     """
 
     name: ClassVar[str] = "prefix-sums"
+    summary = "Estimates the share of numbers up to each whole number"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     column: str = parameter("value", "the column of whole numbers", of_table=True)
     k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
@@ -401,6 +402,7 @@ class Workload(LocalProtocol[Answers]):
     """
 
     name: ClassVar[str] = "workload"
+    summary = "Estimates many linear queries about columns together"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "

@@ -249,6 +249,7 @@ class SeededRejection(Compressed):
     """
 
     name: ClassVar[str] = "seeded-rejection"
+    summary = "Reports a short seed from which the report is made"
     source: ClassVar[str] = "Feldman, Talwar 2021"
     seed_bits: int = 2
 
@@ -284,6 +285,7 @@ class GenProt(Compressed):
     """
 
     name: ClassVar[str] = "genprot"
+    summary = "Names one of several public samples of another report"
     source: ClassVar[str] = "Bun, Nelson, Stemmer 2018"
     samples: int = 4
 

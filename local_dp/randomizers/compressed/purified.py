@@ -89,6 +89,7 @@ class Purified(OfChannel):
     """
 
     name: ClassVar[str] = "purified"
+    summary = "Makes an approximate randomizer pure by clipping its channel"
     source: ClassVar[str] = "limits 12.6; with 10 eps by other means: Bun, Nelson, Stemmer 2018"
     work: ClassVar[Work] = "pure reports"
 

@@ -160,6 +160,7 @@ class AffineSets(PermutedSets):
     """
 
     name: ClassVar[str] = "affine-sets"
+    summary = "Reports an affine set of symbols, likely with the own one"
     source: ClassVar[str] = (
         "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
     )

@@ -59,6 +59,7 @@ class GRR(DirectOracle, OfSymbols):
     """
 
     name: ClassVar[str] = "grr"
+    summary = "Reports a symbol, or another one at random"
     source: ClassVar[str] = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:

@@ -43,6 +43,7 @@ class Hadamard(OneBit, SignOracle, OfSymbols):
     """
 
     name: ClassVar[str] = "hadamard"
+    summary = "Reports one randomized bit of a symbol in a Hadamard row"
     source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
 
     @property
@@ -64,6 +65,7 @@ class SignedHadamard(OneBit, SignedOracle):
     """
 
     name: ClassVar[str] = "signed-hadamard"
+    summary = "Reports one bit of a signed symbol, or of none"
     source: ClassVar[str] = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
 
     @property
@@ -193,6 +195,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
     """
 
     name: ClassVar[str] = "hadamard-response"
+    summary = "Reports a block and a Hadamard row of a symbol"
     source: ClassVar[str] = "Acharya, Sun, Zhang 2019"
 
     @cached_property
@@ -252,6 +255,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
     """
 
     name: ClassVar[str] = "recursive-hadamard"
+    summary = "Reports a symbol's block and its Hadamard entry in few bits"
     source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020"
     b: int = 0
 

@@ -256,6 +256,7 @@ class OLH(LocalHashing):
     """
 
     name: ClassVar[str] = "olh"
+    summary = "Reports a hash of a symbol to the best number of codes"
     source: ClassVar[str] = (
         "Wang, Blocki, Li, Jha 2017; hashes and tally by an affine geometry (Bose 1942; Park, "
         "Nam, Lee 2023)"
@@ -272,6 +273,7 @@ class BLH(LocalHashing):
     variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
     name: ClassVar[str] = "blh"
+    summary = "Reports a hash of a symbol to one bit"
     source: ClassVar[str] = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
 
     @cached_property
@@ -320,6 +322,7 @@ class PIRappor(TwoWeights, HashDesign):
     """
 
     name: ClassVar[str] = "pi-rappor"
+    summary = "Reports a row and a linear hash of a symbol"
     source: ClassVar[str] = "Feldman, Talwar 2021"
 
     @cached_property
@@ -368,6 +371,7 @@ class CountMeanSketch(PerCoin, OfSymbols):
     """
 
     name: ClassVar[str] = "count-mean-sketch"
+    summary = "Reports a sketch of a symbol in a public row of hashes"
     source: ClassVar[str] = "Apple's Differential Privacy Team 2017 (CMS)"
     m: int = 64
 

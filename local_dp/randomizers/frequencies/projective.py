@@ -34,6 +34,7 @@ class PGR(TwoWeights, EvenDesign):
     """
 
     name: ClassVar[str] = "pgr"
+    summary = "Reports a point of a projective geometry near the symbol"
     source: ClassVar[str] = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
 
     @property

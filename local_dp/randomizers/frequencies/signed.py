@@ -67,6 +67,7 @@ class SignedBlocks(SignedOracle):
     """
 
     name: ClassVar[str] = "signed-blocks"
+    summary = "Names the block of a signed symbol, and one randomized sign"
     source: ClassVar[str] = (
         "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked "
         "parity"

@@ -135,6 +135,7 @@ class SubsetSelection(PermutedSets, EvenDesign):
     """
 
     name: ClassVar[str] = "subset-selection"
+    summary = "Reports a random set of symbols, likely with the own one"
     source: ClassVar[str] = (
         "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
     )

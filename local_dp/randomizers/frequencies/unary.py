@@ -122,6 +122,7 @@ class SUE(UnaryEncoding):
     """
 
     name: ClassVar[str] = "sue"
+    summary = "Reports a bit for each symbol, all flipped alike"
     source: ClassVar[str] = (
         "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
     )
@@ -147,6 +148,7 @@ class OUE(UnaryEncoding):
     """
 
     name: ClassVar[str] = "oue"
+    summary = "Reports a bit for each symbol, with the least variance"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -170,6 +172,7 @@ class THE(UnaryEncoding):
     """
 
     name: ClassVar[str] = "the"
+    summary = "Reports for each symbol whether a noisy count is large"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -264,6 +267,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     """
 
     name: ClassVar[str] = "she"
+    summary = "Reports a noisy count for each symbol"
     source: ClassVar[str] = (
         "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
     )

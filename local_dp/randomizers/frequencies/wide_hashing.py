@@ -43,6 +43,7 @@ class WideHashing(PerCoin):
     """
 
     name: ClassVar[str] = "wide-hashing"
+    summary = "Reports a few parities of a very long symbol"
     source: ClassVar[str] = (
         "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its "
         "transform)"

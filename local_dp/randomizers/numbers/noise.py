@@ -35,6 +35,7 @@ class DiscreteLaplace(NumberTable):
     """
 
     name: ClassVar[str] = "discrete-laplace"
+    summary = "Adds geometric noise to a number, and clamps the sum"
     source: ClassVar[str] = (
         "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
     )
@@ -85,6 +86,7 @@ class BoundedLaplace(NumberTable):
     """
 
     name: ClassVar[str] = "bounded-laplace"
+    summary = "Reports a number near the true one, within the bounds"
     source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
 
     @property
@@ -145,6 +147,7 @@ class Staircase(NumberTable):
     """
 
     name: ClassVar[str] = "staircase"
+    summary = "Adds noise in stairs to a number, of least variance"
     source: ClassVar[str] = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
 
     @property
@@ -238,6 +241,7 @@ class DiscreteGaussian(NumberTable):
     """
 
     name: ClassVar[str] = "discrete-gaussian"
+    summary = "Adds whole normal noise to a number"
     source: ClassVar[str] = "Canonne, Kamath, Steinke 2020, on one record"
     delta: float = 1e-6
     steps: int = 15

@@ -33,6 +33,7 @@ class OneBitMean(FiniteChannel):
     """
 
     name: ClassVar[str] = "one-bit-mean"
+    summary = "Reports one bit whose chance grows with the number"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     alphabet = 2
     steps: int = 1 << 16
@@ -127,6 +128,7 @@ class RoundedGRR(Rounded, DirectOracle):
     """
 
     name: ClassVar[str] = "rounded-grr"
+    summary = "Rounds a number at random and reports it with its group"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def prepare(self) -> None:
@@ -198,6 +200,7 @@ class RoundedHadamard(Rounded, SignOracle):
     """
 
     name: ClassVar[str] = "rounded-hadamard"
+    summary = "Rounds a number at random and reports one Hadamard sign"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
     alphabet = 2
 
@@ -259,6 +262,7 @@ class RoundedOracle(Rounded):
     """
 
     name: ClassVar[str] = "rounded-oracle"
+    summary = "Rounds a number at random and reports it by any oracle"
     source: ClassVar[str] = (
         "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
     )

@@ -91,6 +91,7 @@ class Piecewise(Window):
     """
 
     name: ClassVar[str] = "piecewise"
+    summary = "Reports a number from a window around the true one"
     source: ClassVar[str] = "Wang et al. 2019, Algorithm 2, on a lattice"
 
     likely: int = 0
@@ -128,6 +129,7 @@ class SquareWave(Window):
     """
 
     name: ClassVar[str] = "square-wave"
+    summary = "Reports a number from a square window around the true one"
     source: ClassVar[str] = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
 
     @property
@@ -168,6 +170,7 @@ class Hybrid(NumberTable):
     """
 
     name: ClassVar[str] = "hybrid"
+    summary = "Reports by piecewise or by one bit, at random"
     source: ClassVar[str] = "Wang et al. 2019, Section III-C, on a lattice"
 
     @property

@@ -35,6 +35,7 @@ class ChangeTracking(OwnPlace):
     """
 
     name: ClassVar[str] = "change-tracking"
+    summary = "Reports a bit for each interval in which a value may change"
     source: ClassVar[str] = (
         "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and "
         "change); unary in place of signs"
@@ -97,6 +98,7 @@ class BitFlip(PerCoin, OfSymbols):
     """
 
     name: ClassVar[str] = "d-bit-flip"
+    summary = "Reports lasting bits about a few buckets of a number"
     source: ClassVar[str] = (
         "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, "
         "Blocki, Li, Jha 2017"

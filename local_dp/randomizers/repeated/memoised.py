@@ -91,6 +91,7 @@ class MemoisedGRR(TwoSteps, GRR):
     """
 
     name: ClassVar[str] = "memoised-grr"
+    summary = "Randomizes a symbol for good, and again for each report"
     source: ClassVar[str] = (
         "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-GRR)"
@@ -192,6 +193,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """
 
     name: ClassVar[str] = "memoised-rappor"
+    summary = "Randomizes bits for good, and again for each report"
     source: ClassVar[str] = (
         "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-SUE, L-OSUE)"
@@ -297,6 +299,7 @@ class LOLOHA(LocalHashing):
     """
 
     name: ClassVar[str] = "loloha"
+    summary = "Hashes a symbol for good, and randomizes each report"
     source: ClassVar[str] = (
         "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
     )
@@ -351,6 +354,7 @@ class OneOfRounds(OneThreshold):
     """
 
     name: ClassVar[str] = "one-of-rounds"
+    summary = "Reports a bit, or tosses a coin while silent"
     source: ClassVar[str] = (
         "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are "
         "private); limits 12.1"

@@ -112,6 +112,7 @@ class PaddingSampling(Padded):
     """
 
     name: ClassVar[str] = "padding-sampling"
+    summary = "Reports one item of a set, filled up with dummies"
     source: ClassVar[str] = "Wang, Li, Jha 2018"
     estimates: ClassVar[str] = "the shares of clients whose set has each item"
     k: int = 3
@@ -160,6 +161,7 @@ class PCKV(Padded):
     """
 
     name: ClassVar[str] = "pckv"
+    summary = "Reports one key of a client and the sign of its number"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
     estimates: ClassVar[str] = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"
@@ -344,6 +346,7 @@ class PCKVUE(PerCoin):
     """
 
     name: ClassVar[str] = "pckv-ue"
+    summary = "Reports one key and its sign in one small report a key"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
     estimates: ClassVar[str] = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"

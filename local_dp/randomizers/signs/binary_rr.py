@@ -19,6 +19,7 @@ class BinaryRR(OneBit):
     """
 
     name: ClassVar[str] = "binary-rr"
+    summary = "Reports a bit, flipped at random"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4"
     domain = symbols(2)
 

@@ -75,6 +75,7 @@ class Characters(OneBit, OfExamples):
     """
 
     name: ClassVar[str] = "characters"
+    summary = "Reports a parity of an example under a public mask"
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
     )
@@ -129,6 +130,7 @@ class Deny(OneThreshold, OfExamples):
     """
 
     name: ClassVar[str] = "deny"
+    summary = "Names a parity, more often one that the example rules out"
     source: ClassVar[str] = "limits 12.2"
 
     @property

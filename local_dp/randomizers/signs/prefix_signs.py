@@ -106,6 +106,7 @@ class PrefixSigns(OneBit, OfSymbols):
     """
 
     name: ClassVar[str] = "prefix-signs"
+    summary = "Reports one randomized sign about all prefix sums"
     source: ClassVar[str] = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral "
         "design"
@@ -204,6 +205,7 @@ class SignRows(OneBit, OfSymbols):
     """
 
     name: ClassVar[str] = "sign-rows"
+    summary = "Reports the sign of a symbol in a public row"
     source: ClassVar[str] = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the "
         "cube"

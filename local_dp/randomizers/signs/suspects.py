@@ -42,6 +42,7 @@ class Suspects(FiniteChannel, OfExamples):
     """
 
     name: ClassVar[str] = "suspects"
+    summary = "Names one of several parities that an example rules out"
     source: ClassVar[str] = "limits 12.3"
     masks: str = ""
 

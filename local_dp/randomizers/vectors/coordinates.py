@@ -82,6 +82,7 @@ class RandomCoordinate(CoordinateSigns):
     """
 
     name: ClassVar[str] = "random-coordinate"
+    summary = "Reports one bit of a random coordinate of a vector"
     source: ClassVar[str] = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
     chosen = 1
 
@@ -114,6 +115,7 @@ class SampledSigns(CoordinateSigns):
     """
 
     name: ClassVar[str] = "sampled-signs"
+    summary = "Reports random signs of a few coordinates of a vector"
     source: ClassVar[str] = (
         "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage "
         "2016"
@@ -192,6 +194,7 @@ class NearestDirection(VectorCoin):
     """
 
     name: ClassVar[str] = "nearest-direction"
+    summary = "Reports the public direction nearest to a vector"
     source: ClassVar[str] = (
         "Isik, Chen, Ozgur, Weissman, No 2023 (randomly rotated simplex); Bhowmick et al. 2018 "
         "(PrivUnit)"

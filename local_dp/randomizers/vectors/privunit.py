@@ -134,6 +134,7 @@ class PrivUnit(OfSphere):
     """
 
     name: ClassVar[str] = "privunit"
+    summary = "Reports a random direction near a unit vector"
     source: ClassVar[str] = (
         "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
     )
@@ -242,6 +243,7 @@ class ProjUnit(OfSphere, Coined):
     """
 
     name: ClassVar[str] = "projunit"
+    summary = "Reports a random projection of a unit vector"
     source: ClassVar[str] = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
     k: int = 0
 
