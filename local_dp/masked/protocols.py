@@ -138,13 +138,11 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records labelled wrongly"
-    d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
+    d: int = parameter(4, "Dimension: the bits of an example", unit="bits")
     r: int | None = parameter(
-        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+        None, "Hidden vector, as a whole number; default: random", help="Below 2^d"
     )
-    a: int | None = parameter(
-        None, "whether the label is masked, 0 or 1; without it, drawn at random"
-    )
+    a: int | None = parameter(None, "Whether the label is masked, 0 or 1; default: random")
 
     def check(self) -> None:
         MaskedIndex(self.d)
@@ -346,10 +344,8 @@ class MaskedParityList(MaskedParityProtocol):
     summary = "Learns a masked parity from a list of likely candidates"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
-    bits: int = parameter(
-        0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits"
-    )
-    share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
+    bits: int = parameter(0, "Bits that round one leaves open; 0: the best known", unit="bits")
+    share: float = parameter(0.0, "Share of clients in round two; 0: the best known")
 
     def check(self) -> None:
         super().check()
@@ -433,15 +429,13 @@ class MaskedParityOneRound(MaskedParityProtocol):
     )
     form: str = parameter(
         "bent",
-        (
-            "what a client with b = 0 is asked: bent, one function for all, or masks, a random "
-            "parity each"
-        ),
+        "Question to a client whose label is masked",
+        help="bent: one function for all; masks: a random parity for each",
+        choices=("bent", "masks"),
     )
 
     def check(self) -> None:
         super().check()
-        self.check_choices(form=("bent", "masks"))
         if self.form == "masks" and self.d > MAX_MASKED:
             raise InputError(
                 f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond"

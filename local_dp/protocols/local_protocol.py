@@ -27,7 +27,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch, check_choices
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
@@ -45,13 +45,20 @@ PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(
-    default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False
+    default: T,
+    brief: str,
+    *,
+    help: str = "",
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    alias: str = "",
+    of_table: bool = False,
 ) -> T:
-    """A protocol's parameter: default, one line of help, unit, an `alias` of the option;
-    `of_table`: it must be given where there is a table."""
-    return field(
-        default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table}
-    )
+    """A protocol's parameter: default, a brief of at most 56 characters without a formula, more
+    `help` for `--help-all`, the words it may have, unit, an `alias` of the option; `of_table`: it
+    must be given where there is a table."""
+    about = dict(locals())
+    return field(default=about.pop("default"), metadata=about)
 
 
 @dataclass(frozen=True)
@@ -77,17 +84,13 @@ class LocalProtocol(ABC, Generic[R]):
             for each in fields(self)
         ):
             check_share("tolerance", vars(self)["tolerance"])
+        check_choices(self)
         self.check()
 
     def check(self) -> None:
-        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises
-        InputError."""
+        """Checks the parameters; choices and a `tolerance` that is a share are checked before.
+        Raises InputError."""
         return
-
-    def check_choices(self, **allowed: tuple[str, ...]) -> None:
-        """Raises InputError unless each parameter of these names is one of its choices."""
-        for name, choices in allowed.items():
-            check_policy(name, getattr(self, name), choices)
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:

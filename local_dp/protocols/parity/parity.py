@@ -37,9 +37,9 @@ class ParityProtocol(LocalProtocol[int]):
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records whose parity differs"
-    d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
+    d: int = parameter(4, "Dimension: the bits of a record", unit="bits")
     r: int | None = parameter(
-        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+        None, "Hidden vector, as a whole number; default: random", help="Below 2^d"
     )
 
     def check(self) -> None:
@@ -204,7 +204,7 @@ class ParityRounds(ParityProtocol):
     source: ClassVar[str] = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     )
-    rounds: int = parameter(2, "in how many rounds, from 2 to d")
+    rounds: int = parameter(2, "Number of rounds, from 2 to the dimension")
 
     def check(self) -> None:
         super().check()

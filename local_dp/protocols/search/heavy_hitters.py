@@ -252,22 +252,25 @@ class FrequentStrings(LocalProtocol[Found]):
     )
     example: ClassVar[str] = "--records words.csv --column word"
     error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
-    column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
+    column: str = parameter("string", "Column of strings or whole numbers", of_table=True)
     bits: int = parameter(
         32,
-        "the length of a whole number, at most 64; a longer one counts by its last bits",
+        "Length of a whole number, at most 64",
+        help="A longer number counts by its last bits",
         unit="bits",
     )
-    text_bytes: int = parameter(
-        16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes"
-    )
-    text: bool = parameter(False, "the strings are text")
+    text_bytes: int = parameter(16, "Length of a text; longer ones are cut", unit="bytes")
+    text: bool = parameter(False, "Whether the strings are text")
     missing: str = parameter(
-        "refuse", "a missing value: refuse, or category (a string of its own, all zeros)"
+        "refuse",
+        "Treatment of missing values",
+        help="category: a string of its own, all zeros",
+        choices=("refuse", "category"),
     )
     share: float = parameter(
         0.02,
-        "the default number of clients finds every string with at least this share",
+        "Share to find; sets the default number of clients",
+        help="In 95 % of runs every string with this share is found",
         unit="share",
     )
 
@@ -280,7 +283,6 @@ class FrequentStrings(LocalProtocol[Found]):
                 "text_bytes, the length of a text in bytes"
             )
         check_share("share", self.share)
-        self.check_choices(missing=("refuse", "category"))
 
     @property
     def size(self) -> int:

@@ -199,38 +199,39 @@ class Quantiles(LocalProtocol[Located]):
         "(several)"
     )
     error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
-    column: str = parameter("value", "the column of numbers", of_table=True)
+    column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(
-        None, "the lower end of the grid, public; needed with a table", unit="of the column"
+        None, "Public lower end; needed with a table", unit="of the column"
     )
     high: float | None = parameter(
-        None, "the upper end of the grid, public; needed with a table", unit="of the column"
+        None, "Public upper end; needed with a table", unit="of the column"
     )
-    at: tuple[str, ...] = parameter(
-        ("0.5",), "the shares whose quantiles are wanted, separated by ';': 0.5 is the median"
-    )
+    at: tuple[str, ...] = parameter(("0.5",), "Shares of the quantiles; 0.5 is the median")
     bins: int = parameter(
         1024,
-        (
-            "how many equal intervals the grid has; whole numbers get one each where so many are "
-            "enough"
-        ),
+        "Number of equal intervals of the grid",
+        help="Whole numbers get one each where so many are enough",
     )
-    whole: bool = parameter(False, "the column holds whole numbers; a table's own type says so too")
-    rounds: str = parameter("best", "one, several, or best: whichever has the smaller rank error")
+    whole: bool = parameter(
+        False,
+        "Whether the column has whole numbers only",
+        help="The type of a table's column also decides it",
+    )
+    rounds: str = parameter(
+        "best",
+        "Number of rounds; best: the smaller error in rank",
+        choices=("best", "one", "several"),
+    )
     missing: str = parameter(
         "refuse",
-        (
-            "a missing number: refuse the table, or exclude it: quantiles of the numbers that "
-            "there are"
-        ),
+        "Treatment of missing numbers",
+        help="exclude: quantiles of those present",
+        choices=("refuse", "exclude"),
     )
     tolerance: float = parameter(
         0.02,
-        (
-            "the default number of clients is for rank errors of at most this, all together, with "
-            "probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all ranks are within it",
         unit="share",
     )
 
@@ -240,7 +241,6 @@ class Quantiles(LocalProtocol[Located]):
                 "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
             )
-        self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
         check_ends(self.low, self.high)
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(

@@ -140,34 +140,30 @@ class Compare(LocalProtocol[Combined]):
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     )
-    question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
-    by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(
-        ("A", "B"), "the two groups, public, separated by ';'", of_table=True
-    )
+    question: str = parameter("yes == 1", "Yes/no question about the columns", of_table=True)
+    by: str = parameter("group", "Column that names the group of each record", of_table=True)
+    labels: tuple[str, ...] = parameter(("A", "B"), "The two groups, public", of_table=True)
     missing: str = parameter(
         "refuse",
-        (
-            "where a missing value leaves the question open: refuse, or exclude (the shares among "
-            "the others)"
-        ),
+        "Treatment of records without an answer",
+        help="exclude: shares among the others",
+        choices=("refuse", "exclude"),
     )
-    other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
-    p: float = parameter(0.3, "without a table: the share of yes in the first group")
-    q: float = parameter(0.4, "without a table: the share of yes in the second group")
+    other: str = parameter(
+        "refuse", "Treatment of records in neither group", choices=("refuse", "exclude")
+    )
+    p: float = parameter(0.3, "Without a table: share of yes in the first group")
+    q: float = parameter(0.4, "Without a table: share of yes in the second group")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for shares within this, both together, with "
-            "probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs both shares are within it",
         unit="share",
     )
 
     def check(self) -> None:
         for name, share in (("p", self.p), ("q", self.q)):
             check_share(name, share)
-        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
             raise InputError(f"the groups are {self.labels!r}; give two different ones")
 

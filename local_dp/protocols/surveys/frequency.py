@@ -277,40 +277,37 @@ class Crosstab(OfShares[CrossTable]):
         "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     )
     columns: tuple[str, ...] = parameter(
-        ("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True
+        ("first", "second"), "Columns or yes/no questions", of_table=True
     )
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each column that is not a question, public, separated by '|', columns "
-            "by ';'"
-        ),
+        "Public labels of each column that is no question",
+        help="In a shell '|' separates labels, and ';' columns",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
     missing: str = parameter(
         "refuse",
-        (
-            "a missing value: refuse, category (a label of its own), or exclude (shares among "
-            "complete records)"
-        ),
+        "Treatment of missing values",
+        help="category: a label of its own; exclude: shares among complete records",
+        choices=("refuse", "category", "exclude"),
     )
     other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+        "refuse",
+        "Treatment of values that are not listed",
+        help="category: a label of its own",
+        choices=("refuse", "category"),
     )
-    k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
+    k: int = parameter(3, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all cells together, "
-            "with probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all cells are within it",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InputError(
                 f"the columns are {';'.join(self.columns)!r}; give two or more different ones, "
@@ -421,41 +418,37 @@ class Frequency(Shares):
         "Feldman et al. 2022 (PGR)"
     )
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
-    column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
+    column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
+    labels: tuple[str, ...] = parameter((), "The public labels")
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
     missing: str = parameter(
         "refuse",
-        (
-            "a missing value: refuse, category (a label of its own), or exclude (shares among "
-            "those present)"
-        ),
+        "Treatment of missing values",
+        help="category: a label of its own; exclude: shares among those present",
+        choices=("refuse", "category", "exclude"),
     )
     other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+        "refuse",
+        "Treatment of values that are not listed",
+        help="category: a label of its own",
+        choices=("refuse", "category"),
     )
-    k: int = parameter(8, "without a table: how many symbols there are")
+    k: int = parameter(8, "Without a table: number of symbols")
     randomizer: str = parameter(
         "best",
-        (
-            "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least variance"
-        ),
+        "Randomizer of symbols; best: the one of least variance",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all labels together, "
-            "with probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all labels are within it",
         unit="share",
     )
 
     def check(self) -> None:
         symbols(self.k)
-        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         check_built(self.query)
 
     @property
@@ -513,43 +506,36 @@ class Histogram(Shares):
         "Feldman et al. 2022 (PGR)"
     )
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
-    column: str = parameter("value", "the column of numbers", of_table=True)
+    column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(
         None,
-        "the lower end of the first interval, public; needed with a table",
+        "Public lower end; needed with a table",
         unit="of the column",
     )
     high: float | None = parameter(
         None,
-        "the upper end of the last interval, public; needed with a table",
+        "Public upper end; needed with a table",
         unit="of the column",
     )
-    bins: int = parameter(10, "how many equal intervals")
+    bins: int = parameter(10, "Number of equal intervals")
     missing: str = parameter(
         "refuse",
-        (
-            "a missing value: refuse, category (a share of its own), or exclude (shares among "
-            "those present)"
-        ),
+        "Treatment of missing values",
+        help="category: a share of its own; exclude: shares among those present",
+        choices=("refuse", "category", "exclude"),
     )
     randomizer: str = parameter(
         "best",
-        (
-            "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least variance"
-        ),
+        "Randomizer of symbols; best: the one of least variance",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all shares together, "
-            "with probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all shares are within it",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category", "exclude"))
         check_ends(self.low, self.high)
         check_built(self.query)
 

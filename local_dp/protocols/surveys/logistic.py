@@ -56,34 +56,37 @@ class Logistic(LocalProtocol[Estimate]):
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
     )
-    question: str = parameter(
-        "yes == 1", "the yes/no question whose odds are explained", of_table=True
-    )
+    question: str = parameter("yes == 1", "Yes/no question whose odds are explained", of_table=True)
     on: tuple[str, ...] = parameter(
         ("first == 1", "second == 1"),
-        "the traits: yes/no questions or columns, separated by ';'",
+        "Traits: yes/no questions or columns",
         of_table=True,
     )
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each trait that is no question, public, separated by '|', traits by "
-            "';'; the first is the reference"
-        ),
+        "Public labels of each trait that is no question",
+        help="In a shell '|' separates labels, and ';' traits. The first label is the reference",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
     missing: str = parameter(
-        "refuse", "a missing value: refuse, or exclude (complete records only)"
+        "refuse",
+        "Treatment of missing values",
+        help="exclude: complete records only",
+        choices=("refuse", "exclude"),
     )
-    other: str = parameter("refuse", "a label that is not listed: refuse, or exclude")
+    other: str = parameter(
+        "refuse", "Treatment of labels that are not listed", choices=("refuse", "exclude")
+    )
     tolerance: float = parameter(
-        0.3, "error in 95 % of runs; sets the default number of clients", unit="log odds"
+        0.3,
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs the estimate is within it",
+        unit="log odds",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         check_positive("tolerance", self.tolerance)
         if not self.on or len(set(self.parts.names)) <= len(self.on):
             raise InputError(

@@ -200,44 +200,45 @@ class Longitudinal(LocalProtocol[Course]):
     )
     example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
     columns: tuple[str, ...] = parameter(
-        (), "what the waves ask, separated by ';': columns, or yes/no questions", of_table=True
+        (), "Column or yes/no question of each wave", of_table=True
     )
-    labels: tuple[str, ...] = parameter((), "the labels of all columns, public, separated by ';'")
-    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own)")
+    labels: tuple[str, ...] = parameter((), "Public labels of all columns")
+    missing: str = parameter(
+        "refuse",
+        "Treatment of missing values",
+        help="category: a label of its own",
+        choices=("refuse", "category"),
+    )
     other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
+        "refuse",
+        "Treatment of values that are not listed",
+        help="category: a label of its own",
+        choices=("refuse", "category"),
     )
-    times: int = parameter(8, "without a table: how many waves there are")
+    times: int = parameter(8, "Without a table: number of waves")
     changes: int | None = parameter(
         None,
-        (
-            "how often one life's value changes at most, from no or the first label on; left out: "
-            "any number of times"
-        ),
+        "Most changes of a person's value; default: any number",
+        help="Counted from no, or from the first label, on",
     )
     method: str = parameter(
-        "best", "split, fresh, memoised, tracked, or best: the one of least variance"
+        "best",
+        "How waves share the budget; best: of least variance",
+        choices=("best", "split", "fresh", "memoised", "tracked"),
     )
     first: float = parameter(
         1.0,
-        (
-            "of a memoised answer, the share of epsilon that one report alone may tell; below 1, "
-            "each wave has a fresh report"
-        ),
+        "Share of epsilon that one memoised report may reveal",
+        help="Below 1 each wave has a fresh report",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this in all waves, with "
-            "probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all waves are within it",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(
-            missing=("refuse", "category"), other=("refuse", "category"), method=("best", *METHODS)
-        )
         check_whole("times", self.times, 2, 1024)
         if self.changes is not None:
             check_whole("changes", self.changes, 0, 1024)

@@ -434,38 +434,38 @@ class Marginals(LocalProtocol[Margins]):
         "'1|2|3|4;1|2|3|4|5|6' --ways 2"
     )
     columns: tuple[str, ...] = parameter(
-        tuple("abcdef"), "the columns or yes/no questions, separated by ';'", of_table=True
+        tuple("abcdef"), "Columns or yes/no questions", of_table=True
     )
-    ways: int = parameter(2, "how many columns each marginal is of")
+    ways: int = parameter(2, "Number of columns of each marginal")
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each column that is not a question, public, separated by '|', columns "
-            "by ';'"
-        ),
+        "Public labels of each column that is no question",
+        help="In a shell '|' separates labels, and ';' columns",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
     missing: str = parameter(
-        "refuse", "a missing value: refuse, or category (a label of its own, in every column)"
+        "refuse",
+        "Treatment of missing values",
+        help="category: a label of its own, in every column",
+        choices=("refuse", "category"),
     )
     other: str = parameter(
         "refuse",
-        "a value that is not listed: refuse, or category (a label of its own, in every column)",
+        "Treatment of values that are not listed",
+        help="category: a label of its own, in every column",
+        choices=("refuse", "category"),
     )
-    k: int = parameter(2, "without a table: how many labels each column has")
+    k: int = parameter(2, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all cells together, "
-            "with probability 95 %"
-        ),
+        "Target error; sets the default number of clients",
+        help="In 95 % of runs all cells are within it",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         symbols(self.k)
         if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
             raise InputError(
