@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
-from local_dp.api.declare import CSV, DATES, by_name, keywords, option
+from local_dp.api.declare import CSV, DATES, option
 from local_dp.api.result import Result
 from local_dp.api.tables import (
     Dates,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # a page takes a while to import
 
 Announce: TypeAlias = Callable[[str], object]
 Stored: TypeAlias = Callable[[dict[str, Any]], None]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,10 +171,6 @@ class RunOptions:
         """Raises InputError for an unknown option."""
         known = [each.name for each in fields(cls)]
         for name in options:
-            if name in ("low", "high"):
-                raise InputError(
-                    f"there is no option {name!r}; give both ends of the range: bounds=(low, high)"
-                )
             if name not in known:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
@@ -264,45 +259,6 @@ class RunOptions:
         )
 
 
-class Options(TypedDict, total=False):
-    """The names and types of `RunOptions` for type checkers, which read no dataclass as
-    keywords."""
-
-    epsilon: float
-    clients: int | None
-    resample: bool
-    tier: Tier | None
-    hosts: int
-    broker: str
-    seed: int | None
-    private: bool
-    deadline: float | None
-    quorum: float
-    allow: tuple[str, ...] | None
-    unverified: bool
-    cluster: str
-    shuffle: bool
-    crowd: int
-    delta: float
-    fault: str
-    worst_case: float | None
-    stores: Path | str | None
-    csv: str
-    person: str
-    dates: Dates
-    raw: bool
-    progress: OnProgress | None
-    watch: Announce | bool | None
-    notice: Callable[[str], None] | None
-
-
-def documented(function: F) -> F:
-    """The function `by_name`, with the options of a run in its documentation."""
-    called = by_name(function)
-    called.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return called
-
-
 def protocol_of(
     name: str | type[LocalProtocol[Any]] | LocalProtocol[Any],
     settings: Mapping[str, Any],
@@ -369,6 +325,11 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
         return _labels(value, _listed("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
         return bounds_text(value) if name == "bounds" else settings_text(value)
+    if name == "bounds" and not all(isinstance(each, str) for each in value):
+        raise InputError(
+            f"bounds is {value!r:.80}; give a mapping of each column to its own, such as "
+            "{'age': (15, 45)}"
+        )
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
     return (

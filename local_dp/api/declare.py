@@ -50,8 +50,7 @@ def option(
     briefs of `--low` and `--high`, for a field that is a pair of bounds. An option without `shell`
     is for Python alone.
     """
-    about = dict(locals())
-    return field(default=about.pop("default"), metadata=about)
+    return field(default=default, metadata=dict(locals()))
 
 
 def policy(brief: str, **meanings: str) -> Any:

@@ -216,8 +216,9 @@ def _help_of(
             f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "
         )
     ]
-    brief = isinstance(command, Command) and bool(everyday)
-    text = f"{command.summary}." if brief else cleandoc(command.help or "")
+    text = cleandoc(command.help or "")
+    if everyday and isinstance(command, Command):
+        text = f"{command.summary}."
     parts += [paragraph(" ".join(each.split()), width) for each in text.split("\n\n")]
     headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):

@@ -57,8 +57,7 @@ def parameter(
     """A protocol's parameter: default, a brief of at most 56 characters without a formula, more
     `help` for `--help-all`, the words it may have, unit, an `alias` of the option; `of_table`: it
     must be given where there is a table."""
-    about = dict(locals())
-    return field(default=about.pop("default"), metadata=about)
+    return field(default=default, metadata=dict(locals()))
 
 
 @dataclass(frozen=True)

@@ -205,8 +205,8 @@ def test_parameters_are_written_as_python_writes_them() -> None:
     assert list(inspect.signature(ldp.marginals).parameters)[:3] == ["table", "columns", "ways"]
     for wrong, words in (
         (lambda: ldp.marginals(TABLE, ["town"], labels={"towns": ["a"]}), "the columns are town"),
-        (lambda: ldp.marginals(TABLE, ["town"], 1), "by place"),
-        (lambda: ldp.marginals(TABLE, ["town"], epsilo=1), "did you mean 'epsilon'"),
+        (lambda: ldp.marginals(TABLE, ["town"], 1), "by place"),  # type: ignore[call-arg]
+        (lambda: ldp.marginals(TABLE, ["town"], epsilo=1), "did you mean 'epsilon'"),  # type: ignore[call-arg]
         (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
         (
             lambda: ldp.learn(

@@ -200,12 +200,8 @@ class Quantiles(LocalProtocol[Located]):
     )
     error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
     column: str = parameter("value", "Column of numbers", of_table=True)
-    low: float | None = parameter(
-        None, "Public lower end; needed with a table", unit="of the column"
-    )
-    high: float | None = parameter(
-        None, "Public upper end; needed with a table", unit="of the column"
-    )
+    low: float | None = parameter(None, "Public lower end; needed with a table")
+    high: float | None = parameter(None, "Public upper end; needed with a table")
     at: tuple[str, ...] = parameter(("0.5",), "Shares of the quantiles; 0.5 is the median")
     bins: int = parameter(
         1024,

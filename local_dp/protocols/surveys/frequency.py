@@ -507,16 +507,8 @@ class Histogram(Shares):
     )
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "Column of numbers", of_table=True)
-    low: float | None = parameter(
-        None,
-        "Public lower end; needed with a table",
-        unit="of the column",
-    )
-    high: float | None = parameter(
-        None,
-        "Public upper end; needed with a table",
-        unit="of the column",
-    )
+    low: float | None = parameter(None, "Public lower end; needed with a table")
+    high: float | None = parameter(None, "Public upper end; needed with a table")
     bins: int = parameter(10, "Number of equal intervals")
     missing: str = parameter(
         "refuse",

@@ -69,12 +69,8 @@ class Mean(MeanProtocol):
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "Column that is averaged", of_table=True)
-    low: float | None = parameter(
-        None, "Public lower bound; needed with a table", unit="of the column"
-    )
-    high: float | None = parameter(
-        None, "Public upper bound; needed with a table", unit="of the column"
-    )
+    low: float | None = parameter(None, "Public lower bound; needed with a table")
+    high: float | None = parameter(None, "Public upper bound; needed with a table")
     outside: str = parameter(
         "refuse",
         "Treatment of numbers beyond the bounds",
@@ -304,10 +300,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     )
     high: tuple[str, ...] = parameter((), "Public upper bound of each column, or one for all")
     radius: float | None = parameter(
-        None,
-        "Instead of bounds: the public largest norm of a record",
-        help="The Euclidean norm",
-        unit="of the columns",
+        None, "Instead of bounds: the public largest norm of a record", help="The Euclidean norm"
     )
     outside: str = parameter(
         "refuse",
