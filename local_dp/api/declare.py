@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from local_dp.checks import treatment
 from local_dp.errors import InputError
 from local_dp.foreign import shown
 from local_dp.simulation.installation import stamp_of
@@ -53,16 +54,10 @@ def option(
     return field(default=default, metadata=dict(locals()))
 
 
-def policy(brief: str, **meanings: str) -> Any:
+def policy(of: str, **meanings: str) -> Any:
     """An option that decides about some records: they are refused, or treated by one of the words,
     each with its meaning."""
-    return option(
-        "refuse",
-        brief,
-        help="; ".join(f"{word}: {meaning}" for word, meaning in meanings.items()),
-        choices=("refuse", *meanings),
-        meanings=meanings,
-    )
+    return option("refuse", meanings=meanings, **treatment(of, meanings))
 
 
 CLUSTER = "Dask scheduler whose workers measure: tcp://host:8786"

@@ -22,7 +22,7 @@ from local_dp.api.release_text import (
     within,
 )
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.checks import check_whole
+from local_dp.checks import check_choices, check_whole
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
@@ -30,7 +30,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
-from local_dp.protocols.surveys.policies import Launch, check_choices
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in
 from local_dp.records import Records
 from local_dp.simulation.installation import installed_version

@@ -21,13 +21,13 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
-from local_dp.checks import check_share, real_number, whole_number
+from local_dp.checks import check_choices, check_share, real_number, treatment, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
-from local_dp.protocols.surveys.policies import Launch, check_choices
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
@@ -58,6 +58,12 @@ def parameter(
     `help` for `--help-all`, the words it may have, unit, an `alias` of the option; `of_table`: it
     must be given where there is a table."""
     return field(default=default, metadata=dict(locals()))
+
+
+def policy(of: str, **meanings: str) -> str:
+    """A parameter that decides about some records: they are refused, or treated by one of the
+    words, each with its meaning."""
+    return parameter("refuse", **treatment(of, meanings))
 
 
 @dataclass(frozen=True)

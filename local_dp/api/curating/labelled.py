@@ -88,7 +88,7 @@ class LabelPolicies(ByMechanism[D, R]):
 
     figureless = "a rule"
     missing: str = policy(NO_VALUE, exclude=RIGHT)
-    other: str = policy("Treatment of labels other than 0 and 1", exclude=RIGHT)
+    other: str = policy("labels other than 0 and 1", exclude=RIGHT)
 
 
 class Labelled(LabelPolicies[D, R]):

@@ -89,9 +89,7 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         collect=dict,
         split=True,
     )
-    missing: str = policy(
-        "Treatment of rows that lack a feature or the label", exclude="it is left out"
-    )
+    missing: str = policy("rows that lack a feature or the label", exclude="it is left out")
     name: ClassVar[str] = "learn"
     summary = "Learns a rule that predicts a label"
     example: ClassVar[str] = (

@@ -59,7 +59,7 @@ class BetweenBounds(ByMechanism[D, R]):
         ends=("Public lower bound", "Public upper bound"),
     )
     outside: str = policy(
-        "Treatment of numbers beyond the bounds",
+        "numbers beyond the bounds",
         clip="it counts as the nearer bound",
         exclude="it is left out",
     )
@@ -286,7 +286,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
     _: KW_ONLY
     nodes: int = option(brief="Public number of nodes, with and without an edge", metavar="N")
     other: str = policy(
-        "Treatment of rows that are no new edge of two nodes",
+        "rows that are no new edge of two nodes",
         exclude="nodes are then whole numbers from 0 to below their number",
     )
     name: ClassVar[str] = "triangles"

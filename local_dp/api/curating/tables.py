@@ -324,9 +324,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         collect=dict,
     )
     missing: str = policy(NO_VALUE, category="a value of its own")
-    other: str = policy(
-        "Treatment of values that are not listed, or not 0 and 1", category="a value of its own"
-    )
+    other: str = policy("values that are not listed, or not 0 and 1", category="a value of its own")
 
     def check(self) -> None:
         check_whole("ways", self.ways, 1, len(self.attributes.every))

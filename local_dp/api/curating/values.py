@@ -32,7 +32,7 @@ from local_dp.records import Records, absent
 MISSING = "(missing)"
 
 
-NO_VALUE = "Treatment of rows without a value"
+NO_VALUE = "rows without a value"
 
 
 _NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it

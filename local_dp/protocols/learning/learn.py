@@ -31,7 +31,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, weighted_records
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import (
     LEARNING,
@@ -214,12 +214,7 @@ class Learn(LocalProtocol[Lesson]):
     parameters: tuple[str, ...] = parameter(
         (), "Parameters of the learner", help="Such as 'depth=4'"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of rows with missing values",
-        help="exclude: they are left out",
-        choices=("refuse", "exclude"),
-    )
+    missing: str = policy("rows with missing values", exclude="they are left out")
     held_out: float = parameter(
         0.2, "Share of clients held out for the accuracy", unit="share of clients"
     )

@@ -33,6 +33,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -261,12 +262,7 @@ class FrequentStrings(LocalProtocol[Found]):
     )
     text_bytes: int = parameter(16, "Length of a text; longer ones are cut", unit="bytes")
     text: bool = parameter(False, "Whether the strings are text")
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a string of its own, all zeros",
-        choices=("refuse", "category"),
-    )
+    missing: str = policy("missing values", category="a string of its own, all zeros")
     share: float = parameter(
         0.02,
         "Share to find; sets the default number of clients",

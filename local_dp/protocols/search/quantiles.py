@@ -27,7 +27,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch, check_ends
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.labels import apart
@@ -218,12 +218,7 @@ class Quantiles(LocalProtocol[Located]):
         "Number of rounds; best: the smaller error in rank",
         choices=("best", "one", "several"),
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing numbers",
-        help="exclude: quantiles of those present",
-        choices=("refuse", "exclude"),
-    )
+    missing: str = policy("missing numbers", exclude="quantiles of those present")
     tolerance: float = parameter(
         0.02,
         "Target error; sets the default number of clients",

@@ -19,6 +19,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -143,15 +144,8 @@ class Compare(LocalProtocol[Combined]):
     question: str = parameter("yes == 1", "Yes/no question about the columns", of_table=True)
     by: str = parameter("group", "Column that names the group of each record", of_table=True)
     labels: tuple[str, ...] = parameter(("A", "B"), "The two groups, public", of_table=True)
-    missing: str = parameter(
-        "refuse",
-        "Treatment of records without an answer",
-        help="exclude: shares among the others",
-        choices=("refuse", "exclude"),
-    )
-    other: str = parameter(
-        "refuse", "Treatment of records in neither group", choices=("refuse", "exclude")
-    )
+    missing: str = policy("records without an answer", exclude="shares among the others")
+    other: str = policy("records in neither group", exclude="")
     p: float = parameter(0.3, "Without a table: share of yes in the first group")
     q: float = parameter(0.4, "Without a table: share of yes in the second group")
     tolerance: float = parameter(

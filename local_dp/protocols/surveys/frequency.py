@@ -27,6 +27,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     guess_of_shares,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
 from local_dp.queries.cells import Binned, Crossed
@@ -287,18 +288,10 @@ class Crosstab(OfShares[CrossTable]):
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own; exclude: shares among complete records",
-        choices=("refuse", "category", "exclude"),
+    missing: str = policy(
+        "missing values", category="a label of its own", exclude="shares among complete records"
     )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own",
-        choices=("refuse", "category"),
-    )
+    other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(3, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
@@ -423,18 +416,10 @@ class Frequency(Shares):
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own; exclude: shares among those present",
-        choices=("refuse", "category", "exclude"),
+    missing: str = policy(
+        "missing values", category="a label of its own", exclude="shares among those present"
     )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own",
-        choices=("refuse", "category"),
-    )
+    other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(8, "Without a table: number of symbols")
     randomizer: str = parameter(
         "best",
@@ -510,11 +495,8 @@ class Histogram(Shares):
     low: float | None = parameter(None, "Public lower end; needed with a table")
     high: float | None = parameter(None, "Public upper end; needed with a table")
     bins: int = parameter(10, "Number of equal intervals")
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a share of its own; exclude: shares among those present",
-        choices=("refuse", "category", "exclude"),
+    missing: str = policy(
+        "missing values", category="a share of its own", exclude="shares among those present"
     )
     randomizer: str = parameter(
         "best",

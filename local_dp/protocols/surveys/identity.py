@@ -21,7 +21,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import SignRows, rows_text, sylvester
@@ -76,17 +76,12 @@ class Identity(LocalProtocol[IdentityTest]):
     error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "The public labels")
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own, the last one, with a named share",
-        choices=("refuse", "category"),
+    missing: str = policy(
+        "missing values", category="a label of its own, the last one, with a named share"
     )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own after the others, with a named share",
-        choices=("refuse", "category"),
+    other: str = policy(
+        "values that are not listed",
+        category="a label of its own after the others, with a named share",
     )
     shares: tuple[str, ...] = parameter((), "The named share of each label; default: all alike")
     coins: str = parameter(

@@ -19,6 +19,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
@@ -70,15 +71,8 @@ class Logistic(LocalProtocol[Estimate]):
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="exclude: complete records only",
-        choices=("refuse", "exclude"),
-    )
-    other: str = parameter(
-        "refuse", "Treatment of labels that are not listed", choices=("refuse", "exclude")
-    )
+    missing: str = policy("missing values", exclude="complete records only")
+    other: str = policy("labels that are not listed", exclude="")
     tolerance: float = parameter(
         0.3,
         "Target error; sets the default number of clients",

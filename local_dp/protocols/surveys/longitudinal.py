@@ -23,7 +23,14 @@ from local_dp.loss import nano_epsilon, split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    parameter,
+    plain,
+    policy,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
@@ -203,18 +210,8 @@ class Longitudinal(LocalProtocol[Course]):
         (), "Column or yes/no question of each wave", of_table=True
     )
     labels: tuple[str, ...] = parameter((), "Public labels of all columns")
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own",
-        choices=("refuse", "category"),
-    )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own",
-        choices=("refuse", "category"),
-    )
+    missing: str = policy("missing values", category="a label of its own")
+    other: str = policy("values that are not listed", category="a label of its own")
     times: int = parameter(8, "Without a table: number of waves")
     changes: int | None = parameter(
         None,

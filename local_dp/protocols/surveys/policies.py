@@ -6,9 +6,8 @@ looks at the table: its policies must cover every value.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -206,14 +205,6 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
                 "one of them"
             )
         numbers[number] = label
-
-
-def check_choices(declared: Any) -> None:
-    """Raises InputError for a field of a dataclass that is none of its declared choices."""
-    for each in fields(declared):
-        value, choices = getattr(declared, each.name), each.metadata.get("choices")
-        if choices and value not in choices:
-            raise InputError(f"{each.name} is {value!r}; choose from {', '.join(choices)}")
 
 
 def labels_in(records: Records, column: str) -> tuple[str, ...]:

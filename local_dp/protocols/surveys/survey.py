@@ -26,6 +26,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
@@ -70,12 +71,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         ("0.1",),
         "Target error of each answer, or of all; scale -1 to +1",
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of records without an answer",
-        help="no: they count as no",
-        choices=("refuse", "no"),
-    )
+    missing: str = policy("records without an answer", no="they count as no")
     t: int = parameter(4, "Without a table: number of columns")
 
     def check(self) -> None:
@@ -224,20 +220,15 @@ class Survey(MeanProtocol):
     labels_from_data: bool = parameter(
         False, "Read the groups from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of records without an answer",
-        help="no: they count as no; exclude: the share among the others",
-        choices=("refuse", "no", "exclude"),
+    missing: str = policy(
+        "records without an answer", no="they count as no", exclude="the share among the others"
     )
     weights: tuple[str, ...] = parameter(
         (),
         "Size of each group in the population, public",
         help="Adds the share of all, weighted by these sizes",
     )
-    other: str = parameter(
-        "refuse", "Treatment of groups that are not listed", choices=("refuse", "exclude")
-    )
+    other: str = policy("groups that are not listed", exclude="")
     randomizer: str = parameter(
         BinaryRR.name,
         "Randomizer of a yes/no value",

@@ -29,6 +29,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
@@ -445,17 +446,9 @@ class Marginals(LocalProtocol[Margins]):
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own, in every column",
-        choices=("refuse", "category"),
-    )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own, in every column",
-        choices=("refuse", "category"),
+    missing: str = policy("missing values", category="a label of its own, in every column")
+    other: str = policy(
+        "values that are not listed", category="a label of its own, in every column"
     )
     k: int = parameter(2, "Without a table: number of labels of each column")
     tolerance: float = parameter(

@@ -29,6 +29,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional
@@ -71,18 +72,8 @@ class Mean(MeanProtocol):
     column: str = parameter("value", "Column that is averaged", of_table=True)
     low: float | None = parameter(None, "Public lower bound; needed with a table")
     high: float | None = parameter(None, "Public upper bound; needed with a table")
-    outside: str = parameter(
-        "refuse",
-        "Treatment of numbers beyond the bounds",
-        help="clip: they count as the nearer bound",
-        choices=("refuse", "clip"),
-    )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing numbers",
-        help="exclude: the mean of those present",
-        choices=("refuse", "exclude"),
-    )
+    outside: str = policy("numbers beyond the bounds", clip="they count as the nearer bound")
+    missing: str = policy("missing numbers", exclude="the mean of those present")
     by: str = parameter("", "Column of groups, for a mean within each group")
     labels: tuple[str, ...] = parameter((), "The public groups")
     labels_from_data: bool = parameter(
@@ -93,9 +84,7 @@ class Mean(MeanProtocol):
         "Size of each group in the population, public",
         help="Adds the mean of all, weighted by these sizes",
     )
-    other: str = parameter(
-        "refuse", "Treatment of groups that are not listed", choices=("refuse", "exclude")
-    )
+    other: str = policy("groups that are not listed", exclude="")
     p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
     tolerance: float = parameter(
         0.05,
@@ -302,18 +291,10 @@ class MeanVector(LocalProtocol[FoundVector]):
     radius: float | None = parameter(
         None, "Instead of bounds: the public largest norm of a record", help="The Euclidean norm"
     )
-    outside: str = parameter(
-        "refuse",
-        "Treatment of records beyond the bounds",
-        help="clip: they count as the nearest record inside",
-        choices=("refuse", "clip"),
+    outside: str = policy(
+        "records beyond the bounds", clip="they count as the nearest record inside"
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing numbers",
-        help="middle: they count as the middle of the bounds",
-        choices=("refuse", "middle"),
-    )
+    missing: str = policy("missing numbers", middle="they count as the middle of the bounds")
     randomizer: str = parameter(
         "best",
         "Randomizer of vectors; best: the one of least error",

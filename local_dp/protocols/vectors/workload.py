@@ -33,6 +33,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
@@ -420,17 +421,11 @@ class Workload(LocalProtocol[Answers]):
             "for each combination of labels"
         ),
     )
-    missing: str = parameter(
-        "refuse",
-        "Treatment of missing values",
-        help="category: a label of its own, the last one, in every column",
-        choices=("refuse", "category"),
+    missing: str = policy(
+        "missing values", category="a label of its own, the last one, in every column"
     )
-    other: str = parameter(
-        "refuse",
-        "Treatment of values that are not listed",
-        help="category: a label of its own, after the others",
-        choices=("refuse", "category"),
+    other: str = policy(
+        "values that are not listed", category="a label of its own, after the others"
     )
     k: int = parameter(32, "Without a table: number of labels of each column")
     tolerance: float = parameter(
