@@ -98,7 +98,7 @@ class Server(Role):
         help="Each takes a share of the client processes. The server itself takes those of hosts",
         metavar="R",
     )
-    as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
+    as_json: bool = json_option("the outcome (`local-dp schema`)")
     journal: Path | None = option(
         None,
         "Folder that stores the run; default: the user's own",
