@@ -3,7 +3,7 @@
 
 A table is a path, a mapping of columns or a frame. Every function also takes the options of a run,
 the fields of `asking.RunOptions`. Values that need a decision, such as missing ones, are refused
-with the choices. Type checkers read `functions.pyi`, which `scripts/stub` writes.
+with the choices. Type checkers read the stub beside this file, which `scripts/stub` writes.
 """
 
 from local_dp.api.function import function, run
