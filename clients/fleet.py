@@ -19,15 +19,17 @@ from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.audit import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
+# a member computes little: no thread pool, one heap
 LEAN = {
     "OPENBLAS_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
-}  # a member computes little: no thread pool, one heap
+}
 _NONE: bytes = msgpack.packb([])
+# randomizers that are verified beforehand; they travel on a command line
 _VERIFIED, _BYTES = (
     16,
     1 << 15,
-)  # randomizers that are verified beforehand; they travel on a command line
+)
 _GLANCE = 0.2  # seconds
 _STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds

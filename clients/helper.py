@@ -78,9 +78,8 @@ def _child(index: int, launcher: str) -> None:
     never_heard()
     code = 1
     try:
-        line = socket.socket(
-            socket.AF_UNIX
-        )  # only the end of this process closes it: so the launcher knows that it has ended
+        # only the end of this process closes it: so the launcher knows that it has ended
+        line = socket.socket(socket.AF_UNIX)
         line.connect(launcher)
         config = introduce(line, index)
         warm_up()  # the pages that answering writes to are copied now, and not in the first round
@@ -113,9 +112,8 @@ def main() -> None:
     The third argument names the randomizers to verify first, in hexadecimal.
     """
     count, launcher = int(sys.argv[1]), sys.argv[2]
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the launcher decides when a run ends; members see it go
+    # the launcher decides when a run ends; members see it go
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = os.dup(1)  # the launcher reads standard output
     os.dup2(2, 1)
     signal.signal(signal.SIGCHLD, lambda number, frame: _report(line))

@@ -25,11 +25,12 @@ class Places:
     def __init__(self, places: Counts | None, rows: int) -> None:
         self._of_rows = places
         self.stop = rows if places is None else int(places[-1]) + 1  # one past the last place
+        # rows whose place does not follow
         self._cuts = (
             np.zeros(0, dtype=np.int64)
             if places is None
             else np.flatnonzero(np.diff(places) != 1) + 1
-        )  # rows whose place does not follow
+        )
 
     def of(self, start: int, stop: int) -> Counts:
         """The places of the rows start..stop."""

@@ -66,10 +66,11 @@ def check_dimension(d: int, most: int = 64) -> None:
     check_whole("d", d, 1, most)
 
 
+# of a number in a question: squares, quotients and differences of such numbers are numbers
 LARGEST, SMALLEST = (
     1e150,
     1e-150,
-)  # of a number in a question: squares, quotients and differences of such numbers are numbers
+)
 
 
 def _is_number(value: object) -> bool:

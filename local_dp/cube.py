@@ -43,9 +43,8 @@ def bent_coset(x: Words, k: int, s: int) -> Ints:
     """The inner-product bent function of x_0..x_{k-1}, k even, times the parity s of the other
     variables: +1 or -1 for every x."""
     half, low = bent_halves(k)
-    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(
-        s << k, x
-    )  # bit l is x_l x_{l + k/2}
+    # bit l is x_l x_{l + k/2}
+    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(s << k, x)
 
 
 def bent_coset_coefficient(r: int, k: int, s: int) -> float:
@@ -60,9 +59,8 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
 
     Whole numbers are transformed exactly where the sum of their absolute values is below 2^53.
     """
-    if (
-        values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i"
-    ):  # sums of whole numbers are exact in any order: a third of the time
+    # sums of whole numbers are exact in any order: a third of the time
+    if values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i":
         rotated = values.astype(np.float64)
         for bits in _factors(len(values).bit_length() - 1):
             rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Counts, Ints
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 
@@ -61,6 +61,18 @@ class Domain:
         """The least member, n times: a value that depends on no record."""
         return np.full(n, self.low, dtype=np.int64)
 
+    def truths(self, values: Ints) -> Floats:
+        """What each value adds to the averages of all: a number in [0, 1], or 1 or a sign at its
+        symbol; shape (n, averages)."""
+        if self.kind == "levels":
+            return np.asarray(values[:, None] / self.high)
+        if self.kind == "signed symbols":
+            return np.asarray(
+                np.sign(values)[:, None] * (np.abs(values)[:, None] == np.arange(1, self.high + 1)),
+                dtype=np.float64,
+            )
+        return np.asarray(values[:, None] == np.arange(self.low, self.high + 1), dtype=np.float64)
+
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside
         the declared domain."""
@@ -109,15 +121,17 @@ class Vectors(Domain):
     def first(self, n: int) -> Counts:
         return np.zeros((n, self.d), dtype=np.int64)
 
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray(values / self.high)
+
     def clip(self, values: Ints) -> Ints:
         """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers,
         alike on every machine."""
         rows: Ints = values.clip(self.low, self.high)
         if self.kind == "cube":
             return rows
-        norms = np.sqrt(
-            np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        )  # of whole numbers below 2^53: their sum is exact
+        # of whole numbers below 2^53: their sum is exact
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
         shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
         return np.where((norms <= self.high)[:, None], rows, shrunk.astype(rows.dtype))
 

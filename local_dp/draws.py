@@ -67,9 +67,8 @@ class Draws:
         beyond a multiple of the limit are drawn again."""
         if not 1 <= limit <= 1 << 63:
             raise InputError(f"cannot draw many whole numbers below {limit}; give 1 to 2^63")
-        last = np.uint64(
-            (1 << WORD_BITS) // limit * limit - 1
-        )  # of the words whose remainders are uniform
+        # of the words whose remainders are uniform
+        last = np.uint64((1 << WORD_BITS) // limit * limit - 1)
         drawn = self.words(count).astype(np.uint64)
         while len(again := np.flatnonzero(drawn > last)):
             drawn[again] = self.words(len(again))

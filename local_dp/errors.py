@@ -91,14 +91,14 @@ def interrupted(error: BaseException | None) -> bool:
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
     """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of
     more than 40 the first ten and how to list all."""
+    # here: it is needed when something is wrong, and takes time to import
     from difflib import (
         get_close_matches,
-    )  # here: it is needed when something is wrong, and takes time to import
+    )
 
     names = list(known)
-    compared = [
-        each for each in names[: 25 * LISTED] if len(each) <= _COMPARED
-    ]  # comparing takes the product of two lengths
+    # comparing takes the product of two lengths
+    compared = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]
     near = get_close_matches(name[:_COMPARED], compared, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return (

@@ -56,9 +56,8 @@ class Steps:
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Every step that is not 0: (first, one past the last, value) each."""
-        for start, stop, value in zip(
-            self._starts, self._starts[1:], self._values, strict=False
-        ):  # the last step has no end, and is 0
+        # the last step has no end, and is 0
+        for start, stop, value in zip(self._starts, self._starts[1:], self._values, strict=False):
             if value:
                 yield start, stop, value
 
@@ -94,9 +93,8 @@ class Ledger:
         self.lifetime = self.limit if lifetime is None else nano_epsilon(lifetime)
         self._runs: dict[str, Steps] = {}
         self._life = Steps()
-        self._labels: dict[
-            str, tuple[bytes, Steps]
-        ] = {}  # what each label stands for, and who has paid for it
+        # what each label stands for, and who has paid for it
+        self._labels: dict[str, tuple[bytes, Steps]] = {}
 
     def check(
         self, run: str, charges: Sequence[Charge]

@@ -28,9 +28,8 @@ def nano_epsilon(epsilon: float) -> int:
         raise InputError(
             f"epsilon is {epsilon!r}; it must lie between 1e-9 and {MAX_EPSILON:g} nats"
         )
-    return math.floor(
-        epsilon * NANO + 1e-3
-    )  # 1e-12 nats: absorbs the float error of products such as 0.7 * 1e9
+    # 1e-12 nats: absorbs the float error of products such as 0.7 * 1e9
+    return math.floor(epsilon * NANO + 1e-3)
 
 
 def split_epsilon(epsilon: float, parts: int) -> float:
@@ -46,9 +45,8 @@ ATTO = 10**18
 def atto_delta(delta: float) -> int:
     """delta as whole units of 1e-18, rounded down (towards privacy). Raises InputError unless 1e-18
     <= delta < 1."""
-    if (
-        isinstance(delta, bool) or not isinstance(delta, int | float) or not 1 / ATTO <= delta < 1
-    ):  # also false for NaN
+    # also false for NaN
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1 / ATTO <= delta < 1:
         raise InputError(f"delta is {delta!r}; it must lie between 1e-18 and 1, 1 excluded")
     return max(1, math.floor(Fraction(repr(float(delta))) * ATTO))
 
@@ -151,9 +149,8 @@ class Concentrated:
 
     def __add__(self, other: "Concentrated | Pure") -> "Concentrated":
         if isinstance(other, Pure):
-            return Concentrated(
-                self.atto_rho + -(-(other.nano**2) // 2)
-            )  # nano-nats squared are units of 1e-18
+            # nano-nats squared are units of 1e-18
+            return Concentrated(self.atto_rho + -(-(other.nano**2) // 2))
         if not isinstance(other, Concentrated):
             return NotImplemented
         return Concentrated(self.atto_rho + other.atto_rho)

@@ -26,9 +26,8 @@ _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of derived private words
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
-Keys: TypeAlias = tuple[
-    bytes, Callable[[], bytes]
-]  # of a stream, and of another one that is seldom needed
+# of a stream, and of another one that is seldom needed
+Keys: TypeAlias = tuple[bytes, Callable[[], bytes]]
 _LAST = 1 << 56  # the value of the least first byte: multiples of it have no other bytes
 _TIED = 1 << 18  # words of a block in which undecided words are numbered together
 
@@ -56,9 +55,8 @@ def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
     per_block = _WORDS_PER_BLOCK * (64 // bits)
     first = start // per_block
     blocks = -(-stop // per_block) - first
-    counter = np.array(
-        (first, 0, 0, 0), _WIDTHS[64]
-    )  # from one number numpy would make it in four times the time
+    # from one number numpy would make it in four times the time
+    counter = np.array((first, 0, 0, 0), _WIDTHS[64])
     seed: Any = _Key(key)  # numpy's types know only its own kind of seed
     generator = np.random.Philox(seed, counter=counter)
     raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype=_WIDTHS[64])

@@ -1,11 +1,12 @@
 """The classes of one kind by name: the built-in ones, and those that installed packages offer. A
 class is imported when it is first asked for."""
 
-import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,55 +15,33 @@ from local_dp.errors import InputError, RefusedError, interrupted, unknown
 
 T = TypeVar("T")
 _SHOWN = 300  # characters of an error in a package
-_LIBRARY = Path(__file__).parent
-_NAMED = re.compile(
-    r'^class (\w+)|^    name: ClassVar\[str\] = "([a-z0-9-]+)"|^(\w+) = [a-z_]+\("([a-z0-9-]+)"\)$',
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
 class Registry(Mapping[str, type[T]]):
-    """The classes of one kind by name: the built-in ones first, in the order of their files.
+    """The classes of one kind by name: the built-in ones first, in the order of their written
+    table.
 
-    The `files` are patterns from the folder of the library. In them each class with
-    `name: ClassVar[str] = "..."` is built in, and each constant made by a function of its name;
-    `parts` are names that no request may use. Packages add classes by the entry points `group`.
-    `check` refuses bad ones.
+    `built_in` has the home of each, "module:Class", by its name. Packages add classes by the entry
+    points `group`. `check` refuses bad ones.
     """
 
     noun: str
     group: str
     base: type[T]
-    files: tuple[str, ...]
-    parts: frozenset[str] = frozenset()
+    built_in: Mapping[str, str]
     check: Callable[[type[T]], object] = lambda kind: None  # every class will do
-
-    @cached_property
-    def built_in(self) -> Mapping[str, str]:
-        """The home of each built-in class, "module:Class", by its name. Files are read, not
-        imported."""
-        homes: dict[str, str] = {}
-        for file in (file for pattern in self.files for file in sorted(_LIBRARY.glob(pattern))):
-            module, kind = (
-                ".".join(("local_dp", *file.relative_to(_LIBRARY).with_suffix("").parts)),
-                "",
-            )
-            for opened, name, made, made_name in _NAMED.findall(file.read_text(encoding="utf-8")):
-                kind = opened or made or kind
-                if name or made_name:
-                    homes[name or made_name] = f"{module}:{kind}"
-        return {name: home for name, home in homes.items() if name not in self.parts}
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
         built_in = {
             name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()
         }
+        # a package cannot take the name of a built-in one
         return {
             **{point.name: point for point in entry_points(group=self.group)},
             **built_in,
-        }  # a package cannot take the name of a built-in one
+        }
 
     @cached_property
     def _loaded(self) -> dict[str, type[T]]:
@@ -84,6 +63,29 @@ class Registry(Mapping[str, type[T]]):
             kind = self._loaded[name] = self._load(name)
         return kind
 
+    def find(self, name: str | type[T]) -> type[T]:
+        """The class of this name, at "package.module:Class", at "path/file.py:Class", or given
+        itself.
+
+        Raises InputError, or RefusedError for an unknown name.
+        """
+        if isinstance(name, str) and ":" not in name:
+            return self[name]
+        try:
+            kind: type[T] = _imported(name) if isinstance(name, str) else name
+        # the code is somebody else's, and may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            raise InputError(f"{name!r} cannot be imported: {cause_of(error)}") from None
+        if not self._is_kind(kind):
+            home = f"{self.base.__module__}.{self.base.__qualname__}"
+            raise InputError(
+                f"{name!r} is no {self.noun}; derive a class from {home} or one of its kinds"
+            )
+        return kind
+
+    def _is_kind(self, kind: Any) -> bool:
+        return isinstance(kind, type) and issubclass(kind, self.base)
+
     def _load(self, name: str) -> type[T]:
         point = self._points.get(name)
         if point is None:
@@ -96,18 +98,17 @@ class Registry(Mapping[str, type[T]]):
                 )
             )
         try:
-            kind = point.load()
-        except (
-            BaseException
-        ) as error:  # the code is somebody else's, and may raise anything while it is imported
+            kind: type[T] = point.load()
+        except BaseException as error:
+            # the code is somebody else's, and may raise anything while it is imported
             if interrupted(error):
                 raise
-            cause = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+            cause = cause_of(error)[:_SHOWN]
             raise self._unknown(
                 f"the package that offers {name!r} cannot be imported: {cause}; reinstall or "
                 "remove it"
             ) from error
-        if not (isinstance(kind, type) and issubclass(kind, self.base)):
+        if not self._is_kind(kind):
             raise self._unknown(
                 f"{point.value} is no class derived from {self.base.__name__}; correct that "
                 f"package's entry point {name!r}"
@@ -159,3 +160,23 @@ class Registry(Mapping[str, type[T]]):
 
     def _unknown(self, message: str) -> RefusedError:
         return RefusedError(f"unknown-{self.noun}", message)
+
+
+def cause_of(error: BaseException) -> str:
+    """An error of foreign code, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _imported(place: str) -> Any:
+    """The object at "package.module:Name", on the path or in the working folder, or at
+    "path/file.py:Name"."""
+    module, _, attribute = place.rpartition(":")
+    file = Path(module).resolve()
+    is_file = file.suffix == ".py"
+    folder = str(file.parent if is_file else Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)  # last: an installed module of the same name comes first
+    home = import_module(file.stem if is_file else module)
+    if is_file and Path(str(home.__file__)).resolve() != file:
+        raise ImportError(f"{file.stem!r} is already a module of another file; rename the file")
+    return getattr(home, attribute)

@@ -50,9 +50,8 @@ class Party(Envelopes):
         self._head = TAG + blake2b(server + run.encode(), digest_size=32).digest()
         self._own = crypto_sign_seed_keypair(own)[1]
         self._speaker = speaker
-        self._hellos: dict[
-            str, bytes
-        ] = {}  # of each speaker the digest of its key and of the last hello that it signed
+        # of each speaker the digest of its key and of the last hello that it signed
+        self._hellos: dict[str, bytes] = {}
 
     @classmethod
     def member(cls, run: str, server: bytes, own: bytes) -> "Party":
@@ -70,9 +69,8 @@ class Party(Envelopes):
 
     def open(self, topic: str, envelope: bytes) -> bytes:
         key = self._speaker(topic)
-        if (
-            key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES
-        ):  # libsodium reads 32 bytes of a key, however long it is
+        # libsodium reads 32 bytes of a key, however long it is
+        if key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:
             raise ForgedError("no signed message of a speaker of this topic")
         message = envelope[SIGNATURE:]
         known = blake2b(key + envelope, digest_size=16).digest() if "/hello/" in topic else b""

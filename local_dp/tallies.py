@@ -80,9 +80,8 @@ class Estimate:
         """An estimate with known variance for each truth from `least` to 1. A value beyond is noise
         and must not make the error look small."""
         place = np.maximum(value, least)
-        spare = (
-            place if isinstance(place, np.ndarray) else None
-        )  # in place: of millions of coordinates, every array is paid for page by page
+        # in place: of millions of coordinates, every array is paid for page by page
+        spare = place if isinstance(place, np.ndarray) else None
         place = np.minimum(place, 1.0, out=spare)  # of one number, several times as fast as np.clip
         variance = ends[1] - place
         place -= ends[0]
@@ -100,9 +99,8 @@ class Estimate:
         """
         if self.ends is not None:
             return score_interval(self.value, self.ends, self.n, z, whole=True)
-        half = (
-            z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
-        )  # Student's quantile to order 1/n: the error was measured from the same reports
+        # Student's quantile to order 1/n: the error was measured from the same reports
+        half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
         unknown = np.isnan(self.value)
         return np.where(unknown, -np.inf, self.value - half), np.where(
             unknown, np.inf, self.value + half
@@ -307,10 +305,11 @@ class Ratio(Estimate):
     least: Floats | float = -np.inf
     most: Floats | float = np.inf
     each: OneReport | None = None
+    # the value and the interval are of the quotient times the second plus the first
     scale: tuple[Floats | float, Floats | float] = (
         0.0,
         1.0,
-    )  # the value and the interval are of the quotient times the second plus the first
+    )
 
     @classmethod
     def of(
@@ -374,9 +373,8 @@ class Ratio(Estimate):
                     [shares, np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)[None]]
                 )
         away = beyond(shares)
-        reach = np.where(
-            away.min(axis=0) <= z, z, away.min(axis=0) + z
-        )  # where every share is excluded, twice as far as the nearest
+        # where every share is excluded, twice as far as the nearest
+        reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)
         held = away <= reach
         within = np.stack(
             [

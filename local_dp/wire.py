@@ -29,9 +29,8 @@ EVERYBODY = "all"  # the group every member is in
 _NAME = r"\A[A-Za-z0-9_.-]{1,64}\Z"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
-_Texts: TypeAlias = Annotated[
-    tuple[str, ...], Field(fail_fast=True)
-]  # one error says enough: a list of all of them took gigabytes
+# one error says enough: a list of all of them took gigabytes
+_Texts: TypeAlias = Annotated[tuple[str, ...], Field(fail_fast=True)]
 _Numbers: TypeAlias = Annotated[tuple[float, ...], Field(fail_fast=True)]
 Parameters: TypeAlias = dict[
     Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers
@@ -43,9 +42,8 @@ MAX_MISSING = 4096  # spans in one message
 MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
 Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
-Line: TypeAlias = tuple[
-    Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum
-]  # a round, its reports, their checksum
+# a round, its reports, their checksum
+Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]
 
 
 # patterns by Python's own engine: pydantic's makes a state for each place of a name when it first
@@ -242,9 +240,8 @@ CLIENT = Side(
     1 << 16,
     4 * MAX_TEXT,
 )
-EITHER = Side(
-    {**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT
-)  # for a reader of both sides
+# for a reader of both sides
+EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)
 
 
 def check_name(name: str, what: str = "the run's name") -> None:
@@ -306,9 +303,10 @@ def _unpacked(payload: bytes, side: Side) -> Any:
             raise ValueError(f"more than {side.containers} maps and arrays")
         return container
 
+    # each takes a byte at least
     counted: dict[str, Any] = (
         {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}
-    )  # each takes a byte at least
+    )
     limits = {
         "max_str_len": side.text,
         "max_array_len": side.array_length,

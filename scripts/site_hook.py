@@ -12,12 +12,13 @@ from markdown.inlinepatterns import InlineProcessor
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
+# MkDocs makes the first page of README.md
 TOP = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "CITATION.cff",
-)  # MkDocs makes the first page of README.md
+)
 FORMULA = r"(?<![\\$\w])(\$\$?)(?![\s$])([^$]+?)(?<![\s\\])\1(?![\w$])"
 AFTER_CODE = 185  # above the escapes (180), below backticks (190)
 

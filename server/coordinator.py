@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracles import LocalOracle, RoundSummary
+from local_dp.oracles.local.oracles import LocalOracle
 from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import Loss, unexplained
-from local_dp.server.members import ALL, Listening, Member, Members, Roster, Share
+from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.pace import Pace
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
@@ -32,8 +32,7 @@ class Coordinator(LocalOracle):
 
     A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of
     any clock that does not run backwards. Replies with new reports are added to `fresh`, if that is
-    a list, for the driver to store. `crowds` accounts for the reports behind a shuffler. `share`
-    has it wait for the clients of some groups alone, in rounds that ask others too.
+    a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
     """
 
     def __init__(
@@ -45,17 +44,13 @@ class Coordinator(LocalOracle):
         terms: Terms,
         roster: Roster | None = None,
         crowds: Crowds | None = None,
-        share: Share | None = None,
     ) -> None:
         super().__init__(budget, run)
         self.coin_seed = coin_seed
         self.terms = terms
         self.crowds = crowds
-        self.share = share
-        self.members = Members(
-            share.stop if share else clients, roster, share.start if share else 0
-        )
-        self.listening = Listening(run, self.members, share.groups if share else ALL)
+        self.members = Members(clients, roster)
+        self.listening = Listening(run, self.members)
         self.pace = Pace()
         self.rolls = Rolls(run)
         self.rejections = Counter[str]()  # by their fault
@@ -71,9 +66,8 @@ class Coordinator(LocalOracle):
         self.trouble = ""  # why the bus has no connection
         self.forged = 0  # messages without a signature
         self._before = 0  # messages rejected before the last round that counts was over
-        self.ended: Callable[[str], str] = lambda name: (
-            ""
-        )  # how a member's process ended, where that is known
+        # how a member's process ended, where that is known
+        self.ended: Callable[[str], str] = lambda name: ""
 
     @property
     def rejected(self) -> int:
@@ -155,7 +149,7 @@ class Coordinator(LocalOracle):
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget")
         if it may not be asked."""
         highest = max(query.cohort.stop for query in queries)
-        if highest > self.members.clients and self.share is None:
+        if highest > self.members.clients:
             raise InputError(
                 f"the round asks client {highest - 1}, but there are {self.members.clients} clients"
             )
@@ -163,8 +157,6 @@ class Coordinator(LocalOracle):
             self.crowds.check(queries)
         number = self.begin(queries)
         round = Round(self.run, number, queries, self.coin_seed)
-        if self.share is not None:
-            round.limit(self.share.start, self.share.stop)
         if past is not None:
             round.restore(past)
         while len(self._history) >= RECENT:
@@ -174,11 +166,6 @@ class Coordinator(LocalOracle):
         if not round.closed:
             self.phase = self._collecting(round, now)
         return round
-
-    def skip(self) -> None:
-        """A round of which nothing is known but that it is over."""
-        self._opened += 1
-        self.rounds.append(RoundSummary(0, None))
 
     def _collecting(self, round: Round, now: float) -> Collecting:
         return Collecting(round, self.members, self.terms, self.pace, self.rolls, now)

@@ -5,7 +5,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -99,9 +99,8 @@ class Roster:
 
     def add(self, place: Place) -> None:
         """One more, with a name and clients of its own. Raises InputError."""
-        at = bisect_left(
-            self.places, place.stop, key=lambda each: each.start
-        )  # the places before it begin before this one ends
+        # the places before it begin before this one ends
+        at = bisect_left(self.places, place.stop, key=lambda each: each.start)
         if place.member in self._named or (at > 0 and self.places[at - 1].stop > place.start):
             raise InputError(f"{place.member} claims client {place.start}, which is not free")
         self.places.insert(at, place)
@@ -136,15 +135,17 @@ class Keys:
     roster: Roster
 
 
+# messages of a member that are read: a second, at once, and for each report that it owes
 RATE, BURST, EACH = (
     10.0,
     64,
     8,
-)  # messages of a member that are read: a second, at once, and for each report that it owes
+)
+# messages under its name whose signature is verified: more, as others may have sent them
 OPENED, OPENED_BURST = (
     500.0,
     500,
-)  # messages under its name whose signature is verified: more, as others may have sent them
+)
 
 
 @dataclass
@@ -196,15 +197,14 @@ class Member:
 
 
 class Members:
-    """The members of a run, with its clients first..stop. Their spans are disjoint and kept in
-    order, so that a newcomer is compared with two neighbours only.
+    """The members of a run. Their spans are disjoint and kept in order, so that a newcomer is
+    compared with two neighbours only.
 
     A `roster` fixes them; without one, the first member to claim a client has it.
     """
 
-    def __init__(self, stop: int, roster: Roster | None = None, first: int = 0) -> None:
-        self.first, self.stop = first, stop
-        self.clients = self.enough = stop - first  # `enough` of them end the wait for others
+    def __init__(self, clients: int, roster: Roster | None = None) -> None:
+        self.clients = clients
         self.roster = roster
         self.present = 0  # clients whose member has said hello
         self.named: dict[str, Member] = {}  # those that have said hello
@@ -259,11 +259,10 @@ class Members:
         ):
             member.private &= hello.private
             return member, False
-        place = bisect_left(
-            self._ordered, hello.stop, key=lambda member: member.start
-        )  # the members before it begin before this one ends
+        # the members before it begin before this one ends
+        place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
-        if member is not None or clash or not self.first <= hello.start < hello.stop <= self.stop:
+        if member is not None or clash or not 0 <= hello.start < hello.stop <= self.clients:
             raise WireError(
                 f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are "
                 "not free"
@@ -279,9 +278,7 @@ class Members:
         if self._missing[0] != self.present:
             self._missing = (
                 self.present,
-                gaps(
-                    ((member.start, member.stop) for member in self._ordered), self.first, self.stop
-                ),
+                gaps(((member.start, member.stop) for member in self._ordered), self.clients),
             )
         return self._missing[1]
 
@@ -333,24 +330,14 @@ class Members:
 
 
 LEAVES = ("rep", "hello", "gone")
-ALL = ("+",)  # groups
 FLOOD = 500  # messages of one member, or of all strangers, that were not worth reading
 STRANGERS = ""  # as whose flood is counted what comes under nobody's name
 PAUSE, LONGEST = 1.0, 64.0  # seconds: that a member is not heard, the first time and at most
 
 
-def filters(run: str, groups: Sequence[str] = ALL) -> list[str]:
-    """What the server of these groups subscribes to at first."""
-    return [topic(run, leaf, group, "+") for leaf in LEAVES for group in groups]
-
-
-@dataclass(frozen=True)
-class Share:
-    """The clients start..stop and the groups that they are in, and nobody else."""
-
-    start: int
-    stop: int
-    groups: tuple[str, ...]
+def filters(run: str) -> list[str]:
+    """What a server subscribes to at first."""
+    return [topic(run, leaf, "+", "+") for leaf in LEAVES]
 
 
 class Listening:
@@ -360,10 +347,9 @@ class Listening:
     come under any name.
     """
 
-    def __init__(self, run: str, members: Members, groups: Sequence[str] = ALL) -> None:
+    def __init__(self, run: str, members: Members) -> None:
         self.run = run
         self.members = members
-        self.groups = groups
         self.silenced = Counter[str]()  # how often each member was, and whether strangers were
         self.narrow = False  # whether strangers are not heard any more
         self.on_flood: Callable[[], object] = lambda: None  # is called when there is one more
@@ -416,11 +402,7 @@ class Listening:
             if name not in self._until
             for leaf in leaves
         ]
-        return (
-            exact + [topic(self.run, "hello", group, "+") for group in self.groups]
-            if newcomers
-            else exact
-        )
+        return [*exact, topic(self.run, "hello", "+", "+")] if newcomers else exact
 
     def stands(self, now: float) -> None:
         """All messages from before the last change have arrived."""

@@ -7,13 +7,14 @@ from typing import Any
 from local_dp.errors import InputError
 
 LOOPBACK = "127.0.0.1"
+# for uvicorn
 SERVER: dict[str, Any] = {
     "lifespan": "off",
     "loop": "asyncio",
     "log_config": None,
     "access_log": False,
     "server_header": False,
-}  # for uvicorn
+}
 
 
 def page_headers(script: str, style: str) -> dict[str, str]:

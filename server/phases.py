@@ -50,9 +50,8 @@ class Waves:
         self.everyone: set[str] = set()  # who was asked
         self._here: set[str] = set()  # who was asked, owes and is not gone
         self._groups: set[str] = set()  # those that were asked as a whole
-        self._went: list[
-            tuple[float, str]
-        ] = []  # a heap of who was asked, owed and went, the last one first
+        # a heap of who was asked, owed and went, the last one first
+        self._went: list[tuple[float, str]] = []
         for member in members:
             self.add(member)
         self._waiting = dict(sorted(self._waiting.items()))
@@ -98,9 +97,8 @@ class Waves:
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
         self._here.discard(member.name)
-        wave = self._wave_of.pop(member.name, None) or self._waiting.get(
-            member.group
-        )  # it may have answered what its group was asked before it joined
+        # it may have answered what its group was asked before it joined
+        wave = self._wave_of.pop(member.name, None) or self._waiting.get(member.group)
         if wave is not None:
             wave.owing.pop(member.name, None)
 
@@ -231,7 +229,7 @@ class Gathering(Phase):
         return super().due(run, rejoined, now) + called(self._rolls, self.members, now)
 
     def is_settled(self, now: float) -> bool:
-        return self.members.present >= self.members.enough or self._end <= now
+        return self.members.present == self.members.clients or self._end <= now
 
     def wake(self, now: float) -> float:
         return min(self._rolls.wake(), self._end)
@@ -332,9 +330,8 @@ class Collecting(Phase):
     def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
         sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
         self.rejoined += rejoined
-        if (
-            rejoined or self._news + self._pace.again <= now
-        ):  # while replies flow, what is missing is on its way
+        # while replies flow, what is missing is on its way
+        if rejoined or self._news + self._pace.again <= now:
             self._news = now
             for asked in self._waves.asked:
                 asked.times += 1

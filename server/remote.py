@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing, closing, suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any
 
 from local_dp.bus.interface import Connected, Delivery, SealedBus, ServerBus
 from local_dp.errors import InputError, WireError, reading
@@ -21,7 +21,7 @@ from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
 from local_dp.storage.log import Entry, Log
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, SERVER, Reply, check_name, decode, encode, topic
+from local_dp.wire import SERVER, Reply, check_name, decode, encode, topic
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
 SUFFIX = ".run"
@@ -38,7 +38,7 @@ class Journal:
             self.began: dict[str, Any] = dict(json.loads(self._log.entries(run)[0].data))
 
     @classmethod
-    def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> Self:
+    def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> "Journal":
         """A new one. Raises InputError for a run that has one: clients answer a round of a name
         once."""
         path = path_of(folder, run)
@@ -55,7 +55,7 @@ class Journal:
         return cls(Log.create(path, KIND, Entry(run, 0, "began", json.dumps(how).encode())), run)
 
     @classmethod
-    def open(cls, folder: Path, run: str) -> Self:
+    def open(cls, folder: Path, run: str) -> "Journal":
         """That of a run which was begun before."""
         path = path_of(folder, run)
         if not path.exists():
@@ -275,9 +275,8 @@ class RemoteOracle:
     async def end(self, patience: float = 0.0) -> None:
         """Ends the run for every client, and waits for their accounts for `patience` seconds at
         most."""
-        if (
-            self._patience is not None and patience
-        ):  # nobody was asked, and who is there is not known
+        # nobody was asked, and who is there is not known
+        if self._patience is not None and patience:
             self.coordinator.gather(patience, _now())
             await self._settle()
         self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
@@ -322,9 +321,7 @@ class RemoteOracle:
             pass
 
     async def _publish(self, send: Send) -> None:
-        share = self.coordinator.share
-        for group in share.groups if share and send.group == EVERYBODY else (send.group,):
-            await self.bus.publish(topic(self.coordinator.run, "req", group), encode(send.message))
+        await self.bus.publish(topic(self.coordinator.run, "req", send.group), encode(send.message))
 
     def _show(self) -> None:
         progress = self.coordinator.progress(_now())

@@ -35,9 +35,9 @@ def for_everybody(call: int) -> bool:
     return False
 
 
-def gaps(spans: Iterable[Span], start: int, stop: int) -> list[Span]:
-    """The clients of start..stop outside of ascending spans that are apart."""
-    ends = [(start, start), *spans, (stop, stop)]
+def gaps(spans: Iterable[Span], clients: int) -> list[Span]:
+    """The clients 0..clients outside of ascending spans that are apart."""
+    ends = [(0, 0), *spans, (clients, clients)]
     return [(before[1], after[0]) for before, after in pairwise(ends) if before[1] < after[0]]
 
 

@@ -50,16 +50,6 @@ class Balance:
     accepted_not_charged: int
     charged_not_accepted: int
 
-    def __add__(self, other: "Balance") -> "Balance":
-        """The same round over these and other members."""
-        sums = {name: value + getattr(other, name) for name, value in vars(self).items()}
-        return replace(
-            Balance(**sums),
-            round=self.round,
-            checksum=self.checksum ^ other.checksum,
-            agree=self.agree and other.agree,
-        )
-
 
 @dataclass(frozen=True)
 class Reconciliation:
@@ -151,9 +141,8 @@ class Part:
     late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
-    elsewhere: Counter[str] = field(
-        init=False, default_factory=Counter
-    )  # without an answer behind a relay, by the cause that it gives
+    # without an answer behind a relay, by the cause that it gives
+    elsewhere: Counter[str] = field(init=False, default_factory=Counter)
 
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
@@ -222,16 +211,6 @@ class Round:
         self.trouble = self.rejections = ""  # the same: of the broker, and of messages
         self.resumed = False  # it had ended before the server's restart
         self.restored: list[Span] = []  # clients with reports from before the server's restart
-
-    def limit(self, start: int, stop: int) -> None:
-        """Expects the clients start..stop alone: others answer elsewhere."""
-        for part in self.parts:
-            first = part.query.cohort.start
-            part.absent[: max(0, start - first)] = True
-            part.absent[max(0, stop - first) :] = True
-        self.counts.asked = self.outstanding = sum(
-            int(np.count_nonzero(~part.absent)) for part in self.parts
-        )
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that

@@ -1,35 +1,34 @@
-"""The shuffler of a run, a process beside the server: it asks the clients as a server does, and
-answers the server as its only member, without the senders."""
+"""The process of a shuffler, beside the server of a run."""
 
+import asyncio
 import os
-from collections import Counter
-from collections.abc import Callable
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
-from local_dp.bus.interface import Bus, SealedBus
+from local_dp.bus.children import ending, environment, python
+from local_dp.bus.interface import SealedBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.errors import InputError, LocalDPError, RefusedError
+from local_dp.errors import BusError, InputError, LocalDPError
 from local_dp.loss import MAX_EPSILON
-from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Roster
 from local_dp.server.members import filters as server_filters
+from local_dp.server.mixer import NAME, Mixer, filters, will
 from local_dp.server.quorum import GRACE, Terms
-from local_dp.server.relay import Relay, RelayProcess, Said, filters, live, query_of, will
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.round import Part, Round
-from local_dp.shuffle.central import Shuffler, check_shufflable
+from local_dp.shuffle.central import Shuffler
 from local_dp.storage.log import sync
-from local_dp.wire import Absent, Refusal, Reply, Request, behind, per_message
+from local_dp.wire import behind
 
-NAME = "shuffler"  # its name and its group, to the server
 PASSED = ".passed"  # the name of a run's file, after that of the run
+LOST = 5  # the exit code, as on the command line
 
 
 @dataclass(frozen=True)
@@ -58,108 +57,6 @@ class Passed:
             self.check()
         except OSError as error:
             raise InputError(f"cannot write {str(self.path)!r}: {error.strerror}") from None
-
-
-class Mixer(Relay):
-    """Is all clients to the server; `shuffler` keeps the crowd and draws the order. The senders of
-    a round are dropped with it."""
-
-    def __init__(
-        self,
-        front: RemoteOracle,
-        bus: Bus,
-        shuffler: Shuffler,
-        passing: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(front, bus, NAME, NAME, (0, front.coordinator.members.clients), passing)
-        self.shuffler = shuffler
-
-    @property
-    def private(self) -> bool:
-        return self.shuffler.private
-
-    async def part(self, over: bool) -> None:
-        await self.front.end()
-
-    async def answered(self, request: Request) -> list[Said]:
-        try:
-            queries = tuple(map(query_of, request.asks))
-            for query in queries:
-                check_shufflable(query)
-            round = await self.front.collect(queries)
-        except LocalDPError as error:
-            code = error.code if isinstance(error, RefusedError) else "not-shuffled"
-            clients = self.front.coordinator.members.clients
-            return [
-                Refusal(
-                    run=self.run,
-                    round=request.round,
-                    member=NAME,
-                    start=0,
-                    stop=clients,
-                    code=code,
-                    text=str(error)[:1000],
-                )
-            ]
-        self.front.coordinator.forget(round)
-        return [
-            messages for ask in range(len(round.parts)) for messages in self._of_ask(round, ask)
-        ]
-
-    def _of_ask(self, round: Round, ask: int) -> list[Said]:
-        """The reports to one ask, and the number of missing ones; the places are counted from the
-        cohort's first and identify nobody."""
-        part = round.parts[ask]
-        passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
-        count, width = passed.shape
-        messages: list[Said] = [
-            Reply(
-                run=self.run,
-                round=round.number,
-                member=NAME,
-                ask=ask,
-                start=start + low,
-                width=width,
-                reports=passed[low:high].tobytes(),
-            )
-            for low, high in chunks(0, count, per_message(width))
-        ]
-        at = start + count
-        for why, code, many in _lacking(round, part, count):
-            if many > 0:
-                messages.append(
-                    Absent(
-                        run=self.run,
-                        round=round.number,
-                        member=NAME,
-                        ask=ask,
-                        start=at,
-                        stop=at + many,
-                        why=why,
-                        code=code,
-                    )
-                )
-                at += many
-        return messages
-
-
-def _lacking(
-    round: Round, part: Part, passed: int
-) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
-    """The number of reports that are not passed on, by reason and code."""
-    withheld, refused, causes = (
-        int(part.answered.sum()) - passed,
-        int((part.refused & ~part.answered).sum()),
-        Counter[str](),
-    )
-    for lack, owing in round.lacking(part):
-        causes[lack.cause] += owing
-    causes[""] = len(part.query.cohort) - passed - withheld - refused - causes.total()
-    return [
-        ("crowd", "", withheld),
-        ("refused", next(iter(part.refusals), ""), refused),
-        *(("missing", code, many) for code, many in causes.items()),
-    ]
 
 
 class ShufflerConfig(BaseModel):
@@ -217,8 +114,8 @@ class ShufflerConfig(BaseModel):
         server = MqttBus(
             Address.parse(self.server_broker),
             f"{self.run}-{NAME}",
-            filters(self.run, NAME),
-            will(self.run, NAME, NAME, after),
+            filters(self.run),
+            will(self.run, after),
         )
         front = RemoteOracle(clients, coordinator, envelopes=before)
         mixer = Mixer(
@@ -230,15 +127,60 @@ class ShufflerConfig(BaseModel):
         await mixer.serve(self.joining)
 
 
-def process(config: ShufflerConfig) -> RelayProcess:
-    """A shuffler beside the run that starts it."""
-    return RelayProcess("local_dp.server.shuffler", config, "the shuffler ended before the run did")
+class ShufflerProcess:
+    """A shuffler beside the run that starts it, for as long as that holds its standard input
+    open."""
+
+    def __init__(self, config: ShufflerConfig) -> None:
+        self.config = config
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts the process; it joins the run by itself."""
+        self._process = await asyncio.create_subprocess_exec(
+            *python("local_dp.server.shuffler"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(self.config.model_dump_json().encode() + b"\n")
+
+    async def watch(self) -> None:
+        """Waits until it ends. Raises BusError if that was before the run did."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        message = (await self._process.stdout.read()).decode(errors="replace").strip()
+        code = await self._process.wait()
+        if code:
+            raise BusError(
+                message
+                or (
+                    f"the shuffler ended before the run did ({ending(code)}); its reports are "
+                    "lost, start the run again"
+                )
+            )
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
 
 
-def main() -> None:
-    """The shuffler's process."""
-    live(lambda line: ShufflerConfig.model_validate_json(line).serve())
+async def main() -> int:
+    """The shuffler's process: its configuration is a line of JSON on standard input."""
+    config = sys.stdin.readline()
+    # its starter is gone: there is nothing to save
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)
+    try:
+        await ShufflerConfig.model_validate_json(config).serve()
+    except LocalDPError as error:
+        print(error, flush=True)
+        return LOST
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(asyncio.run(main()))

@@ -14,9 +14,8 @@ from tests.support.wrong import TWIN, fails, twins_of
 if TYPE_CHECKING:
     from tests.support.runs.shared import Once
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # before numpy is imported: two workers with two threads each would wait for one another
+# before numpy is imported: two workers with two threads each would wait for one another
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a machine may be busy

@@ -51,13 +51,13 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "python -m pytest -q -m long": "some minutes; CI runs them",
     "python -m pytest -q -m slow": "the long acceptance runs",
 }
-LONG = {
-    ".venv/bin/local-dp experiment all --quick --seed 1 --out results"
-}  # run as written by the slow suite, and at one experiment by the normal one
+# run as written by the slow suite, and at one experiment by the normal one
+LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}
 
+# commands that wait for people, and what ends them
 ENDLESS = {
     ".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1": " --demo 20 --until 4s"
-}  # commands that wait for people, and what ends them
+}
 
 
 def test_nothing_is_skipped_by_accident() -> None:
@@ -132,12 +132,13 @@ def test_the_plugin_pages_python_is_the_packages(
         check()
 
 
+# pages and how many commands they have at least
 PAGES = {
     "plugins": 4,
     "guide": 6,
     "curator": 15,
     "shuffle": 3,
-}  # pages and how many commands they have at least
+}
 
 
 @pytest.mark.parametrize("page", short(list(PAGES), lambda page: page == "shuffle"))
@@ -406,11 +407,12 @@ def test_files_and_names_in_the_documents_exist() -> None:
             )
 
 
+# names of others, and one to be chosen
 FOREIGN = {
     "YourClass",
     "mosquitto_passwd",
     "password_file",
-}  # names of others, and one to be chosen
+}
 
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
@@ -456,9 +458,8 @@ def test_dotted_names_in_docstrings_exist() -> None:
         for home, name in re.findall(
             r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()
         ):
-            if (
-                home[0].isupper() or "_" in home or home in contents
-            ):  # what else is dotted is an attribute of a parameter
+            # what else is dotted is an attribute of a parameter
+            if home[0].isupper() or "_" in home or home in contents:
                 assert re.search(rf"\b{name}\b", contents.get(home, "")), (
                     f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
                 )

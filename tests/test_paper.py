@@ -76,17 +76,14 @@ def test_a_hypothesis_can_be_near_two_concepts(d: int) -> None:
         concepts.row(2).astype(int),
         concepts.row(1).astype(int),
     )
-    hypothesis = np.where(
-        np.cumsum(one != other) % 2 == 0, one, other
-    )  # where the two differ, one's label and the other's in turn
+    # where the two differ, one's label and the other's in turn
+    hypothesis = np.where(np.cumsum(one != other) % 2 == 0, one, other)
     both = [float((hypothesis * each).mean()) for each in (one, other)]
     assert both == pytest.approx([0.75 - 1 / (2 * d)] * 2)
-    assert d < 8 or min(both) > 0.5 + 2 ** (
-        -2 * d / 3
-    )  # the advantage that the printed theorem asks for
-    assert (
-        float(np.abs(one + opposite).mean()) == 1
-    )  # so correlations of any hypothesis with these two add up to 1 at most
+    # the advantage that the printed theorem asks for
+    assert d < 8 or min(both) > 0.5 + 2 ** (-2 * d / 3)
+    # so correlations of any hypothesis with these two add up to 1 at most
+    assert float(np.abs(one + opposite).mean()) == 1
 
 
 @pytest.mark.parametrize("d", [4, 5])

@@ -13,13 +13,14 @@ import pytest
 from tests.support.inputs.documents import TUTORIALS, fenced, perform, typed_in
 from tests.support.long import short
 
+# Python blocks and commands that there are at least
 ENOUGH = {
     "survey": (3, 3),
     "separation": (3, 1),
     "curator": (3, 1),
     "randomizer": (5, 0),
     "poll": (0, 1),
-}  # Python blocks and commands that there are at least
+}
 LONG = "local-dp experiment"  # some 20 s: the slow suite runs it
 
 

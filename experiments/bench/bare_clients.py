@@ -113,9 +113,8 @@ def main() -> None:
         while said < count and (more := ours.recv(count)):
             said += len(more)
         if said < count:
-            sys.exit(
-                f"{count - said} of {count} could not join"
-            )  # a question would wait for them forever
+            # a question would wait for them forever
+            sys.exit(f"{count - said} of {count} could not join")
         ready = time.perf_counter()
         print(
             json.dumps(
@@ -127,9 +126,8 @@ def main() -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for pid in pids:
-            os.waitpid(
-                pid, 0
-            )  # freeing their memory takes seconds, which would slow the next measurement
+            # freeing their memory takes seconds, which would slow the next measurement
+            os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":

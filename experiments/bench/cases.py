@@ -210,9 +210,8 @@ def table_speeds() -> Iterator[Speed]:
         (10**8, "10^8 rows", ".parquet"),
     ):
         with table_of(rows, suffix) as folder:
-            runs = [
-                (asked_of(folder), bare_of(folder)) for _ in range(REPEATS)
-            ]  # in turn: no machine is always as fast
+            # in turn: no machine is always as fast
+            runs = [(asked_of(folder), bare_of(folder)) for _ in range(REPEATS)]
         seconds, mebibytes = min(asked for asked, _ in runs)
         yield Speed(
             f"survey of {what}: beyond start-up",
@@ -223,10 +222,11 @@ def table_speeds() -> Iterator[Speed]:
     yield Speed("survey of 10^8 rows: memory", mebibytes, "MiB", memory)
 
 
+# the median of so many pairs counts: on a machine that others use too, five gave 1.35 to 1.64
 _PAIRS, _DRAWS = (
     15,
     4000,
-)  # the median of so many pairs counts: on a machine that others use too, five gave 1.35 to 1.64
+)
 
 
 def cluster_speeds() -> Iterator[Speed]:
@@ -466,9 +466,10 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
         assert coordinator.counts.answered == reports * times
 
     verified = best_of(lambda: [server.open(where, envelope) for envelope in sent])
+    # without the work of a round
     return verified / messages, max(
         0.0, best_of(partial(hear, messages)) - best_of(partial(hear, 0))
-    ) / messages  # without the work of a round
+    ) / messages
 
 
 def curator_speeds() -> Iterator[Speed]:

@@ -92,9 +92,8 @@ def _fleet(count: int, broker: str) -> Fleet:
 
     started = time.perf_counter()
     seconds = execute(_settings(count, 1.0, "processes", broker), look).seconds[0]
-    return Fleet(
-        looks[0] - started, seconds, max(sizes)
-    )  # the round has just begun at the first look
+    # the round has just begun at the first look
+    return Fleet(looks[0] - started, seconds, max(sizes))
 
 
 async def _bare(count: int, broker: str) -> Fleet:

@@ -39,10 +39,11 @@ from local_dp.text.widgets import table
 
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for
+# of the histogram: rows, and binary columns of which it counts the 2^10 cells
 ROWS, CELLS = (
     1_000_000,
     10,
-)  # of the histogram: rows, and binary columns of which it counts the 2^10 cells
+)
 ASKED = (
     ("binary-rr", "grr", 2),
     ("grr", "grr", 1024),
@@ -105,11 +106,12 @@ def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
             _batches(*sent),
             {library: ends[0] for library, ends in measured.items()},
         ),
+        # it has no estimator
         Row(
             f"{what}: server",
             _batches(*added),
             {library: ends[1] for library, ends in measured.items() if library != "opendp"},
-        ),  # it has no estimator
+        ),
     ]
 
 

@@ -27,9 +27,10 @@ def intervals_check() -> Check:
     """Whether Wilson's interval contains the truth at its stated rate, and a search on a known
     curve is as exact as Fisher's information allows."""
     covered = _wilson_coverage()
+    # where every sample has the expected successes
     found = minimal_clients(
         lambda n, runs: round(runs * _share(n)), CLIENTS, target=TARGET, trials=TRIALS
-    )  # where every sample has the expected successes
+    )
     width, expected = (
         found.high - found.low,
         2 * _NORMAL.inv_cdf((1 + LEVEL) / 2) * _standard_error(found),

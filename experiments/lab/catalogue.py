@@ -1,46 +1,45 @@
 """The experiments by name. A module is imported only when its experiment is asked for."""
 
-import re
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.lab.claim import Experiment
 
 ALL = "all"
-_PACKAGE = "local_dp.experiments.claims"
-_FOLDER = Path(__file__).parents[1] / "claims"
-_FOLDERS = ("local", "frontier", "curator", "attacks")  # in the order of the report
-
-
-def _modules() -> dict[str, str]:
-    """Module by name: a claim is a file of a chapter's folder, or the file "claim" in a folder of
-    its own."""
-    files = [
-        file
-        for folder in _FOLDERS
-        for file in sorted(
-            (*(_FOLDER / folder).glob("[a-z]*.py"), *(_FOLDER / folder).glob("*/claim.py")),
-            key=_stem,
-        )
-    ]
-    places = {
-        _stem(file): ".".join((_PACKAGE, *file.relative_to(_FOLDER).with_suffix("").parts))
-        for file in files
-    }
-    return {
-        re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-"): place
-        for stem, place in places.items()
-    }
-
-
-def _stem(file: Path) -> str:
-    """The name of a claim's file, or of the folder that it fills."""
-    return file.parent.name if file.stem == "claim" else file.stem
-
-
-_MODULES = _modules()
+_MODULES = {  # in the order of the report
+    "interaction": "local_dp.experiments.claims.local.interaction.claim",
+    "local-to-sq": "local_dp.experiments.claims.local.local_to_sq.claim",
+    "map": "local_dp.experiments.claims.local.map.claim",
+    "masked-parity": "local_dp.experiments.claims.local.masked_parity.claim",
+    "occam": "local_dp.experiments.claims.local.occam",
+    "parity": "local_dp.experiments.claims.local.parity.claim",
+    "parity-shuffled": "local_dp.experiments.claims.local.parity_shuffled",
+    "planning": "local_dp.experiments.claims.local.planning",
+    "randomized-response": "local_dp.experiments.claims.local.randomized_response",
+    "shuffled": "local_dp.experiments.claims.local.shuffled",
+    "sq-to-local": "local_dp.experiments.claims.local.sq_to_local",
+    "suite": "local_dp.experiments.claims.local.suite.claim",
+    "theorem-5.1": "local_dp.experiments.claims.local.theorem_5_1",
+    "asking-again": "local_dp.experiments.claims.frontier.asking_again",
+    "coins": "local_dp.experiments.claims.frontier.coins",
+    "kinds-of-interaction": "local_dp.experiments.claims.frontier.kinds_of_interaction",
+    "margins": "local_dp.experiments.claims.frontier.margins",
+    "one-round-parity": "local_dp.experiments.claims.frontier.one_round_parity",
+    "parity-any-rounds": "local_dp.experiments.claims.frontier.parity_any_rounds",
+    "data-noise": "local_dp.experiments.claims.curator.data_noise",
+    "intervals": "local_dp.experiments.claims.curator.intervals",
+    "many-answers": "local_dp.experiments.claims.curator.many_answers.claim",
+    "oracles": "local_dp.experiments.claims.curator.oracles.claim",
+    "pairs": "local_dp.experiments.claims.curator.pairs",
+    "price": "local_dp.experiments.claims.curator.price",
+    "pure-or-approximate": "local_dp.experiments.claims.curator.pure_or_approximate.claim",
+    "sanitizing": "local_dp.experiments.claims.curator.sanitizing",
+    "stability": "local_dp.experiments.claims.curator.stability",
+    "what-delta-buys": "local_dp.experiments.claims.curator.what_delta_buys",
+    "reconstruction": "local_dp.experiments.claims.attacks.reconstruction",
+    "tracing": "local_dp.experiments.claims.attacks.tracing.claim",
+}
 NAMES = tuple(_MODULES)
 
 

@@ -128,9 +128,8 @@ class Finding:
     tables: list[Table] = field(default_factory=list)
     figures: Sequence[Figure | Regions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    certificates: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # by file name: what `local-dp certify` checks
+    # by file name: what `local-dp certify` checks
+    certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
     headline: str = field(kw_only=True)
 
     @property

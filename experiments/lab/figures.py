@@ -452,6 +452,7 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
         margin = 0.06 * (np.ptp(known) or 1.0)
         edges = known.min() - margin, known.max() + margin
         for ends, edge, arrow in ((found.lows, edges[0], "<"), (found.highs, edges[1], ">")):
+            # an open end
             axes.plot(
                 np.where(np.isinf(ends), edge, np.nan),
                 rows,
@@ -459,7 +460,7 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
                 color=colour,
                 markersize=5.5,
                 alpha=0.7,
-            )  # an open end
+            )
         axes.hlines(
             rows,
             np.maximum(found.lows, edges[0]),

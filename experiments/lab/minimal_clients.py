@@ -28,13 +28,14 @@ _SLOPE = (
     # supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one
     # decision, 1.8 for 65, 7 for the steepest
 )
+# where the search puts runs, in units of the line from the target: successes of .81 to .95
 _PILOT = (
     -0.3,
     -0.15,
     0.0,
     0.15,
     0.3,
-)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
+)
 # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow
 # for a bend to matter
 _HALF_WIDTH = 9.0
@@ -325,11 +326,12 @@ class _Line:
             if abs(value) < 1e-5:
                 return x
             if value < 0:
+                # an end that stays twice counts half (Illinois), or it would stay for ever
                 inside, low, high = (
                     x,
                     value,
                     high / 2 if last < 0 else high,
-                )  # an end that stays twice counts half (Illinois), or it would stay for ever
+                )
             else:
                 outside, high, low = x, value, low / 2 if last > 0 else low
             last = value

@@ -28,9 +28,8 @@ from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.simulation.cluster import Cluster, died_over_and_over
 from local_dp.simulation.pool import ENVIRONMENT, pool
 
-Progress: TypeAlias = Callable[
-    [str, int, int], None
-]  # (experiment, points measured, points in all)
+# (experiment, points measured, points in all)
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 @contextmanager

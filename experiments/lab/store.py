@@ -144,9 +144,8 @@ class MeasurementStore:
 
     def _read(self, line: str) -> bool:
         try:
-            entry = json.loads(
-                line, parse_constant=int
-            )  # which takes no NaN: none was ever written
+            # which takes no NaN: none was ever written
+            entry = json.loads(line, parse_constant=int)
             if entry["code"] != self.stamp:
                 return False
             self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]

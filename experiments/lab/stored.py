@@ -142,9 +142,8 @@ _ATTRIBUTES = {
 }
 _SHAPES = {name: re.compile(shape) for name, shape in _ATTRIBUTES.items()}
 _ELEMENTS = frozenset(["svg", "g", "path", "defs", "use", "clipPath", "rect"])
-_DROPPED = frozenset(
-    (f"{_SVG}metadata", f"{_SVG}style")
-)  # who drew it, and the line ends, which the new drawing has by itself
+# who drew it, and the line ends, which the new drawing has by itself
+_DROPPED = frozenset((f"{_SVG}metadata", f"{_SVG}style"))
 _ROOT = (
     'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
     'stroke-linejoin="round" stroke-linecap="butt"'
@@ -163,9 +162,8 @@ def drawing(folder: Path, name: str, prefix: str = "", more: str = "") -> str:
         if root.tag != f"{_SVG}svg":
             raise InputError(f"the figure {path} is no drawing; {_AGAIN}")
         paths = {f"#{each.get('id')}" for each in root.iter(f"{_SVG}path")}
-        if any(
-            each.get(_LINK) not in paths for each in root.iter(f"{_SVG}use")
-        ):  # of anything else, few uses of uses would draw billions of shapes
+        # of anything else, few uses of uses would draw billions of shapes
+        if any(each.get(_LINK) not in paths for each in root.iter(f"{_SVG}use")):
             raise InputError(f"the figure {path} repeats more than a path; {_AGAIN}")
         try:
             return "".join(_element(root, prefix, f" {_ROOT}{more}"))

@@ -215,10 +215,11 @@ def _bits(client: Any, value: int) -> Hashable:
 
 def _multi_freq() -> list[Claim]:
     home = "multi_freq_ldpy.pure_frequency_oracles."
+    # not compiled
     direct, unary, subsets = (
         getattr(import_module(home + name), f"{name}_Client").py_func
         for name in ("GRR", "UE", "SS")
-    )  # not compiled
+    )
 
     def shown(
         program: Callable[..., Any], k: int, epsilon: float, kept: Callable[[Any], Hashable]

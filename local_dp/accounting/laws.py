@@ -252,9 +252,8 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
     rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
-    weights = np.exp(
-        np.concatenate([falling[::-1], [0.0], rising])
-    )  # relative to the mode: sums of small logarithms, which round little
+    # relative to the mode: sums of small logarithms, which round little
+    weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
     return Curve(
         (2 * low - parts) * part.epsilon,
         2 * part.epsilon,
@@ -461,9 +460,8 @@ def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tup
     start = 0
     for part in parts:
         _, masses = part.tilted(exponent)
-        centre = round(
-            float(masses @ part.places)
-        )  # near 0 the phases, which large powers multiply, are small
+        # near 0 the phases, which large powers multiply, are small
+        centre = round(float(masses @ part.places))
         start += part.count * centre
         product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
     error = (

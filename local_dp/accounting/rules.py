@@ -55,9 +55,8 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
         return math.ceil(binomial_curve(part, parts).delta(whole.epsilon) * ATTO)
     with localcontext(prec=_DIGITS):
         step, most = (Decimal(part.nano) / NANO).exp(), (Decimal(whole.nano) / NANO).exp()
-        least = max(
-            0, math.ceil((whole.nano + parts * part.nano) / (2 * part.nano))
-        )  # below it the difference is negative
+        # below it the difference is negative
+        least = max(0, math.ceil((whole.nano + parts * part.nano) / (2 * part.nano)))
         ways, ahead, behind, total = (
             Decimal(math.comb(parts, min(least, parts))),
             step**least,

@@ -221,9 +221,8 @@ class RunOptions:
         clients, seed = self.clients, randomness.seed
         if clients is not None and not isinstance(clients, int | np.integer):
             raise InputError(f"clients is {clients!r:.80}; give a whole number")
-        dealt = (
-            0 if self.stores and self.seed is None else seed
-        )  # stores belong to their rows in their order
+        # stores belong to their rows in their order
+        dealt = 0 if self.stores and self.seed is None else seed
         if records is None:
             population = protocol.synthetic(
                 protocol.clients(self.epsilon) if clients is None else clients, dealt

@@ -1,11 +1,8 @@
 """Audits a randomizer: a built-in one, one of an installed package, or a class in your own
 module."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from local_dp.api.declare import WIDTH, Printable, settings_of
@@ -14,6 +11,7 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.registry import cause_of
 from local_dp.text.layout import paragraph
 from local_dp.text.widgets import table
 from local_dp.verification.audit import audit as _audited
@@ -94,7 +92,7 @@ def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Paramet
 def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
     """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError
     for an unknown name."""
-    kind = _class_of(name) if ":" in name else RANDOMIZERS[name]
+    kind = RANDOMIZERS.find(name)
     known = [each.name for each in fields(kind) if each.name != "epsilon"]
     if "epsilon" in parameters:
         raise InputError(
@@ -110,34 +108,12 @@ def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Ran
         raise InputError(f"{name} cannot be made: {str(error).removeprefix(f'{name}: ')}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(
-            f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}"
+            f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: "
+            f"{cause_of(error)}"
         ) from None
     if not all(isinstance(each, str) for each in named[:2]):
         raise InputError(f"{name} must have a name and an evidence, each a text")
     return made
-
-
-def _class_of(name: str) -> type[Randomizer]:
-    """The class in a module of the path or of the working folder."""
-    module, _, attribute = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)  # last: an installed module of the same name comes first
-    try:
-        kind = getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
-        raise InputError(f"{name!r} cannot be imported: {_line(error)}") from None
-    if not (isinstance(kind, type) and issubclass(kind, Randomizer)):
-        raise InputError(
-            f"{name!r} is no randomizer; derive a class from "
-            "local_dp.randomizers.randomizer.Randomizer or one of its kinds"
-        )
-    return kind
-
-
-def _line(error: BaseException) -> str:
-    """An error of foreign code, in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:

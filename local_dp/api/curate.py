@@ -23,9 +23,8 @@ from local_dp.errors import InputError, unknown
 from local_dp.text.layout import python_errors
 
 P = ParamSpec("P")
-QUESTIONS: dict[
-    str, type[Question[Any, Any]]
-] = {}  # by name, in the order of the list of `local-dp curate`
+# by name, in the order of the list of `local-dp curate`
+QUESTIONS: dict[str, type[Question[Any, Any]]] = {}
 
 
 def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Table, P], Release]:

@@ -134,11 +134,12 @@ class Case:
             point[name] for name in ("randomizer", "epsilon", "clients", "runs")
         )
         usual = asdict(type(self.protocol)())
+        # typed or not
         given = "".join(
             f" {name} {value}"
             for name, value in asdict(self.protocol).items()
             if value != usual[name]
-        )  # typed or not
+        )
         generator = np.random.default_rng(
             [
                 *stream_key(

@@ -175,9 +175,10 @@ def frame_of(
     if suffix == ".parquet":
         return whole, first
     cells = whole.select(polars.all().str.strip_chars()) if kinds is None else whole
+    # `replace` would keep a column in memory
     return cells.select(
         polars.when(~polars.all().is_in(["", *form.missing])).then(polars.all())
-    ), first  # `replace` would keep a column in memory
+    ), first
 
 
 def _unique(header: Sequence[str], path: Path) -> list[str]:
@@ -215,9 +216,8 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> tuple[list[str], "polar
         header = [(each or "").strip() for each in rows.row(0)]
         typed = polars.read_excel(path, infer_schema_length=None, **how)
         rows.columns = typed.columns = _unique(header, path)
-        fractions = typed.select(
-            polars.selectors.float().cast(polars.String)
-        )  # as texts, they are cut after ten digits
+        # as texts, they are cut after ten digits
+        fractions = typed.select(polars.selectors.float().cast(polars.String))
         texts = rows.slice(1).with_columns(
             fractions[name].fill_null(rows[name][1:]) for name in fractions.columns
         )

@@ -58,9 +58,8 @@ def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
     lows = [-beyond if low is None else low for low, _ in intervals]
     highs = [beyond if high is None else high for _, high in intervals]
     truth = result["truth"]
-    known = [
-        math.nan if value is None else value for value in values
-    ]  # an unknown value has an interval and no point
+    # an unknown value has an interval and no point
+    known = [math.nan if value is None else value for value in values]
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(

@@ -32,9 +32,8 @@ from local_dp.simulation.installation import stamp_of
 from local_dp.text.layout import held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
-Progress: TypeAlias = Callable[
-    [str, int, int], None
-]  # (what is measured, points measured, points in all)
+# (what is measured, points measured, points in all)
+Progress: TypeAlias = Callable[[str, int, int], None]
 MOST_RUNS, MOST_POINTS = 1_000_000, 100_000
 MOST_SHOWN, MOST_WORKERS = 40, 1024  # rows of a text, and processes
 _ALWAYS = ("randomizer", "epsilon", "clients")

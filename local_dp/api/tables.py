@@ -39,14 +39,12 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
-Schema: TypeAlias = (
-    Mapping[str, str] | str | Path | None
-)  # the types of columns, or a JSON file with them
+# the types of columns, or a JSON file with them
+Schema: TypeAlias = Mapping[str, str] | str | Path | None
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
-Found: TypeAlias = tuple[
-    dict[str, Column], dict[str, str], Sequence[str]
-]  # columns, lines that refuse others, and the names of all
+# columns, lines that refuse others, and the names of all
+Found: TypeAlias = tuple[dict[str, Column], dict[str, str], Sequence[str]]
 # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever
 # offers the Arrow C stream
 Table: TypeAlias = Any
@@ -180,11 +178,12 @@ def _typed(table: Table) -> bool:
 
 
 def _of_a_type(values: object) -> bool:
+    # a mask makes numbers fractions
     return (
         isinstance(values, np.ndarray)
         and values.dtype.kind in "biufUM"
         and not isinstance(values, np.ma.MaskedArray)
-    )  # a mask makes numbers fractions
+    )
 
 
 def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
@@ -198,9 +197,10 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
     if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
+    # of mixed cells, pyarrow cuts some
     if hasattr(table, "__arrow_c_stream__") and np.dtype(object) not in list(
         getattr(table, "dtypes", ())
-    ):  # of mixed cells, pyarrow cuts some
+    ):
         try:
             frame = polars.DataFrame(table)
         except (
@@ -208,7 +208,8 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
             TypeError,
             ValueError,
             polars.exceptions.ComputeError,
-        ):  # pandas then needs pyarrow; polars lacks the time zone +05:30
+        ):
+            # pandas then needs pyarrow; polars lacks the time zone +05:30
             if not hasattr(table, "dtypes"):
                 raise
         except polars.exceptions.DuplicateError as error:
@@ -333,7 +334,9 @@ def read_records(
         notice(f"{path.name!r}: {'; '.join(said)}")
     if used is not None:
         return used
-    with reading(path, "give a table of numbers and texts", cause):
+    # Polars warns of an open quote
+    quiet = warnings.catch_warnings(action="ignore" if total else None)
+    with reading(path, "give a table of numbers and texts", cause), quiet:
         table = frame.collect()
         if not table.height or not table.width:
             raise InputError(
@@ -454,9 +457,8 @@ def _facts(
         return
     lacks = cell.null_count() > 0
     yield lacks.alias(f"{name} lacks")
-    if name not in kinds and is_whole(
-        of_type
-    ):  # whole numbers that are refused beside a missing one
+    # whole numbers that are refused beside a missing one
+    if name not in kinds and is_whole(of_type):
         yield (lacks & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(
             f"{name} is merged decides"
         )

@@ -454,10 +454,11 @@ def release(
             f"be published: {most}"
         )
     task = question.of_rows().task(Launch(records, question.private))
+    # what it cannot take is not paid for
     offer, database = (
         task.offer(size),
         task.database(records) if simulated else None,
-    )  # what it cannot take is not paid for
+    )
     chance = Randomness.choose(question.seed, question.private)
     price, neighbours = offer.account.budget, offer.account.neighbours
     if question.person is not None:
@@ -467,9 +468,8 @@ def release(
                 "out person"
             )
         price, neighbours = loss_of_group(price, question.counted), "person"
-    entry = (
-        question.name if question.private else f"{question.name} (simulation)"
-    )  # a budget file stores nothing of the records
+    # a budget file stores nothing of the records
+    entry = question.name if question.private else f"{question.name} (simulation)"
     ready()
     left = (
         None

@@ -103,9 +103,10 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """
     check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.atanh(alpha))
+    # a class may have 10^400 labellings
     return math.ceil(
         (math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t))
-    )  # a class may have 10^400 labellings
+    )
 
 
 def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: float) -> int:

@@ -12,6 +12,7 @@ from local_dp.bounds.response import check_positive_epsilon, check_tolerance, re
 from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
 from local_dp.checks import check_positive, check_shares, check_whole
 from local_dp.optimise import least_clients
+from local_dp.randomizers.frequencies.base import support_variance
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.wide_hashing import best_parities
 
@@ -28,13 +29,6 @@ def prefers_grr(epsilon: float, k: int) -> bool:
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
     return k < growth**2 + growth + 3
-
-
-def support_variance(p: float, q: float, share: float) -> float:
-    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
-    probability p, and each other one with probability q."""
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
 
 
 def frequency_variance(epsilon: float, k: int, share: float) -> float:
@@ -62,40 +56,11 @@ def sue_variance(epsilon: float, share: float) -> float:
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
 
-def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
-    """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m
-    buckets for K points of which it hashes (limits 2).
-
-    `support_variance` of p = r / (r + 1), r = e^(eps / 2), and q = c p + (1 - c) (1 - p), shared
-    with chance c = (K / m - 1) / (K - 1); worst at l = 1/2.
-    """
-    check_positive_epsilon(epsilon)
-    own = 1 / (1 + math.exp(-epsilon / 2))
-    shared = (points / buckets - 1) / (points - 1)
-    other = shared * own + (1 - shared) * (1 - own)
-    return support_variance(own, other, share)
-
-
 def summed_variance(epsilon: float, share: float) -> float:
     """n times the variance of summation with histogram encoding of a symbol held by `share`,
     whatever k: 2 a / (1 - a)^2 + f (1 - f), a = e^(-eps / 2)."""
     check_positive_epsilon(epsilon)
     return 1 / (2 * math.sinh(epsilon / 4) ** 2) + share * (1 - share)
-
-
-def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
-    """n times the variance of thresholded histogram encoding's estimate of a symbol held by
-    `share`, whatever k, with the threshold t between 0 and 1.
-
-    `support_variance` for the chances 1 - e^(-(1 - t) eps / 2) / 2 and e^(-t eps / 2) / 2 of a 1 at
-    the own symbol and elsewhere; worst where l = 1/2.
-    """
-    check_positive_epsilon(epsilon)
-    return support_variance(
-        1 - math.exp(-(1 - threshold) * epsilon / 2) / 2,
-        math.exp(-threshold * epsilon / 2) / 2,
-        share,
-    )
 
 
 def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
@@ -125,13 +90,6 @@ def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     return support_variance(*_chances(epsilon, order, w), share)
 
 
-def worst_subset_variance(epsilon: float, order: int, w: int) -> float:
-    """The most that `subset_variance` is for any share: where l is 1/2, or for a symbol that all
-    hold if no share brings l so far (p < 1/2)."""
-    p, q = _chances(epsilon, order, w)
-    return subset_variance(epsilon, order, w, min(1.0, max(0.0, (0.5 - q) / (p - q))))
-
-
 def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
     """(a, b) for which n times the variance of an estimate of sum_x c_x f_x, with sum_x c_x = 0, is
     at most a |c|^2 + b max c^2, whatever the law.
@@ -147,28 +105,6 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
     return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (
         p - q
     ) ** 2
-
-
-def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
-    """n times the variance of local hashing's estimate of a symbol held by `share`, by linear
-    hashes of g^m points to g: that of sets of g^(m - 1).
-
-    For a rare symbol of many (E + g - 1)^2 / ((g - 1) (E - 1)^2): 4 E / (E - 1)^2 at g = E + 1, C^2
-    at g = 2. Worst share: `worst_subset_variance`.
-    """
-    return subset_variance(epsilon, g**m, g ** (m - 1), share)
-
-
-def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: float) -> float:
-    """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of
-    share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
-
-    Worst at f = 0 and F = 1, C^2 with one block; in a rare block it is 4 E / (E - 1)^2 with 2 B = E
-    + 1.
-    """
-    check_positive_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    return (growth + 2 * blocks - 1) * (2 + block * (growth - 1)) / (growth - 1) ** 2 - share**2
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:

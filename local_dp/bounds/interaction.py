@@ -256,9 +256,8 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
     p = .9, epsilon 1; pure randomizers (limits 12.4)."""
     check_positive_epsilon(epsilon)
     check_success(success, 0.5)
-    half = (
-        math.sinh(epsilon / 4) ** 2
-    )  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
+    # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
+    half = math.sinh(epsilon / 4) ** 2
     return -math.log(4 * success * (1 - success)) / ((math.exp(epsilon) + 1) * math.log1p(2 * half))
 
 

@@ -7,11 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.frequencies import frequency_variance, support_variance
+from local_dp.bounds.frequencies import frequency_variance
 from local_dp.bounds.response import check_positive_epsilon
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
 from local_dp.loss import split_epsilon
+from local_dp.randomizers.frequencies.base import support_variance
 from local_dp.randomizers.repeated.memoised import (
     PERMANENT,
     MemoisedGRR,
@@ -127,16 +128,6 @@ def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
     """
     (p1, q1), (p2, q2) = odds
     return support_variance(q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2), share)
-
-
-def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
-    """n times the variance of the share of one of k buckets if each client reports d: k / d l (1 -
-    l) / (p - q)^2, l = q + f (p - q), to O(k^2 / (n d^2)).
-
-    p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni, Yekhanin 2017 lose eps / 2
-    a bit, p = 1 - q = 1 / (1 + e^(-eps / 2)).
-    """
-    return k / d * support_variance(*event_odds(epsilon, d), share)
 
 
 def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:

@@ -226,9 +226,8 @@ def masked_parity_capacity(epsilon: float) -> float:
         return p + float(((worth - p * a0) / a1).max())
 
     most = 2 * float(worth.max())
-    return total(
-        lowest(-most, most, total, 80)
-    )  # convex in p, which has no sign: the constraints are equations
+    # convex in p, which has no sign: the constraints are equations
+    return total(lowest(-most, most, total, 80))
 
 
 def masked_parity_interactive_bound(d: int, epsilon: float) -> float:

@@ -4,9 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
 from local_dp.optimise import lowest
@@ -18,7 +15,6 @@ from local_dp.randomizers.vectors.coordinates import (
     signs_moment,
 )
 from local_dp.randomizers.vectors.privunit import (
-    Cap,
     best_cap,
     least_projection,
     projunit_moment,
@@ -69,36 +65,6 @@ def staircase_variance(epsilon: float) -> float:
     return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)
 
 
-def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
-    """Of truncated and renormalised discrete Laplace noise, decoded without bias, at every lattice
-    point, in units of [0, 1]; shape (steps + 1,).
-
-    sum over w of a^|w - v| / Z(v) g(w)^2 - x^2, with g = (a^|w - v|)^-1 (Z x) and x = v / steps.
-    The worst case is found by looking.
-    """
-    check_positive_epsilon(epsilon)
-    decay = math.exp(-epsilon / steps)
-    places = np.arange(steps + 1)
-    kernel = decay ** np.abs(places[:, None] - places).astype(np.float64)
-    sums, x = kernel.sum(axis=1), places / steps
-    stands_for = np.linalg.solve(kernel, sums * x)
-    return np.asarray((kernel @ stands_for**2) / sums - x**2)
-
-
-def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
-    """Of discrete Laplace noise clamped to the lattice, at every point v of S = `steps`, in units
-    of [0, 1]; shape (steps + 1,).
-
-    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's less what
-    clamping takes off at either end. Worst in the middle.
-    """
-    check_positive_epsilon(epsilon)
-    decay = math.exp(-epsilon / steps)
-    places = np.arange(steps + 1)
-    clamped = (decay**places + decay ** (steps - places)) / (1 + decay)
-    return decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
-
-
 def random_coordinate_variance(epsilon: float, d: int) -> float:
     """Of a coordinate that is 0, the worst, per client in all: d C^2."""
     return d * response_gain(epsilon) ** 2
@@ -113,23 +79,6 @@ def signs_variance(epsilon: float, d: int, count: int) -> float:
         if count == 1
         else d * signs_moment(math.exp(epsilon), count)
     )
-
-
-def privunit_variance(epsilon: float, d: int, cap: float) -> float:
-    """E||estimate - x||^2 of PrivUnit on the unit sphere with the cap {v: <v, x> >= `cap`}, 0 <=
-    cap < 1: 1 / m^2 - 1.
-
-    m = A (E - 1) / (E q + 1 - q), q the cap's share of the sphere, A the integral of <v, x> over
-    it. Source: Bhowmick et al. 2018, Lemma 4.
-    """
-    check_positive_epsilon(epsilon)
-    return 1 / Cap.of(d, cap).mean(epsilon) ** 2 - 1
-
-
-def best_privunit(epsilon: float, d: int) -> tuple[float, float]:
-    """The cap of least variance and that variance. d is 2 or more."""
-    height = best_cap(epsilon, d).height
-    return height, privunit_variance(epsilon, d, height)
 
 
 Body: TypeAlias = Literal["cube", "ball"]

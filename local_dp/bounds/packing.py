@@ -200,18 +200,16 @@ def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on
     all cells, every count released."""
     step = nano_epsilon(epsilon) / (2 * NANO)
-    log_chance = (
-        math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))
-    )  # of an error in one cell, on either side
+    # of an error in one cell, on either side
+    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))
     if log_chance > -30:
         return (
             math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
             if bits < 1000
             else 0.0
         )
-    exponent = (
-        bits * math.log(2) + log_chance
-    )  # -ln(1 - x) is x to fifteen digits, and 2^bits may be beyond a float
+    # -ln(1 - x) is x to fifteen digits, and 2^bits may be beyond a float
+    exponent = bits * math.log(2) + log_chance
     return math.exp(-math.exp(min(exponent, 700.0)))
 
 
@@ -219,9 +217,8 @@ def _worst_database(costs: Floats, error: int) -> float:
     """The largest sum of the costs of the counts of a database: `costs[c]` for each point of count
     c, the counts adding up to m, by dynamic programming."""
     m = len(costs) - 1
-    heavy = (m // (error + 1)) * float(
-        costs[min(error + 1, m)]
-    )  # as many as are just too heavy to be left out
+    # as many as are just too heavy to be left out
+    heavy = (m // (error + 1)) * float(costs[min(error + 1, m)])
     if heavy > 0.7:
         return heavy  # a success of less than a half, whatever else there is
     worst = np.zeros(m + 1)

@@ -177,9 +177,8 @@ def random_channel(d: int, epsilon: float, reports: int, generator: np.random.Ge
     sums = columns.sum(axis=0)
     columns *= (growth - 1) / (growth * sums.max() - sums.min())
     whole = np.vstack([columns, 1 - columns.sum(axis=0)])
-    return np.asarray(
-        whole[whole.max(axis=1) > 1e-9]
-    )  # the last one is nothing where the others sum to a constant
+    # the last one is nothing where the others sum to a constant
+    return np.asarray(whole[whole.max(axis=1) > 1e-9])
 
 
 _FINE = 100  # steps of a count's deviation that are distinguished

@@ -94,9 +94,8 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)),
         )
     assert best is not None
-    return replace(
-        best, lower=min(best.lower, best.upper)
-    )  # where they meet, rounding may make them cross
+    # where they meet, rounding may make them cross
+    return replace(best, lower=min(best.lower, best.upper))
 
 
 def local_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:

@@ -90,9 +90,8 @@ def binomial_tail(n: int, k: int, p: float) -> float:
         + k * math.log(p)
         + (n - k) * math.log1p(-p)
     )
-    terms = np.arange(
-        min(n - k, int(40 * math.sqrt(n * p * (1 - p))) + 50), dtype=np.float64
-    )  # beyond 40 deviations: nothing
+    # beyond 40 deviations: nothing
+    terms = np.arange(min(n - k, int(40 * math.sqrt(n * p * (1 - p))) + 50), dtype=np.float64)
     ratios = np.cumprod((n - k - terms) / (k + 1 + terms) * (p / (1 - p)))
     return math.exp(log_first) * (1.0 + float(ratios.sum()))
 
@@ -117,9 +116,8 @@ def rr_failure_envelope(n: int, epsilon: float, tau: float) -> float:
     bias = min(tau / response_gain(epsilon), 1.0) - 2 / n
     if bias <= 0:
         return 1.0
-    divergence = (
-        bias * math.atanh(bias) + math.log1p(-(bias**2)) / 2
-    )  # of a coin of that bias from a fair one, without cancellation
+    # of a coin of that bias from a fair one, without cancellation
+    divergence = bias * math.atanh(bias) + math.log1p(-(bias**2)) / 2
     return 2 * normal_tail(math.sqrt(2 * n * divergence))
 
 

@@ -116,9 +116,8 @@ def plan_simulation(
         single = relative_error(epsilon, tolerance)
         error = 1 - ((1 - single) / (1 + single)) ** 2
     trials = enough_trials(epsilon, draws, beta / 2, error)
-    expected = (
-        draws * math.exp(epsilon) / (1 - error)
-    )  # one query a candidate until one is accepted
+    # one query a candidate until one is accepted
+    expected = draws * math.exp(epsilon) / (1 - error)
     return SimulationPlan(
         tolerance,
         trials,

@@ -66,9 +66,8 @@ class Address:
                 "a password as %2F"
             ) from None
         tls, web = parts.scheme in ("mqtts", "wss"), parts.scheme in ("ws", "wss")
-        astray = (
-            "@" in parts.path if web else parts.path.strip("/")
-        )  # as of a password that has a slash
+        # as of a password that has a slash
+        astray = "@" in parts.path if web else parts.path.strip("/")
         if parts.fragment or (astray and parts.scheme != LOCAL):
             raise InputError(
                 f"cannot use the broker {shown}; write / of a password as %2F, # as %23, and "
@@ -193,9 +192,8 @@ def refused_topics(address: Address, identifier: str, filters: Sequence[str]) ->
 
 def unreachable(address: Address, error: Exception) -> BusError:
     """The error of a broker that cannot be joined, with what to do about its cause."""
-    cause = (
-        error if isinstance(error, OSError) else error.__context__
-    )  # aiomqtt has the cause in the context
+    # aiomqtt has the cause in the context
+    cause = error if isinstance(error, OSError) else error.__context__
     if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
         advice = "start it, or correct --broker"
     elif isinstance(cause, socket.gaierror):

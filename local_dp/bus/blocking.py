@@ -118,9 +118,8 @@ class BlockingBus:
                         self._heard = time.monotonic()
                     self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
-                self.lost = (
-                    str(unreachable(self.address, error)) if joined == float("inf") else ""
-                )  # after a loss, the next try has the reason
+                # after a loss, the next try has the reason
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""
                 if time.monotonic() >= give_up:
                     raise BusError(self.lost) from error
             except KeyboardInterrupt:

@@ -17,16 +17,18 @@ from local_dp.errors import BusError, InputError
 
 USER = "run"
 SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
+# asyncio asks for 256 KiB at each look at a connection
 _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 24),
-}  # asyncio asks for 256 KiB at each look at a connection
+}
 ATTEMPTS = 10  # to start it again
+# seconds: that it must live to be said to be up, between two starts, between two looks
 _STEADY, _PAUSE, _GLANCE = (
     1.0,
     0.3,
     1.0,
-)  # seconds: that it must live to be said to be up, between two starts, between two looks
+)
 
 
 def announce(name: str) -> None:
@@ -77,13 +79,11 @@ class EmbeddedBroker:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(
-            f"{self._password}\n".encode()
-        )  # on the command line, every user of the machine would read it
+        # on the command line, every user of the machine would read it
+        self._process.stdin.write(f"{self._password}\n".encode())
         self.name = (await self._process.stdout.readline()).decode().strip()
-        if (
-            not self.name and await self._process.wait() >= 0
-        ):  # one that was killed is started again
+        # one that was killed is started again
+        if not self.name and await self._process.wait() >= 0:
             raise BusError(
                 "the embedded broker did not start; its message is above. A real broker can be "
                 "used with --broker mqtt://host:port"
@@ -102,9 +102,8 @@ class EmbeddedBroker:
             began = asyncio.get_running_loop().time()
             process = self._process
             assert process is not None
-            while (
-                process.returncode is None
-            ):  # until the process has ended; one that is stopped is ended
+            # until the process has ended; one that is stopped is ended
+            while process.returncode is None:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), _GLANCE)
                 if process.returncode is None and is_stopped(process.pid):

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Awaitable, Callable
 
 STRANGERS = 128  # connections that have not given the password, at one time
+# seconds that one may take to give it; and while others wait for its place
 PATIENCE, CROWDED = (
     5.0,
     0.1,
-)  # seconds that one may take to give it; and while others wait for its place
+)
 GREETING = 1 << 12  # bytes of the first message at most
 _REFUSED = bytes([0x20, 2, 0, 5])  # MQTT's answer: not authorised
 _PAUSE = 0.05  # seconds, where no more files may be open

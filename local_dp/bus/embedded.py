@@ -26,10 +26,11 @@ _LISTENER = "default"
 # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's
 # time goes into these
 _COLLECTING = 100_000
+# pieces read of one connection, six to a message: at once, and in a second after that
 AT_ONCE, PACE = (
     60_000,
     1000.0,
-)  # pieces read of one connection, six to a message: at once, and in a second after that
+)
 
 
 class _Subscribers:

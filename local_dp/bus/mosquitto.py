@@ -49,9 +49,8 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
     """The broker, once it listens on the socket `path`; None if it does not."""
     salt = secrets.token_bytes(12)
     words = (b64encode(salt), b64encode(pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS)))
-    user = Path(
-        "/proc/self"
-    ).owner()  # under root, Mosquitto would become another user, who may not enter the folder
+    # under root, Mosquitto would become another user, who may not enter the folder
+    user = Path("/proc/self").owner()
     for ending, text in (
         (".conf", _CONFIGURATION.format(path=path, user=user)),
         (".passwords", f"{USER}:$7${_ROUNDS}${b'$'.join(words).decode()}\n"),
@@ -81,10 +80,11 @@ def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes]
 def main() -> None:
     """Its only argument is the path of the socket; the first line on standard input is the
     password. It ends with standard input, or with the broker."""
+    # the starter is gone, and its folder
     with (
         os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input,
         suppress(FileNotFoundError),
-    ):  # the starter is gone, and its folder
+    ):
         password = standard_input.readline().decode().strip()
         program, path = found(), Path(sys.argv[1])
         process = None if program is None else started(program, path, password)

@@ -24,10 +24,11 @@ from local_dp.bus.address import (
 )
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
+# names of a broker's answers; their numbers mean something else elsewhere
 _UNAUTHORISED = (
     "Bad user name or password",
     "Not authorized",
-)  # names of a broker's answers; their numbers mean something else elsewhere
+)
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _LOST = "the connection was lost"
@@ -53,9 +54,8 @@ class MqttBus:
         self.filters = filters
         self.will = will
         self._connection: _Connection | None = None
-        self.lost = str(
-            unreachable(address, Exception("no answer yet"))
-        )  # why there is no connection now
+        # why there is no connection now
+        self.lost = str(unreachable(address, Exception("no answer yet")))
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address
@@ -97,9 +97,8 @@ class MqttBus:
         before, self.filters, connection = self.filters, filters, self._connection
         if connection is None:
             return
-        with suppress(
-            aiomqtt.MqttError
-        ):  # the connection is lost, or will be heard as before until there are others to hear
+        # the connection is lost, or will be heard as before until there are others to hear
+        with suppress(aiomqtt.MqttError):
             if not await connection.change(filters):
                 self.filters = before
                 await connection.change(before)
@@ -130,9 +129,8 @@ class MqttBus:
                         yield await connection.next()
             except aiomqtt.MqttError as error:
                 connection.close()
-                self.lost = (
-                    str(unreachable(self.address, error)) if joined == float("inf") else ""
-                )  # after a loss, the next try has the reason
+                # after a loss, the next try has the reason
+                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""
                 self._raise_if_final(error, give_up)
             finally:
                 self._connection = None

@@ -72,9 +72,8 @@ def install_completion(ctx: click.Context, param: click.Parameter, shell: str | 
     ctx.exit()
 
 
-GROUPS: dict[
-    str, dict[str, tuple[str, str]]
-] = {  # by group: the home of a command, and its line in the list
+# by group: the home of a command, and its line in the list
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Ask clients": {
         "run": ("run.run:Run", "Run a protocol: clients, server and message bus."),
         "poll": ("run.poll:Ask", "Ask people, who answer on their own phones."),
@@ -169,9 +168,10 @@ class Commands(Group):
         module, _, attribute = COMMANDS[name][0].partition(":")
         home = getattr(import_module(f"local_dp.cli.{module}"), attribute)
         command = _command(name, home)
+        # the first line stands in the list alone
         command.help = "\n\n".join(
             (COMMANDS[name][1], *cleandoc(command.help or "").split("\n\n")[1:])
-        )  # the first line stands in the list alone
+        )
         return command
 
 

@@ -360,12 +360,13 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
     ]
 
 
+# as `curate` spells what may be repeated
 _ONE = {
     "columns": "--column",
     "features": "--feature",
     "bounds": "--bound",
     "parameters": "--set",
-}  # as `curate` spells what may be repeated
+}
 
 
 class _Parts(click.ParamType[Any]):

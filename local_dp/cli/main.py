@@ -34,14 +34,14 @@ EXIT_CODES: dict[type[LocalDPError], int] = {
 }
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
+# seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
 _PATIENCE, _MOMENT = (
     10.0,
     0.01,
-)  # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
+)
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
-HEAVY = frozenset(
-    ("amqtt", "matplotlib", "polars", "scipy")
-)  # the distribution local-dp-client lacks them
+# the distribution local-dp-client lacks them
+HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))
 
 
 def main() -> None:
@@ -72,13 +72,13 @@ def main() -> None:
             MemoryError,
             OverflowError,
             RecursionError,
-        ) as error:  # of this machine, or of extreme numbers
+        ) as error:
+            # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
         except SystemExit as error:
-            if (
-                error.code == CLOSED_PIPE or VARIABLE in os.environ
-            ):  # our own, and click's after it has completed a name
+            # our own, and click's after it has completed a name
+            if error.code == CLOSED_PIPE or VARIABLE in os.environ:
                 raise
             SCREEN.complain(
                 "foreign code, such as a plug-in's, ended the program with "
@@ -126,11 +126,12 @@ def _orderly() -> Iterator[list[int]]:
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, _MOMENT)
 
+    # not under nohup
     ours = [
         number
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is signal.SIG_DFL
-    ]  # not under nohup
+    ]
     for number in ours:
         signal.signal(number, end)
     sys.unraisablehook = repeat
@@ -154,11 +155,12 @@ def _of_the_machine(error: Exception) -> str:
 
 
 _RECORDS = ("--table", "--data", "--file", "--input")
+# a name in other tools, and ours
 MEANT = {
     "--bounds": ("--low", "--high"),
     "--n": ("--clients",),
     **dict.fromkeys(_RECORDS, ("--records",)),
-}  # a name in other tools, and ours
+}
 
 
 def _run() -> int:
@@ -171,9 +173,8 @@ def _run() -> int:
     if asked := os.environ.get(VARIABLE):
         sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, asked))
     try:
-        with APP.make_context(
-            "local-dp", sys.argv[1:]
-        ) as ctx:  # APP.main() would print at an interrupt
+        # APP.main() would print at an interrupt
+        with APP.make_context("local-dp", sys.argv[1:]) as ctx:
             done = APP.invoke(ctx)
     except Exit as end:
         return end.exit_code

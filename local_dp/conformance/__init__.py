@@ -263,9 +263,8 @@ def conform_intervals(
             f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} "
             "truths"
         )
-        held.append(
-            ~((truth < low - ROUNDING) | (high + ROUNDING < truth))
-        )  # an end that is no number is open
+        # an end that is no number is open
+        held.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))
     if len({len(each) for each in held}) > 1:
         held = [np.all(each, keepdims=True) for each in held]
     counts: Counts = np.sum(held, axis=0)

@@ -271,9 +271,8 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         """Pr[max |z_i| <= r] for r = 0, 1, ..., while it is below 1 as a float."""
         each = self.loss.epsilon
         r = np.arange(2 + math.ceil((self.k + 12 * math.sqrt(self.k) + 60) / each))
-        inside = np.log1p(
-            -((np.maximum(2 * r - 1, 0) / (2 * r + 1)) ** self.k)
-        )  # the share of the cube that is its surface
+        # the share of the cube that is its surface
+        inside = np.log1p(-((np.maximum(2 * r - 1, 0) / (2 * r + 1)) ** self.k))
         peak = self.k / each
         logs = self.k * np.log((2 * r + 1) / (2 * peak + 1)) + inside - each * (r - peak)
         sums = np.cumsum(np.exp(logs - logs.max()))
@@ -291,9 +290,8 @@ def _radius(k: int, nano: int) -> Cumulative:
             total += weight
             yield weight
             scale, radius = scale * decay, radius + 1
-            ratio = (
-                decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k
-            )  # of the next weight to this; it falls
+            # of the next weight to this; it falls
+            ratio = decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k
 
     return summed(weights)
 
@@ -384,9 +382,8 @@ def _sizes(variance: Fraction) -> Cumulative:
         decay = exp_minus(1 / (2 * variance))
         weight, ratio, least = Decimal(1), decay, Decimal(10) ** -(digits + 2)
         yield weight
-        while (
-            weight > least
-        ):  # the rest is less than sqrt(V) of it, and the division takes that away
+        # the rest is less than sqrt(V) of it, and the division takes that away
+        while weight > least:
             weight, ratio = weight * ratio, ratio * decay * decay
             yield 2 * weight
 

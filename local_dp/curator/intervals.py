@@ -217,10 +217,11 @@ def prefix_variances(shape: Shape) -> Floats:
     mean of the errors at the node's two ends by f, plus an independent bridge of variance S f (1 -
     f).
     """
+    # at the borders, and of each border with the next
     variances, adjacent = (
         np.zeros(2),
         np.zeros(1),
-    )  # at the borders, and of each border with the next
+    )
     for spread in shape.spreads():
         nodes = len(adjacent)
         sums, shares = spread.reshape(nodes, -1).sum(axis=1)[:, None], _shares(spread, nodes)
@@ -481,7 +482,6 @@ def square_sensitivity(coefficients: Counts) -> int:
     maximum over all pairs of columns.
     """
     squares = np.cumsum(coefficients**2)
-    alike = exact_product(coefficients, coefficients[::-1])[
-        ::-1
-    ]  # sum_i w_i w_(i + d), d = 0, 1, ...
+    # sum_i w_i w_(i + d), d = 0, 1, ...
+    alike = exact_product(coefficients, coefficients[::-1])[::-1]
     return int((squares[-1] + squares[::-1] - 2 * alike)[1:].max())

@@ -101,9 +101,8 @@ def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], li
     with localcontext() as context:
         context.prec = digits + 2 * GUARD
         unit = 10**digits
-        whole = [
-            int(share * unit) for share in table
-        ]  # the probability is more than number - 1 and less than number + 2 units
+        # the probability is more than number - 1 and less than number + 2 units
+        whole = [int(share * unit) for share in table]
     return [max(0, ((number - 1) << bits) // unit) for number in whole], [
         -((-(number + 2) << bits) // unit) for number in whole
     ]
@@ -200,9 +199,8 @@ def _log_without(share: Decimal) -> Decimal:
     return total
 
 
-_SQUARE = (
-    10**12
-)  # a squared sensitivity so large that rounding its least variance up costs hardly anything
+# a squared sensitivity so large that rounding its least variance up costs hardly anything
+_SQUARE = 10**12
 MOST_VARIANCE = 1 << 36  # of a variance: its table has a few million rows
 
 

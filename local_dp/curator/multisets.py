@@ -46,9 +46,8 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
         or array.dtype.kind not in "iuO"
         or (array.dtype == object and not all(type(point) is int for point in array.tolist()))
     ):
-        array = np.array(
-            points, dtype=object
-        )  # sequences of large and small whole numbers may have become floats
+        # sequences of large and small whole numbers may have become floats
+        array = np.array(points, dtype=object)
         if array.ndim != 1 or not all(
             isinstance(point, int | np.integer) and not isinstance(point, bool)
             for point in array.tolist()
@@ -69,9 +68,8 @@ def absent(values: Naturals, places: Iterable[int]) -> list[int]:
     """The points at these places, from 0, among the points that are not in the ascending distinct
     `values`. O(log s) each."""
     whole = values.dtype == object
-    passed = values - np.arange(
-        len(values), dtype=object if whole else np.uint64
-    )  # the number of absent points below each
+    # the number of absent points below each
+    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)
     return [
         place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right"))
         for place in places
@@ -99,9 +97,8 @@ class Multiset:
         whole, fresh = cls.of([], bits), list[Self]()
         for part in parts:
             fresh.append(cls.of(part, bits))
-            if sum(len(each.values) for each in fresh) >= len(
-                whole.values
-            ):  # so that merging costs no more than sorting
+            # so that merging costs no more than sorting
+            if sum(len(each.values) for each in fresh) >= len(whole.values):
                 whole, fresh = cls._merged([whole, *fresh]), []
         return cls._merged([whole, *fresh])
 

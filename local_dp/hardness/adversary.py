@@ -31,9 +31,8 @@ FORMAT = "local-dp certificate 1"
 MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared
 
 Potential: TypeAlias = Literal["count", "pairs"]
-Score: TypeAlias = Callable[
-    [Counts, Counts], Counts
-]  # the potential of the windows start..stop of the sorted survivors
+# the potential of the windows start..stop of the sorted survivors
+Score: TypeAlias = Callable[[Counts, Counts], Counts]
 
 
 def allowed_gap(tolerance: float, scale: int) -> int:
@@ -93,9 +92,8 @@ class VersionSpaceOracle(SQOracle):
         self.alive: Counts = np.arange(concepts.size)
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
         self._signs = concepts.labels.astype(np.float64)
-        self._far_apart = math.ceil(
-            4 * Fraction(alpha) * concepts.total
-        )  # on the scale of `_apart`
+        # on the scale of `_apart`
+        self._far_apart = math.ceil(4 * Fraction(alpha) * concepts.total)
         self._far: Bools | None = (
             self._apart(self.alive) >= self._far_apart if potential == "pairs" else None
         )
@@ -262,9 +260,8 @@ def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, 
         shifted = yield tuple(
             StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k)
         )
-        flips = [
-            answer * answers[s] < 0 for answer in shifted
-        ]  # shift j flips the bent function's dual if the bit that j is paired with is set
+        # shift j flips the bent function's dual if the bit that j is paired with is set
+        flips = [answer * answers[s] < 0 for answer in shifted]
         return (s << k) + sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
 
     return Adaptive(play)

@@ -141,9 +141,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     rows = [concepts.row(index) for index in survivors]
     for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
         for index, row in zip(survivors, rows, strict=True):
-            values = query.numerators(
-                Records({**concepts.points.columns, "y": row})
-            )  # the definition, in whole numbers
+            # the definition, in whole numbers
+            values = query.numerators(Records({**concepts.points.columns, "y": row}))
             expectation = Fraction(
                 int((concepts.weights * values).sum()), concepts.total * query.span
             )
@@ -155,9 +154,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
                         f"expectation is {float(expectation):.9g}"
                     ),
                 )
-    nearest = int(
-        _near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max()
-    )  # a good hypothesis for one survivor is bad for distant ones
+    # a good hypothesis for one survivor is bad for distant ones
+    nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())
     most = Fraction(nearest, len(rows))
     if most == 1:
         return Verdict(
@@ -243,9 +241,8 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
         )
         gaps += plus - minus
     low = d // 2
-    square = gaps.reshape(1 << (d - low), 1 << low).astype(
-        np.float64
-    )  # entries and sums are whole and below 2^53: exact
+    # entries and sums are whole and below 2^53: exact
+    square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)
     sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
     return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 

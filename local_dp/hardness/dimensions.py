@@ -37,9 +37,8 @@ class CliqueSearch:
     `finished` unless it used up its `steps`."""
 
     def __init__(self, adjacent: Bools, steps: int) -> None:
-        self._order = np.argsort(
-            adjacent.sum(axis=1), kind="stable"
-        )  # few neighbours first: coloured first, branched on last
+        # few neighbours first: coloured first, branched on last
+        self._order = np.argsort(adjacent.sum(axis=1), kind="stable")
         self._masks = [
             sum(1 << int(place) for place in np.flatnonzero(adjacent[vertex][self._order]))
             for vertex in self._order
@@ -59,9 +58,8 @@ class CliqueSearch:
         if missing <= 0:
             return clique
         for vertex, colours in reversed(_coloured(self._masks, candidates)):
-            if (
-                colours < missing or self._steps <= 0
-            ):  # a clique takes one vertex of a colour, and colours only fall from here
+            # a clique takes one vertex of a colour, and colours only fall from here
+            if colours < missing or self._steps <= 0:
                 return None
             self._steps -= 1
             larger = self._extend(candidates & self._masks[vertex], missing - 1, [*clique, vertex])
@@ -118,9 +116,8 @@ class SpectralDimension:
     prior: Floats
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "at_most", max(self.value, self.at_most)
-        )  # they may cross by a rounding error where they meet
+        # they may cross by a rounding error where they meet
+        object.__setattr__(self, "at_most", max(self.value, self.at_most))
 
 
 def sq_dimension(
@@ -199,9 +196,8 @@ def optimised_dimension(
     gains, previous_gain = np.zeros((rank, rank)), np.zeros((rank, rank))
     prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))
     for step in range(1, steps + 1):
-        rate = (
-            best.at_most / 2
-        )  # losses near the equilibrium are about 1 / at_most, which falls towards the value
+        # losses near the equilibrium are about 1 / at_most, which falls towards the value
+        rate = best.at_most / 2
         values, axes = np.linalg.eigh(rate * (gains + previous_gain))
         weights = np.exp(values - values[-1])
         density = (axes * (weights / weights.sum())) @ axes.T
@@ -261,9 +257,8 @@ def optimistic_bound(vectors: Floats, density: Floats) -> float:
 def guessable(concepts: ConceptClass, prior: Floats, alpha: float) -> float:
     """An upper bound on rho, the prior of the concepts for which one hypothesis has error at most
     alpha: they lie within 2 alpha of each other."""
-    limit = math.floor(
-        (1 - 4 * Fraction(alpha)) * concepts.total
-    )  # total E[c c'] >= total (1 - 2 * 2 alpha)
+    # total E[c c'] >= total (1 - 2 * 2 alpha)
+    limit = math.floor((1 - 4 * Fraction(alpha)) * concepts.total)
     signs = concepts.labels.astype(np.float64)
     heaviest = 0.0
     for start in range(0, concepts.size, 256):

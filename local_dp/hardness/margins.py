@@ -50,11 +50,12 @@ class Margin:
         """That no one-round eps-local protocol with fewer clients learns this class barely, as JSON
         data for `certificates.verify_certificate`."""
         weights = np.rint(self.law / self.law.sum() * UNIT).astype(np.int64)
+        # below 2^53: exact
         sums = (
             np.rint(walsh_hadamard((weights * self.concepts.signs()).astype(np.float64)))
             .astype(np.int64)
             .tolist()
-        )  # below 2^53: exact
+        )
         total = int(weights.sum())
         margin = max(
             Fraction(value**2, total**2 * self.concepts.b ** S.bit_count())

@@ -130,17 +130,15 @@ def as_randomized_response(
             "chances strictly between 0 and 1"
         )
     own = max((zeros / ones).max(), (ones / zeros).max())
-    growth = growth or (
-        own if own > 1 else Fraction(2)
-    )  # replies that depend on no bit have E = 1: any larger one serves
+    # replies that depend on no bit have E = 1: any larger one serves
+    growth = growth or (own if own > 1 else Fraction(2))
     if growth < own or growth <= 1:
         raise InputError(
             f"e^epsilon is {growth}, and this protocol needs {own}; give at least that, above 1"
         )
     shares = (growth * factors - factors[:, :, ::-1]) / (growth - 1)
-    rows = (
-        shares[:, client] for client in range(clients)
-    )  # a row of transcripts by two reports, one client after the other
+    # a row of transcripts by two reports, one client after the other
+    rows = (shares[:, client] for client in range(clients))
     return OneRound(
         growth,
         reduce(
@@ -213,9 +211,8 @@ class WorstProtocols:
         """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is
         best."""
         roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(
-            roots, axis=0
-        )  # of a transcript, per its probability if nobody has a 1
+        # of a transcript, per its probability if nobody has a 1
+        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)
         values = [worth]
         for turn in range(self.turns):
             axis = turn % self.clients

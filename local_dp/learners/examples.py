@@ -147,9 +147,8 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
     )[kept]
     columns = {name: (1.0 - 2.0 * bits[name][kept]) / math.sqrt(d + 1) for name in features(d)}
     constant = {f"x{d}": np.full(len(kept), 1 / math.sqrt(d + 1))}
-    norm = (
-        math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2
-    )  # of the same halfspace over the signs and the constant
+    # of the same halfspace over the signs and the constant
+    norm = math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2
     margin = float(np.abs(score).min()) / (math.sqrt(d + 1) * norm)
     return Finite(
         Records({**columns, **constant, "y": signs(score > 0)}), law[kept].tolist(), size, seed
@@ -343,12 +342,12 @@ def decision_lists(learner: DecisionLists) -> Task[RuleList]:
     d, pairs = learner.d, (learner.d + 1) // 2
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
-    rows = [
-        full - ((1 << first) - 1) for first in range(2 * pairs)
-    ]  # the first 1 at place `first`; none at place d
+    # the first 1 at place `first`; none at place d
+    rows = [full - ((1 << first) - 1) for first in range(2 * pairs)]
+    # rare common, common rare, rare common, ...
     shares = [
         (rare if (place + 1) // 2 % 2 == 0 else 1 - rare) / pairs for place in range(2 * pairs)
-    ]  # rare common, common rare, rare common, ...
+    ]
     points = cube(d).take(np.array(rows))
     return Task(learner, partial(labelled, points, shares, alternating_list(d)), beyond(0))
 
@@ -390,9 +389,8 @@ def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
     barely worth alpha. Misses by the excess loss."""
     d = learner.d
     faint = range(1, d) if d > 1 else range(1)
-    strength = min(
-        1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint))
-    )  # the weights 0 miss by barely more than alpha
+    # the weights 0 miss by barely more than alpha
+    strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))
     best = Halfspace(
         tuple(
             learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)

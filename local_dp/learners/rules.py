@@ -206,9 +206,8 @@ class DecisionLists(AdaptiveLearner[RuleList]):
                 None,
                 *(Literal(place, value) for place in sorted(unused) for value in (0, 1)),
             ]
-            left = [
-                str(Literal(rule.place, 1 - rule.value)) for rule in caught
-            ]  # the examples that no rule catches
+            # the examples that no rule catches
+            left = [str(Literal(rule.place, 1 - rule.value)) for rule in caught]
             cells = [
                 [*left, *([] if literal is None else [str(literal)])] for literal in candidates
             ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -76,7 +76,7 @@ class Verdict(Query):
     d. The latter two on a lattice of 2^16 steps.
     """
 
-    name: ClassVar[str] = "verdict"
+    name = "verdict"
     summary = "Measures the error of a prediction"
     kind: str
     hypothesis: str
@@ -287,9 +287,8 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
             else f"({bits[int(found[1])]})"
         )
 
-    return re.sub(
-        r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis)
-    )  # in one pass: a column of the table may be called x1 too
+    # in one pass: a column of the table may be called x1 too
+    return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))
 
 
 def _to(value: float, error: float) -> str:

@@ -138,9 +138,8 @@ def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int,
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart, places = concept.r ^ query.r, places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
-    listed = (
-        apart & ~query.free == 0
-    )  # otherwise no parity on the list is the right one, and every sign is uniform
+    # otherwise no parity on the list is the right one, and every sign is uniform
+    listed = apart & ~query.free == 0
     law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(
         concept, query.listed, places_of(query.asked)
     )

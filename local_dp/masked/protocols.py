@@ -51,9 +51,8 @@ from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
-Law: TypeAlias = tuple[
-    Floats, Floats
-]  # Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+# Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+Law: TypeAlias = tuple[Floats, Floats]
 
 
 def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
@@ -216,9 +215,9 @@ class MaskedParityLiteral(MaskedParityProtocol):
     hashing. Cost: 7 bits a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity-literal"
+    name = "masked-parity-literal"
     summary = "Learns a masked parity by the two rounds of the paper"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
+    source = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_literal_clients(self.d, epsilon, BETA)
@@ -260,9 +259,9 @@ class MaskedParityLearner(MaskedParityProtocol):
     one bit a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity"
+    name = "masked-parity"
     summary = "Learns a masked parity in two rounds: the vector, the mask"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
+    source = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_clients(self.d, epsilon, BETA)
@@ -274,9 +273,8 @@ class MaskedParityLearner(MaskedParityProtocol):
             index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
-            mask = best_signed_oracle(
-                epsilon, 1, NULL_SHARE, 1 - NULL_SHARE
-            )  # of the half of the examples that have b = 0
+            # of the half of the examples that have b = 0
+            mask = best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)
             (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 
@@ -293,11 +291,9 @@ class MaskedParityFresh(MaskedParityProtocol):
     protocol at epsilon 1. Cost: one bit a client, two rounds.
     """
 
-    name: ClassVar[str] = "masked-parity-fresh"
+    name = "masked-parity-fresh"
     summary = "Learns a masked parity in two rounds of fresh clients"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
-    )
+    source = "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
 
     def clients(self, epsilon: float) -> int:
         return masked_parity_fresh_clients(self.d, epsilon, BETA)
@@ -340,9 +336,9 @@ class MaskedParityList(MaskedParityProtocol):
     one-round hashing's clients. Cost: one bit a client, two rounds, 2^t likelihoods.
     """
 
-    name: ClassVar[str] = "masked-parity-list"
+    name = "masked-parity-list"
     summary = "Learns a masked parity from a list of likely candidates"
-    source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
+    source = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
     bits: int = parameter(0, "Bits that round one leaves open; 0: the best known", unit="bits")
     share: float = parameter(0.0, "Share of clients in round two; 0: the best known")
@@ -422,11 +418,9 @@ class MaskedParityOneRound(MaskedParityProtocol):
     2^d clients at epsilon 1, within 2.2 of the proven least. Cost: one bit.
     """
 
-    name: ClassVar[str] = "masked-parity-one-round"
+    name = "masked-parity-one-round"
     summary = "Learns a masked parity in one round"
-    source: ClassVar[str] = (
-        "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
-    )
+    source = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     form: str = parameter(
         "bent",
         "Question to a client whose label is masked",

@@ -66,7 +66,7 @@ class MaskedIndicator(_Position):
     """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1].
     Expectation r_j / (2 d)."""
 
-    name: ClassVar[str] = "masked-indicator"
+    name = "masked-indicator"
     summary = "Gives bit j of the hidden vector, as printed in the paper"
     domain: ClassVar[Domain] = levels(LATTICE)
 
@@ -81,7 +81,7 @@ class MaskedDisagreement(_Parity):
     """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice
     of [-1, 1]. Expectation a / 2 for the right r."""
 
-    name: ClassVar[str] = "masked-disagreement"
+    name = "masked-disagreement"
     summary = "Asks whether the parity errs, as printed in the paper"
     domain: ClassVar[Domain] = levels(LATTICE)
 
@@ -102,7 +102,7 @@ class MaskedList(_Parity):
     (place of i in `asked`), null if i is not asked for.
     """
 
-    name: ClassVar[str] = "masked-list"
+    name = "masked-list"
     summary = "Gives the part of an example that listed parities read"
     free: int = 0
     asked: int = 0
@@ -154,7 +154,7 @@ class MaskedBent(Query):
     +-2^(-m / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3).
     """
 
-    name: ClassVar[str] = "masked-bent"
+    name = "masked-bent"
     summary = "Gives the label times one bent function for all parities"
     d: int
     told: int
@@ -213,7 +213,7 @@ class MaskedIndex(Query):
     """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where
     b = 0. KLNRS Section 5.1."""
 
-    name: ClassVar[str] = "masked-index"
+    name = "masked-index"
     summary = "Gives the label at its position, in round one"
     d: int
 
@@ -236,14 +236,13 @@ class MaskedParity(_Parity):
     """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right),
     null where b = 1. KLNRS Section 5.1."""
 
-    name: ClassVar[str] = "masked-parity"
+    name = "masked-parity"
     summary = "Gives the label times the parity, in round two"
     domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(records.words("x") & np.uint64(self.r)).astype(
-            np.int8
-        )  # signed, or 1 - 2 * odd would wrap
+        # signed, or 1 - 2 * odd would wrap
+        odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)
         return np.asarray(
             np.where(
                 records.whole("b") == 0,
@@ -288,7 +287,7 @@ class MaskedBit(MaskedSign):
     """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query
     of KLNRS Section 5.1 as it stands."""
 
-    name: ClassVar[str] = "masked-bit"
+    name = "masked-bit"
     summary = "Gives one bit of the hidden vector with a sign"
     j: int
 
@@ -332,7 +331,7 @@ class MaskedCoset(MaskedFunction):
     bent function, k = 0 the parity s.
     """
 
-    name: ClassVar[str] = "masked-coset"
+    name = "masked-coset"
     summary = "Gives the label times a bent function on a coset"
     k: int
     s: int = 0
@@ -357,7 +356,7 @@ class MaskedCoset(MaskedFunction):
 class MaskedRandom(MaskedFunction):
     """f is a random Boolean function: a 64-bit mix of x and `seed`."""
 
-    name: ClassVar[str] = "masked-random"
+    name = "masked-random"
     summary = "Gives the label times a random function"
     seed: int
 

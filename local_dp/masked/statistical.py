@@ -84,9 +84,8 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
         bits,
         np.array([both], dtype=np.int64),
     )
-    half = np.rint(walsh_hadamard(difference)).astype(
-        np.int64
-    )  # whole numbers far below 2^53: exact
+    # whole numbers far below 2^53: exact
+    half = np.rint(walsh_hadamard(difference)).astype(np.int64)
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 

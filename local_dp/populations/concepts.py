@@ -255,9 +255,8 @@ MAX_BLOCK = 1 << 20
 
 
 FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of every u below 2^t
-    "odd-max-bit": lambda u, t: (
-        np.frexp(u.astype(np.float64))[1] % 2 == 1
-    ),  # if the last block whose bit is set is the first, third, ...: a decision list
+    # if the last block whose bit is set is the first, third, ...: a decision list
+    "odd-max-bit": lambda u, t: np.frexp(u.astype(np.float64))[1] % 2 == 1,
     "and": lambda u, t: u == (1 << t) - 1,
     "majority": lambda u, t: 2 * np.bitwise_count(u) > t,
     "parity": lambda u, t: parity(u.astype(np.uint64)) == 1,

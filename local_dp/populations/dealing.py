@@ -16,9 +16,8 @@ from local_dp.arrays import Ints
 from local_dp.checks import check_whole
 from local_dp.noise import philox_words, stream_key
 
-Rounds: TypeAlias = list[
-    tuple[int, Ints]
-]  # of a Feistel network: the coordinate that each moves, and its move for each value of the other
+# of a Feistel network: the coordinate that each moves, and its move for each value of the other
+Rounds: TypeAlias = list[tuple[int, Ints]]
 BITS = 32  # the law of two clients' rows is within 2^-BITS of uniform
 MOST_ROWS = 1 << 40
 _AT_A_TIME = 1 << 15  # clients: their arrays stay in the processor's cache

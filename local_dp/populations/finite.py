@@ -57,9 +57,8 @@ class Population(ABC):
         """How many of the clients start..stop hold each value: here drawn from the multinomial of
         `law`."""
         law = self.law(query)
-        drawn = generator.multinomial(
-            stop - start, law / law.sum()
-        )  # a sum of shares may pass 1 by a rounding error
+        # a sum of shares may pass 1 by a rounding error
+        drawn = generator.multinomial(stop - start, law / law.sum())
         held = np.flatnonzero(drawn)
         return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
 
@@ -113,11 +112,12 @@ class Finite(Population):
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
         self._keys = stream_key("population", seed), partial(stream_key, "population tied", seed)
+        # the last query, and its value of each kind
         self._asked: tuple[Query | None, Ints, bool] = (
             None,
             np.zeros(0, dtype=np.uint8),
             False,
-        )  # the last query, and its value of each kind
+        )
         self._laws: dict[Query, Floats] = {}
 
     @cached_property
@@ -136,17 +136,17 @@ class Finite(Population):
             )
         ends = self._ends.tolist()
         drawn = leading_words(self._keys, start, stop, 8, ties(ends))
-        held: Ints = reduce(
-            add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends)
-        )  # an end of one byte alone is reached by that byte
+        # an end of one byte alone is reached by that byte
+        held: Ints = reduce(add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends))
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 
     def batch(self, start: int, stop: int) -> Records:
         held = self._held(start, stop)
+        # thrice as fast as by an index
         return Records(
             {name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()}
-        )  # thrice as fast as by an index
+        )
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
         if len(self.kinds) > stop - start:
@@ -262,9 +262,8 @@ class Rows(Population):
         super().__init__(len(records) if clients is None else clients)
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
-        self._seen: (
-            dict[Query, dict[tuple[int, int], Floats]] | None
-        ) = {}  # the counts of values of each range of clients asked
+        # the counts of values of each range of clients asked
+        self._seen: dict[Query, dict[tuple[int, int], Floats]] | None = {}
 
     def __getstate__(self) -> dict[str, object]:
         """A worker sees some of the clients only, so it counts none."""

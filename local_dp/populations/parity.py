@@ -95,9 +95,8 @@ class ParityPopulation(Population):
 
     def batch(self, start: int, stop: int) -> Records:
         x = philox_words(self._key, start, stop) >> np.uint64(64 - self.d)
-        odd = parity(x & np.uint64(self.r)).astype(
-            np.int8
-        )  # signed before 1 - 2 * odd, which would wrap in uint8
+        # signed before 1 - 2 * odd, which would wrap in uint8
+        odd = parity(x & np.uint64(self.r)).astype(np.int8)
         return Records({"x": x, "y": np.int8(1) - np.int8(2) * odd})
 
     def law(self, query: Query) -> Floats:

@@ -36,9 +36,8 @@ def onto_simplex(values: Floats) -> Floats:
     return np.asarray(np.maximum(values - excess[last], 0.0))
 
 
-Margin = tuple[
-    tuple[int, ...], Floats
-]  # some columns, and the shares of their combinations, an axis each
+# some columns, and the shares of their combinations, an axis each
+Margin = tuple[tuple[int, ...], Floats]
 
 
 def overlaps(sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], list[int]]:

@@ -27,6 +27,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
+from local_dp.protocols import BUILT_IN
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
@@ -282,9 +283,8 @@ class MeanProtocol(LocalProtocol[Estimate]):
         randomizer = self.randomizer_for(epsilon)
 
         def share(estimate: Estimate) -> Estimate:
-            return (
-                estimate if estimate.value.ndim == 0 else estimate.at(1)
-            )  # some estimate the share of zeros beside that of ones
+            # some estimate the share of zeros beside that of ones
+            return estimate if estimate.value.ndim == 0 else estimate.at(1)
 
         return ask_all(
             self.query,
@@ -385,15 +385,8 @@ def describe_estimate(estimate: Estimate) -> PlainData:
     }
 
 
-_FILES = (
-    "protocols/surveys/*.py",
-    "protocols/vectors/*.py",
-    "protocols/search/*.py",
-    "masked/protocols.py",
-    "protocols/*/*.py",
-)
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
-    "protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model()
+    "protocol", "local_dp.protocols", LocalProtocol, BUILT_IN, check=lambda kind: kind.model()
 )
 
 

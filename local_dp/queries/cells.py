@@ -42,7 +42,7 @@ class Binned(Query):
     `spare` ("missing",), else it counts as below.
     """
 
-    name: ClassVar[str] = "binned"
+    name = "binned"
     summary = "Gives the interval of a number"
     column: str
     low: float
@@ -86,7 +86,7 @@ class Below(Query):
     are lie below `end`: the step of the pinball loss.
     """
 
-    name: ClassVar[str] = "below"
+    name = "below"
     summary = "Asks whether a number lies below a cut"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
@@ -113,7 +113,7 @@ class Crossed(Query):
     and "none" a last symbol for incomplete records.
     """
 
-    name: ClassVar[str] = "crossed"
+    name = "crossed"
     summary = "Gives the combination of several columns"
     parts: tuple[str, ...]
     labels: tuple[str, ...]
@@ -168,7 +168,7 @@ class Odd(Crossed):
     """1 where an odd number of the parts have their second symbol, else 0: a character of columns
     with two symbols each."""
 
-    name: ClassVar[str] = "odd"
+    name = "odd"
     summary = "Asks whether an odd number of parts has its second symbol"
     domain: ClassVar[Domain] = symbols(2)
 
@@ -192,7 +192,7 @@ class Grouped(Query):
     rounded to a lattice of `steps` steps.
     """
 
-    name: ClassVar[str] = "grouped"
+    name = "grouped"
     summary = "Gives a bounded number within its group"
     column: str
     low: float
@@ -237,7 +237,7 @@ class Cell(Query):
     """How many of the public, ascending `edges` a number reaches, 0..m; a missing number has a
     symbol of its own, the last one, m + 1."""
 
-    name: ClassVar[str] = "cell"
+    name = "cell"
     summary = "Counts the public edges that a number reaches"
     looked_up: ClassVar[str] = "edges"
     column: str

@@ -16,10 +16,11 @@ LOCAL = (
     r"|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})"
     r"(?:[T, ][^\n]*)?"
 )
+# that a column may have
 FORMS = (
     *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
     "%Y-%m-%dT%H:%M:%SZ",
-)  # that a column may have
+)
 _FIRST = "0001"  # year
 
 

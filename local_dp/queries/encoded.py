@@ -34,7 +34,7 @@ def packed(bits: Bools) -> Records:
 class Bit(Query):
     """Bit `number` of a packed row."""
 
-    name: ClassVar[str] = "bit"
+    name = "bit"
     summary = "Gives one bit of a packed row"
     domain: ClassVar[Domain] = symbols(2)
     number: int
@@ -210,7 +210,7 @@ class Encoded(Encoding, Query):
     """A query about x0, x1, ... and y, as JSON of its name and parameters, put to a table's record;
     an incomplete one counts as 0 on [-1, 1]."""
 
-    name: ClassVar[str] = "encoded"
+    name = "encoded"
     summary = "Puts another query to the encoded columns of a table"
     query: str
 

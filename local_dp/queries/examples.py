@@ -27,7 +27,7 @@ class Correlation(Query):
     """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: a Fourier coefficient
     of the label, or without one a moment."""
 
-    name: ClassVar[str] = "correlation"
+    name = "correlation"
     summary = "Asks whether the label equals a parity of the columns"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
@@ -51,16 +51,15 @@ class SignedLabel(Query):
     """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere;
     as the levels 2, 0 and 1 of two steps."""
 
-    name: ClassVar[str] = "signed-label"
+    name = "signed-label"
     summary = "Gives the signed label where a condition holds"
     domain: ClassVar[Domain] = levels(2)
     condition: str
     label: str
 
     def check(self) -> None:
-        check_built(
-            self.expression
-        )  # parsed now, so that a wrong condition fails where it is written
+        # parsed now, so that a wrong condition fails where it is written
+        check_built(self.expression)
 
     @cached_property
     def expression(self) -> Expression:
@@ -76,7 +75,7 @@ class Product(Query):
     """The product of the factors (columns; one may come twice, as a square), clipped to [-bound,
     bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "product"
+    name = "product"
     summary = "Multiplies columns, and clips the product"
     domain: ClassVar[Domain] = levels(STEPS)
     factors: tuple[str, ...]
@@ -103,7 +102,7 @@ class ParityExample(Query):
     """A whole labelled example of parity, 2 x + 1(y = -1); a public mask s then asks for y (-1)^<s,
     x>. 1 <= d <= 12."""
 
-    name: ClassVar[str] = "parity-example"
+    name = "parity-example"
     summary = "Gives a whole labelled example of a parity"
     d: int
 
@@ -127,7 +126,7 @@ class ParityCoset(Query):
     y correlates with the parity s.
     """
 
-    name: ClassVar[str] = "parity-coset"
+    name = "parity-coset"
     summary = "Gives the label times a bent function and a parity"
     domain: ClassVar[Domain] = symbols(2)
     d: int
@@ -170,7 +169,7 @@ class PathStep(Query):
     steps read v in binary; bit v is bit v modulo 64 of column table(v // 64). 1 to 16 steps.
     """
 
-    name: ClassVar[str] = "path-step"
+    name = "path-step"
     summary = "Gives the next step of a path in the client's table"
     domain: ClassVar[Domain] = bit_or_silence()
     path: str

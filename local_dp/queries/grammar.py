@@ -34,10 +34,11 @@ _TOKEN = re.compile(
          | `(?P<quoted>[^`]+)` | (?P<word>[^\W\d]\w*) | (?P<symbol><=|>=|==|!=|[][<>()+*/,-]) )""",
     re.VERBOSE,
 )
+# what is quoted is no spelling
 _FOREIGN = re.compile(
     r"""("[^"]*"|'[^']*'|`[^`]*`|<=|>=|==|!=)|([\u201c-\u201f][^\u201c-\u201f]*[\u201c-\u201f]|[\u2018-\u201b][^\u2018-\u201b]*[\u2018-\u201b])"""
     r"""|\s*((?<![<>=!])=(?!=)|<>|&&?|\|\|?|!(?!=)|\b(?:AND|OR|NOT|IN|IS|NULL|None|TRUE|True|FALSE|False)\b|[\u2212\u2260\u2264\u2265])\s*"""
-)  # what is quoted is no spelling
+)
 _SPELLINGS = {
     "=": "==", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not",
     "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u2212": "-", "None": "null",
@@ -46,6 +47,7 @@ COMPARATORS = ("<", "<=", ">", ">=", "==", "!=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 FUNCTIONS = ("year", "month", "lower")
 _TRUTHS = {"true": 1, "false": 0}
+# no names of columns, unless they are quoted
 _RESERVED = (
     "and",
     "or",
@@ -56,7 +58,7 @@ _RESERVED = (
     "False",
     "TRUE",
     "FALSE",
-)  # no names of columns, unless they are quoted
+)
 
 
 @dataclass(frozen=True)

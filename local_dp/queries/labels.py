@@ -60,9 +60,8 @@ def signs_of(texts: Column, other: Column | str) -> Ints:
     """-1, 0 or 1 where the text sorts before the other one, equals it, or sorts after it, shape
     (n,)."""
     others = np.array([other]) if isinstance(other, str) else other
-    width = 1 + min(
-        letters_in(texts), letters_in(others)
-    )  # where the shorter ones end, the sign is known
+    # where the shorter ones end, the sign is known
+    width = 1 + min(letters_in(texts), letters_in(others))
     signs = np.zeros(len(texts), dtype=np.int8)
     for one, two in zip(_packed(texts, width).T[::-1], _packed(others, width).T[::-1], strict=True):
         signs = np.where(one == two, signs, np.where(one < two, np.int8(-1), np.int8(1)))
@@ -114,9 +113,8 @@ class Listed:
                 for place, label in enumerate(self.labels)
                 if len(label) * 4 <= self.dtype.itemsize
             ]
-            known = [
-                (place, label) for place, label in fitting if not label.endswith("\0")
-            ]  # no text of a column does
+            # no text of a column does
+            known = [(place, label) for place, label in fitting if not label.endswith("\0")]
             return [place for place, _ in known], np.array(
                 [label for _, label in known], dtype=np.str_
             )
@@ -139,9 +137,8 @@ class Listed:
     def _salt(self) -> int:
         """A number under which no two labels have the same hash."""
         packed = _packed(self._known[1], self._width)
-        salt = blake2b(
-            packed.tobytes(), digest_size=8
-        )  # from the labels themselves: nobody can choose labels that meet
+        # from the labels themselves: nobody can choose labels that meet
+        salt = blake2b(packed.tobytes(), digest_size=8)
         while len(np.unique(_hashed(packed, int.from_bytes(salt.digest())))) < len(packed):
             salt.update(b".")
         return int.from_bytes(salt.digest())
@@ -190,9 +187,8 @@ def value_of(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datet
         return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
-            return (
-                _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
-            )  # truth values are numbers where one is missing
+            # truth values are numbers where one is missing
+            return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
         return (
             int(label)
             if str(int(label)) == label and int(label) == int(kind.type(int(label)))

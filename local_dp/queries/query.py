@@ -13,6 +13,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_number, check_width
 from local_dp.domains import Domain, Parameter, parameters
 from local_dp.errors import InputError, LocalDPError
+from local_dp.queries import BUILT_IN
 from local_dp.records import Records
 from local_dp.registry import Registry
 
@@ -77,9 +78,7 @@ class Query(ABC):
         )
 
 
-QUERIES = Registry(
-    "query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py")
-)
+QUERIES = Registry("query", "local_dp.queries", Query, BUILT_IN)
 
 
 STEPS = 1 << 16  # of the lattice of a number in [-bound, bound]

@@ -257,17 +257,15 @@ def _compare(
             f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; "
             f"{_declare(min(names_of(left)), values)}"
         )
-    numbers = (
-        values.view(np.uint8) if values.dtype.kind == "b" else values
-    )  # which compare with any whole number
+    # which compare with any whole number
+    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values
     one, two = (
         (numbers, other)
         if isinstance(other, int | float) or kinds[0] != "text"
         else (signs_of(values, other), 0)
     )
-    with np.errstate(
-        over="ignore"
-    ):  # a number too large for a float32 column is infinite to it, which compares right
+    # a number too large for a float32 column is infinite to it, which compares right
+    with np.errstate(over="ignore"):
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
     gaps = [
         absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)

@@ -64,13 +64,11 @@ def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
     """The first `size` bytes of texts of so many letters, and where each text ends; a lone
     surrogate is a question mark. All texts take the same work."""
     points = np.where((points >= 0xD800) & (points < 0xE000), ord("?"), points)
-    more = (
-        (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)
-    )  # bytes after the first one
+    # bytes after the first one
+    more = (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)
     ends = np.cumsum(more + 1, axis=1, dtype=np.int32)
-    octets = np.zeros(
-        (len(points), size + 1), dtype=np.uint8
-    )  # one place more, for what is cut off
+    # one place more, for what is cut off
+    octets = np.zeros((len(points), size + 1), dtype=np.uint8)
     rows = (size + 1) * np.arange(len(points))[:, None]
     for place in range(4):
         shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
@@ -160,7 +158,7 @@ class Prefix(Query):
     """The first `length` of the `bits` bits of a record's string, at most 32; a subclass encodes
     more of them."""
 
-    name: ClassVar[str] = "prefix"
+    name = "prefix"
     summary = "Gives the first bits of a string"
     column: str
     bits: int
@@ -196,7 +194,7 @@ class HashedPrefix(Prefix):
     of SplitMix64 from `seed`, which travels with the question.
     """
 
-    name: ClassVar[str] = "hashed-prefix"
+    name = "hashed-prefix"
     summary = "Hashes the first bits of a string"
     width: int
     seed: int
@@ -248,7 +246,7 @@ class KeptPrefix(Prefix):
     2^(width - step). With a `step` of 0 it names whole prefixes.
     """
 
-    name: ClassVar[str] = "kept-prefix"
+    name = "kept-prefix"
     summary = "Gives the listed prefix of a string, and its next bits"
     looked_up: ClassVar[str] = "kept"
     step: int

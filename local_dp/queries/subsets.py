@@ -27,7 +27,7 @@ class Subset(Query):
     beyond them are not in it.
     """
 
-    name: ClassVar[str] = "subset"
+    name = "subset"
     summary = "Asks whether the row of a secret is in a subset"
     looked_up: ClassVar[str] = "members"
     domain: ClassVar[Domain] = symbols(2)
@@ -100,7 +100,7 @@ class Decrypted(Query):
     is used once: a one-time pad of pseudorandom bits.
     """
 
-    name: ClassVar[str] = "decrypted"
+    name = "decrypted"
     summary = "Gives the bit that a key reads in a ciphertext"
     domain: ClassVar[Domain] = symbols(2)
     number: int

@@ -33,7 +33,7 @@ class Question(Query):
     """1 where the record answers yes to a question of the question language, else 0; with `spare`
     ("missing",), 2 where a missing value leaves it open."""
 
-    name: ClassVar[str] = "question"
+    name = "question"
     summary = "Answers a yes/no question about the columns"
     text: str
     spare: tuple[str, ...] = ()
@@ -45,9 +45,8 @@ class Question(Query):
                 "0 and age >= 30'"
             )
         check_spare(self.spare, ("missing",))
-        check_built(
-            self.expression
-        )  # parsed now, so that a wrong question fails where it is written
+        # parsed now, so that a wrong question fails where it is written
+        check_built(self.expression)
 
     @cached_property
     def expression(self) -> Expression:
@@ -75,7 +74,7 @@ class Category(Query):
     """The position of a value in public labels, then the `spare` symbols "other" (unlisted) and
     "missing"; without these such a value is the first."""
 
-    name: ClassVar[str] = "category"
+    name = "category"
     summary = "Gives the place of a value among public labels"
     column: str
     labels: tuple[str, ...]
@@ -162,7 +161,7 @@ class Bounded(Query):
     """A number clipped to the public [low, high], on a lattice of 2^16 steps; policies rule out
     missing ones, which would be the midpoint."""
 
-    name: ClassVar[str] = "bounded"
+    name = "bounded"
     summary = "Clips a number to public bounds"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
@@ -207,7 +206,7 @@ class ChangeInterval(Query):
     interval depends on the answers until its end only.
     """
 
-    name: ClassVar[str] = "change-interval"
+    name = "change-interval"
     summary = "Gives the interval in which an answer changes"
     waves: tuple[str, ...]
     labels: tuple[str, ...]

@@ -50,7 +50,7 @@ class Coordinates(Query):
     `protocols.surveys.policies` decides on such records first.
     """
 
-    name: ClassVar[str] = "coordinates"
+    name = "coordinates"
     summary = "Gives the columns as a vector of a cube or a ball"
     columns: tuple[str, ...]
     centres: tuple[float, ...]
@@ -87,9 +87,8 @@ class Coordinates(Query):
 
 # Minus the derivative of each loss at the margin m = y <w, x>.
 LOSSES: dict[str, Callable[[Floats], Floats]] = {
-    "perceptron": lambda margin: (margin <= 0).astype(
-        np.float64
-    ),  # max(0, -m), a tie counted as a mistake
+    # max(0, -m), a tie counted as a mistake
+    "perceptron": lambda margin: (margin <= 0).astype(np.float64),
     "hinge": lambda margin: (margin < 1).astype(np.float64),  # max(0, 1 - m)
     "logistic": lambda margin: np.exp(-np.logaddexp(0.0, margin)),  # ln(1 + e^-m)
 }
@@ -110,7 +109,7 @@ class Mistake(Query):
     """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else
     0."""
 
-    name: ClassVar[str] = "mistake"
+    name = "mistake"
     summary = "Asks whether a halfspace errs on the label"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
@@ -160,7 +159,7 @@ class Descent(_Descending):
     """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound
     in [-1, 1], on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "descent"
+    name = "descent"
     summary = "Gives one coordinate of a descent direction"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
@@ -182,7 +181,7 @@ class DescentVector(_Descending):
     """All coordinates of minus the gradient over `bound`, as a vector of the cube or the ball,
     shape (n, d), on the lattice of `Coordinates`."""
 
-    name: ClassVar[str] = "descent-vector"
+    name = "descent-vector"
     summary = "Gives all coordinates of a descent direction"
     bound: float = 1.0
     kind: Literal["cube", "ball"] = "ball"
@@ -247,7 +246,7 @@ class _ByCentre(Query):
 class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
-    name: ClassVar[str] = "nearest-centre"
+    name = "nearest-centre"
     summary = "Asks whether a centre is the nearest one"
     domain: ClassVar[Domain] = symbols(2)
 
@@ -260,7 +259,7 @@ class CentreSum(_ByCentre):
     """One coordinate of the record where it is nearest to the given centre, else 0; divided by
     `bound`, on a lattice of 2^16 steps."""
 
-    name: ClassVar[str] = "centre-sum"
+    name = "centre-sum"
     summary = "Gives a coordinate where a centre is the nearest one"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0

@@ -146,9 +146,8 @@ def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
     holds = {symbol: (code == symbol).astype(np.float32) for pair in pairs for symbol in pair}
     met = np.zeros((len(code), len(code)), dtype=np.int64)
     for a, b in pairs:
-        met = met * base + (holds[a] @ holds[b].T).astype(
-            np.int64
-        )  # whole numbers below 2^24: exact
+        # whole numbers below 2^24: exact
+        met = met * base + (holds[a] @ holds[b].T).astype(np.int64)
     numbers, places = np.unique(met.ravel(), return_index=True)
     for key, place in zip(numbers.tolist(), places.tolist(), strict=True):
         counts = []
@@ -329,9 +328,8 @@ def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
 def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Words]:
     """The same of these rows. Each must be a law."""
     total = randomizer.total
-    sums = rows.sum(
-        axis=1, dtype=np.uint64
-    )  # exact modulo 2^64; the float sum below excludes a whole multiple
+    # exact modulo 2^64; the float sum below excludes a whole multiple
+    sums = rows.sum(axis=1, dtype=np.uint64)
     if np.any(sums != np.uint64(total % 2**64)) or np.any(
         abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6
     ):
@@ -397,9 +395,10 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
             raise RefusedError(
                 "unverifiable", f"{randomizer.name}: not every value lies between two corners"
             )
+        # values of one line lie side by side
         changes = np.flatnonzero(
             np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0])
-        )  # values of one line lie side by side
+        )
         pairs |= {*zip(first[changes].tolist(), second[changes].tolist(), strict=True)}
     one, other = np.array(sorted(pairs), dtype=np.int64).T
     return one, other
@@ -518,9 +517,8 @@ def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVE
 
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     """The error if the worst ratio exceeds the claim; empty if it does not."""
-    claimed = min(
-        nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano
-    )  # its parameter, loss or charge, each of which a class may override
+    # its parameter, loss or charge, each of which a class may override
+    claimed = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
     if ratio <= exp_epsilon(claimed):
         return ""
     return (
@@ -533,10 +531,11 @@ def delta_above(randomizer: FiniteChannel) -> float:
     """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises
     RefusedError("unverifiable") for too large a channel."""
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
+    # three roundings of 2^-53 each stay above it
     growth, worst = (
         float(exp_epsilon(randomizer.nano)) * (1 - 2**-50),
         0.0,
-    )  # three roundings of 2^-53 each stay above it
+    )
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell)
         shares = channel.astype(np.float64)

@@ -56,7 +56,7 @@ class FiniteChannel(Randomizer):
     """
 
     evidence: ClassVar[Evidence] = "enumerated"
-    has_tally_law: ClassVar[bool] = True
+    has_tally_law = True
 
     @property
     @abstractmethod
@@ -93,9 +93,8 @@ class FiniteChannel(Randomizer):
     def cells_of(self, coins: Words) -> Words:
         """The cell of each 64-bit public coin."""
         if self.cells <= 1 << 16:
-            return coins.astype(np.uint16) & np.uint16(
-                self.cells - 1
-            )  # the narrow type is what makes this fast
+            # the narrow type is what makes this fast
+            return coins.astype(np.uint16) & np.uint16(self.cells - 1)
         return coins & np.uint64(self.cells - 1)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -131,6 +130,12 @@ class FiniteChannel(Randomizer):
         reports = np.arange(self.alphabet, dtype=np.int64)
         return self.weight(reports[None, :], values[:, None], np.array([[cell]]))
 
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """By the whole channel, for an estimate that is an average over reports."""
+        reports = law @ weights_of(self, values).reshape(len(values), -1) / self.total / self.cells
+        each = single_estimates(self).reshape(reports.shape[-1], -1)
+        return np.asarray(reports @ each**2 - (reports @ each) ** 2)
+
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v:
         multinomial for each value. Cost independent of n."""
@@ -150,6 +155,24 @@ def too_narrow(randomizer: Randomizer) -> InputError:
     )
 
 
+def weights_of(randomizer: FiniteChannel, values: Ints) -> Floats:
+    """The weights of every cell and report for each value, shape (values, cells, alphabet)."""
+    return np.stack(
+        [randomizer.rows(values, cell).astype(np.float64) for cell in range(randomizer.cells)],
+        axis=1,
+    )
+
+
+def single_estimates(randomizer: FiniteChannel) -> Floats:
+    """The estimate from each tally of one report, shape (cells, alphabet, parameters): a linear
+    estimate is the average of these."""
+    shape = randomizer.cells, randomizer.alphabet
+    units = np.eye(shape[0] * shape[1], dtype=np.int64)
+    return np.stack(
+        [np.atleast_1d(randomizer.estimate(Tally(unit.reshape(shape))).value) for unit in units]
+    ).reshape(*shape, -1)
+
+
 def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report] of a client with this value, flattened, shape (cells * alphabet,)."""
     cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
@@ -162,9 +185,8 @@ def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     return law
 
 
-_cached_law = lru_cache(maxsize=4096)(
-    report_law
-)  # a search draws thousands of tallies from the same few laws
+# a search draws thousands of tallies from the same few laws
+_cached_law = lru_cache(maxsize=4096)(report_law)
 
 
 def ceil_fraction(value: Fraction) -> int:
@@ -229,6 +251,20 @@ def loses_little(kept: int, changed: int, nano: int) -> bool:
 
 
 @dataclass(frozen=True)
+class Signs(FiniteChannel):
+    """A finite channel whose report is a sign: `gain` times the mean of some signs is each
+    estimate, of n times the variance gain^2 - mean^2."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """C = 1 / (1 - 2 Pr[flip])."""
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return np.asarray(self.gain**2 - (law @ self.truths(values)) ** 2)
+
+
+@dataclass(frozen=True)
 class OneThreshold(FiniteChannel):
     """A finite channel of one threshold F: a word whose leading bits are below it makes a report of
     the less likely kind.
@@ -269,7 +305,7 @@ class OneThreshold(FiniteChannel):
 
 
 @dataclass(frozen=True)
-class OneBit(OneThreshold):
+class OneBit(OneThreshold, Signs):
     """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1
     and a 1 as -1 where signs are averaged."""
 

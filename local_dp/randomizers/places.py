@@ -28,7 +28,7 @@ class Places(Randomizer):
     def code(self) -> Ints:
         """The symbol of each value at each place, shape (domain size, places)."""
 
-    has_tally_law: ClassVar[bool] = True
+    has_tally_law = True
 
     @property
     def places(self) -> int:
@@ -148,9 +148,8 @@ class BitVector(Places):
         thresholds = np.array(self.ones, dtype=words.dtype)[
             self.code[values.astype(np.int64) - self.domain.low]
         ]
-        return np.packbits(
-            words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little"
-        )  # of a single place, words are a plain array
+        # of a single place, words are a plain array
+        return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")
 
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""

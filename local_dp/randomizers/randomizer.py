@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.domains import Domain, Parameter, Vectors, parameters
 from local_dp.errors import InputError
@@ -237,6 +237,25 @@ class Randomizer(ABC):
     @abstractmethod
     def estimate(self, tally: Tally) -> Estimate:
         """The unbiased estimate of the values' average, with its standard error."""
+
+    def truths(self, values: Ints) -> Floats:
+        """What a client with each value adds to each estimate, shape (n, estimates): here to the
+        averages of the domain."""
+        return self.domain.truths(values)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """n times the variance of each estimate, for clients that hold these values with the
+        chances `law`, shape (..., values) to (..., estimates).
+
+        Of a vector (..., 1): that of all coordinates together.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        """One with example parameters, small enough to enumerate; of `size` values, or about so
+        many, if it can have any number."""
+        return cls(epsilon)
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v,

@@ -1,18 +1,15 @@
-"""Every randomizer by name: the built-in ones, and those of installed packages; and randomizers
-made from a name and parameters as data."""
+"""Every randomizer by name, built-in or of an installed package; and randomizers made from a name
+and parameters as data."""
 
 import json
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
+from local_dp.randomizers import BUILT_IN
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
 
-_PARTS = frozenset(
-    {"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"}
-)  # channels inside others
-_FILES = ("randomizers/signs/*.py", "randomizers/*/*.py", "randomizers/*.py")
-RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, _FILES, _PARTS)
+RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, BUILT_IN)
 
 
 _OUTER = ("epsilon", "word_bits")  # what the outer one says
@@ -52,7 +49,6 @@ def _value(text: str) -> Parameter:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return text
-        return (
-            tuple(value) if type(value) is list else value
-        )  # what is no parameter is refused by whom it is given to
+        # what is no parameter is refused by whom it is given to
+        return tuple(value) if type(value) is list else value
     return text

@@ -21,9 +21,8 @@ from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.tallies import Estimate, Tally
 
-_BLOCK = (
-    1 << 14
-)  # reports at a time: their indices stay in cache, and the allocator keeps their memory
+# reports at a time: their indices stay in cache, and the allocator keeps their memory
+_BLOCK = 1 << 14
 _MOST = 1 << 18  # entries of a guide
 _ROUNDING = 1e-9  # what the arithmetic of a law may be off, relative to 1
 Law: TypeAlias = Sequence[Sequence[Decimal]] | Sequence[Sequence[Fraction]]
@@ -50,18 +49,16 @@ class Guide:
     def of(cls, weights: Words, bits: int) -> Self:
         """From whole weights, shape (rows, reports), every row summing to 2^bits."""
         rows, reports = weights.shape
-        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(
-            1
-        )  # of each run its last word; of none before, the largest
+        # of each run its last word; of none before, the largest
+        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
         row, place = np.nonzero(np.arange(reports - 1) >= np.array(unsent)[:, None])
         sent, lead = ends[row, place], 0
         while True:
             lead += 1
             patterns = (row.astype(np.uint64) << np.uint64(lead)) + (sent >> np.uint64(bits - lead))
-            most = int(
-                np.bincount(patterns.astype(np.int64), minlength=1).max()
-            )  # ends inside one pattern
+            # ends inside one pattern
+            most = int(np.bincount(patterns.astype(np.int64), minlength=1).max())
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
                 break
         starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
@@ -310,6 +307,10 @@ class NumberTable(TableChannel):
     def domain(self) -> Domain:
         return levels(self.steps)
 
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 64) - 1)
+
     @cached_property
     @abstractmethod
     def decoded(self) -> Floats:
@@ -333,9 +334,8 @@ class NumberTable(TableChannel):
         n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
         variance = max(float(counts @ (self.decoded - mean) ** 2) / n, float(self.variances.min()))
-        beyond = (
-            math.sqrt(1 + 4 * float(self.variances.max())) - 1
-        ) / 2  # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
+        # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
+        beyond = (math.sqrt(1 + 4 * float(self.variances.max())) - 1) / 2
         return Estimate(
             np.asarray(mean),
             np.asarray(math.sqrt(variance / n)),

@@ -3,15 +3,15 @@ sense without its client."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.randomizer import Evidence, Randomizer, Work
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import build_named, setting_of
 from local_dp.tallies import Estimate, Tally
 
@@ -30,13 +30,11 @@ class WithCoin(Randomizer):
     Cost: the bits of the coin more, and 64 random bits.
     """
 
-    name: ClassVar[str] = "with-coin"
+    name = "with-coin"
     summary = "Reports the own coin beside the report of another randomizer"
-    source: ClassVar[str] = (
-        "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
-    )
-    evidence: ClassVar[Evidence] = "per coin"
-    work: ClassVar[Work] = "shuffled reports"
+    source = "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
+    evidence = "per coin"
+    work = "shuffled reports"
     inner: str = "hadamard"
     setting: tuple[str, ...] = ("k=8",)
 
@@ -145,6 +143,12 @@ class WithCoin(Randomizer):
     def tally(self, reports: Words, cells: Words) -> Tally:
         coins, inner_reports = self.parts(reports)
         return self.coined.tally(inner_reports, coins)
+
+    def truths(self, values: Ints) -> Floats:
+        return self.coined.truths(values)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return self.coined.variance(values, law)
 
     def estimate(self, tally: Tally) -> Estimate:
         return self.coined.estimate(tally)

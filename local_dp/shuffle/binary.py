@@ -135,9 +135,8 @@ class Others:
             0,
             len(self.second.masses),
         )
-        return float(
-            (self.first.masses * self.second.tails[from_second]).sum()
-        )  # a dot product of this length would start threads
+        # a dot product of this length would start threads
+        return float((self.first.masses * self.second.tails[from_second]).sum())
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
         """Bounds on the delta of one more client, whose bit is 1 with probability `high` against

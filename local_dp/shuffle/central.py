@@ -205,12 +205,13 @@ def central(batches: Sequence[Batch], delta: float) -> Central:
 
 def _lost(randomizer: Randomizer, answered: int, delta: float, by_channel: bool) -> "Amplified":
     """The loss of one batch. More clients than can be counted lose no more."""
+    # here: every run imports this file
     from local_dp.shuffle.accountant import (
         MAX_CLIENTS,
         Amplified,
         accounted_for_any,
         amplified,
-    )  # here: every run imports this file
+    )
 
     local, clients = randomizer.nano / NANO, min(answered, MAX_CLIENTS)
     if clients < 2 or not isinstance(randomizer.loss, Pure):

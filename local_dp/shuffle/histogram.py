@@ -109,9 +109,8 @@ class BlanketHistogram:
         """The k frequencies, unbiased, shape (k,); of the law that the clients were drawn from, the
         variance of f is (f (1 - f) + tries q (1 - q)) / n."""
         value = tally.counts / tally.answered - self.tries * self.share
-        apart = math.sqrt(
-            1 + 4 * self.variance(1)
-        )  # the two values that a report of this variance would take
+        # the two values that a report of this variance would take
+        apart = math.sqrt(1 + 4 * self.variance(1))
         return Estimate.between(((1 - apart) / 2, (1 + apart) / 2), value, tally.n)
 
     def gather(self, query: Query, population: Population, noise: Noise) -> Tally:

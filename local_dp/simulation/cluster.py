@@ -55,9 +55,8 @@ class Cluster:
             getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # of other versions: `checked` refuses them in one line
+                # of other versions: `checked` refuses them in one line
+                warnings.simplefilter("ignore")
                 with ThreadPoolExecutor(1) as thread:  # here a loop may run, as in a notebook
                     thread.submit(asyncio.run, _reach(address)).result()
                 self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
@@ -103,9 +102,8 @@ class Cluster:
 
     def forget(self, futures: list[Any]) -> None:
         """Nobody waits for these any more."""
-        with suppress(
-            OSError, CancelledError, RuntimeError
-        ):  # where the scheduler is gone, nobody works on them
+        # where the scheduler is gone, nobody works on them
+        with suppress(OSError, CancelledError, RuntimeError):
             self.client.cancel(futures)
 
 
@@ -256,9 +254,8 @@ class ClusterOracle(PopulationOracle):
             return known[0], [known[1]]
         here = self.cluster.checked(plug_ins)
         tally, digests, futures = work.query.randomizer.empty(), dict[str, bytes](), list[Any]()
-        shared_data = self.client.submit(
-            _same, work, pure=False
-        )  # a task: repeated if its worker dies, unlike scattered data
+        # a task: repeated if its worker dies, unlike scattered data
+        shared_data = self.client.submit(_same, work, pure=False)
         try:
             with scheduled():
                 spans = dealt(

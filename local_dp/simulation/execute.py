@@ -68,9 +68,10 @@ class Verified:
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; no process outlives it."""
     if settings.tier in ("processes", "hosts"):
+        # brokers and messages take a while to import
         from local_dp.simulation.over_bus import (
             over_bus,
-        )  # brokers and messages take a while to import
+        )
 
         work = over_bus(settings, on_progress)
         try:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from local_dp.verification.sources import OURS, source_digest
 
+# of ours: what a simulated client does not run
 _APART = (
     "api",
     "cli",
@@ -25,7 +26,7 @@ _APART = (
     "server",
     "simulation",
     "text",
-)  # of ours: what a simulated client does not run
+)
 
 
 @cache  # it reads a file, for every run

@@ -25,9 +25,8 @@ if TYPE_CHECKING:  # what is on the wire takes a while to import
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"
 
-Shown: TypeAlias = tuple[
-    str, float | None, float | None, tuple[float | None, float | None]
-]  # label, estimate, standard error, interval
+# label, estimate, standard error, interval
+Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,9 +302,8 @@ def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
     if "estimate" not in data:
         return data
     shown, (least, most), (guess, noise) = estimates(data), protocol.possible, protocol.guess
-    if np.any(np.isinf(noise)) and isinstance(
-        data.get("high"), float
-    ):  # a range that the run has found, or the grid of quantiles
+    # a range that the run has found, or the grid of quantiles
+    if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):
         least, most = data["low"], data["high"]
         guess, noise = (least + most) / 2, (most - least) / 12**0.5
     known = zip(
@@ -344,9 +342,8 @@ def estimates(result: dict[str, Any]) -> list[Shown]:
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    errors = result.get(
-        "standard_error", [None] * len(result["labels"])
-    )  # a quantile has an interval and no standard error
+    # a quantile has an interval and no standard error
+    errors = result.get("standard_error", [None] * len(result["labels"]))
     return list(
         zip(
             result["labels"],

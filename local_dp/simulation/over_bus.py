@@ -21,11 +21,11 @@ from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Place, Roster, filters
+from local_dp.server.mixer import NAME
 from local_dp.server.pace import LEAST_DEADLINE
 from local_dp.server.phases import parting
 from local_dp.server.remote import Journal, RemoteOracle
-from local_dp.server.shuffler import NAME, ShufflerConfig
-from local_dp.server.shuffler import process as shuffler_process
+from local_dp.server.shuffler import ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
 from local_dp.simulation.faults import FaultyBus, Trouble
 from local_dp.simulation.outcome import BusRecord, Outcome
@@ -130,9 +130,8 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
-        identities = Identities.of(
-            settings, spans
-        )  # this takes a while, as the helper imports what members need
+        # this takes a while, as the helper imports what members need
+        identities = Identities.of(settings, spans)
         watches = [fleet.watch]
         if broker is not None:
             await broker.start()
@@ -140,7 +139,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         url = settings.broker if broker is None else broker.url
         prepared.set()
         if settings.behind is not None:
-            shuffler = shuffler_process(
+            shuffler = ShufflerProcess(
                 _shuffler(settings, settings.behind, identities, name, url, joining)
             )
             await shuffler.start()

@@ -92,10 +92,11 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     series = _flat(series)
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8) if series.null_count() else series
+    # times as the table shows them, whatever their zone
     if series.dtype in (
         polars.Date,
         polars.Datetime,
-    ):  # times as the table shows them, whatever their zone
+    ):
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
@@ -147,11 +148,12 @@ def values_of(name: str, values: Any) -> Column:
                 np.ma.filled(array, _GAPS.get(kind)), dtype=DATES if kind == "M" else array.dtype
             )
         values = array.tolist()  # with None where it is masked
+    # also where every number is missing
     of_type = (
         polars.Float64
         if array is None and getattr(getattr(values, "dtype", None), "kind", "") == "f"
         else None
-    )  # also where every number is missing
+    )
     try:
         plain = [_plain(value) for value in values]
         kinds = set(map(type, plain))

@@ -72,15 +72,15 @@ class Log:
                 f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True
             )
             try:
+                # which fails where the file is open elsewhere, or not to be written
                 for statement in (
                     *_HOLD,
                     "BEGIN IMMEDIATE",
-                ):  # which fails where the file is open elsewhere, or not to be written
+                ):
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._files = [
-                    os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)
-                ]  # last, since closing a file releases SQLite's lock on it
+                # last, since closing a file releases SQLite's lock on it
+                self._files = [os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)]
                 self._end()
                 sync(path.parent)  # the names of both
             except BaseException:
@@ -215,7 +215,8 @@ class Log:
             sqlite3.Error,
             OSError,
             ValueError,
-        ) as error:  # the last of a text that is not in Unicode, a name or SQLite's own message
+        ) as error:
+            # the last of a text that is not in Unicode, a name or SQLite's own message
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             self._why = "another process has it open" if busy else str(error)
             raise (BusyError if busy else InputError)(

@@ -81,14 +81,12 @@ class Columns(Mapping[str, Column]):
     kinds: Mapping[str, str]
     start: int
     stop: int
-    marks: dict[tuple[str, int, int], bytes] = field(
-        default_factory=dict, compare=False
-    )  # of all rows
+    # of all rows
+    marks: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False)
     kept: dict[str, Column] = field(default_factory=dict, compare=False)
     lock: Any = field(default_factory=Lock, compare=False)
-    home: object = field(
-        default=None, compare=False
-    )  # of files that are removed as soon as nobody has it
+    # of files that are removed as soon as nobody has it
+    home: object = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Columns, (self.files, dict(self.types), dict(self.kinds), self.start, self.stop)
@@ -123,9 +121,8 @@ class Columns(Mapping[str, Column]):
 
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
-        kept = {
-            name: values[first:last] for name, values in dict(self.kept).items()
-        }  # another thread may read meanwhile
+        # another thread may read meanwhile
+        kept = {name: values[first:last] for name, values in dict(self.kept).items()}
         return Columns(
             self.files,
             self.types,
@@ -144,9 +141,8 @@ class Columns(Mapping[str, Column]):
         for file, end in zip(self.files, ends, strict=True):
             low, high = max(self.start, end - file.rows), min(self.stop, end)
             if low < high:
-                with reading(
-                    Path(file.path), _ADVICE, "it is damaged"
-                ):  # a parser's words may show a cell
+                # a parser's words may show a cell
+                with reading(Path(file.path), _ADVICE, "it is damaged"):
                     scan = polars.scan_parquet(_checked(file), glob=False).select(exactly(name))
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:

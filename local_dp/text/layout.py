@@ -86,9 +86,8 @@ _GREEK = {
     "rho": "ρ",
     "tau": "τ",
 }
-_LETTERS = re.compile(
-    rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)"
-)  # a word, not a part of a name or of an option
+# a word, not a part of a name or of an option
+_LETTERS = re.compile(rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)")
 _RULES = tuple(
     (re.compile(pattern), sign)
     for pattern, sign in (
@@ -114,9 +113,8 @@ _RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
 _LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"
 EXPONENT = re.compile(_RAISED)
 _CODE = re.compile(r"`([^`]+)`")
-_QUOTED = re.compile(
-    r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")"""
-)  # a reader may copy it
+# a reader may copy it
+_QUOTED = re.compile(r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")""")
 _MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 

@@ -98,10 +98,11 @@ class Screen:
     def check(self) -> None:
         """Raises InputError if standard output takes no result: to be asked before something is
         charged for one."""
+        # of a stream that is no file, such as a notebook's
         with (
             _writing(),
             suppress(UnsupportedOperation),
-        ):  # of a stream that is no file, such as a notebook's
+        ):
             _try(sys.stdout.fileno())
 
     def tell(self, text: str, lost: str = "") -> None:

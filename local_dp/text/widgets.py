@@ -34,9 +34,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
     )
     for place, (heading, *column) in enumerate(columns):
         words = place == 0 or not heading or all(cell[:1].isalpha() for cell in column if cell)
-        least = max(
-            map(cell_len, (*heading.split(), *column)), default=0
-        )  # a heading may take several lines, but no number
+        # a heading may take several lines, but no number
+        least = max(map(cell_len, (*heading.split(), *column)), default=0)
         if words:
             grid.add_column(Text(heading), overflow="fold")
         else:

@@ -118,9 +118,10 @@ def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
     if set(values.tolist()) <= {-1.0, 1.0}:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
+    # g = 1 is all ones
     places = np.minimum(
         np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1
-    ).astype(np.int64)  # g = 1 is all ones
+    ).astype(np.int64)
     digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
     return tuple(
         RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist()))

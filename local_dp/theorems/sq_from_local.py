@@ -111,9 +111,8 @@ def _candidates(
         for (_, randomizer), own in zip(kinds, cells, strict=True)
     ]
     reports: list[int] = []
-    for randomizer, alike in groupby(
-        parts, key=itemgetter(0)
-    ):  # neighbours in one go: the words are the same as one by one
+    # neighbours in one go: the words are the same as one by one
+    for randomizer, alike in groupby(parts, key=itemgetter(0)):
         reports += _reports(randomizer, [cell for _, own in alike for cell in own], generator)
     report = iter(reports)
     for kinds, cells in asked:
@@ -147,9 +146,8 @@ def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ..
         begun[query.cohort.start].add(place)
         ended[query.cohort.stop].add(place)
     shares, open_now = [], set[int]()
-    for start, stop in pairwise(
-        sorted({*begun, *ended})
-    ):  # a sweep: thousands of cohorts of one client each are common
+    # a sweep: thousands of cohorts of one client each are common
+    for start, stop in pairwise(sorted({*begun, *ended})):
         open_now = (open_now - ended[start]) | begun[start]
         if open_now:
             shares.append((Cohort(start, stop), tuple(sorted(open_now))))
@@ -271,9 +269,8 @@ def _round(
     that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
     cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]
-    waiting = {
-        share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)
-    }  # the places in each cohort
+    # the places in each cohort
+    waiting = {share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)}
     for trial in range(1, trials + 1):
         places = [(share, place) for share, left in waiting.items() for place in left]
         asked = [

@@ -152,9 +152,8 @@ def _same(first: Any, second: Any) -> bool:
         return first.keys() == second.keys() and all(
             _same(first[key], second[key]) for key in first
         )
-    attributes = (
-        list(vars(first).items()) if hasattr(first, "__dict__") else None
-    )  # what one of both has computed, the other one computes now
+    # what one of both has computed, the other one computes now
+    attributes = list(vars(first).items()) if hasattr(first, "__dict__") else None
     return first is second or (
         bool(first == second)
         if attributes is None

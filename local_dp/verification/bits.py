@@ -181,9 +181,8 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
         sent = _sent_bits(
             randomizer, np.full(each, value), words_for(randomizer, each, seed + value)
         ).astype(np.float64)
-        for step in range(
-            min(3, randomizer.places)
-        ):  # a place with itself, the next and the one after that, in a circle
+        # a place with itself, the next and the one after that, in a circle
+        for step in range(min(3, randomizer.places)):
             both = ones if step == 0 else ones * np.roll(ones, step)
             seen = (sent * np.roll(sent, step, axis=1)).mean(axis=0)
             far = each * divergence(seen, both)

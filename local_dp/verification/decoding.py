@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, Vectors
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, single_estimates, weights_of
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
@@ -19,7 +19,6 @@ from local_dp.verification.findings import (
     Finding,
     Witness,
     divergence,
-    truth,
     within,
     words_for,
 )
@@ -84,9 +83,8 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
     them."""
     n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
     generator = np.random.default_rng(12)
-    reports, coins = _sent(
-        randomizer, generator.choice(values, n), 13
-    )  # a seed of their own: words must not follow the values
+    # a seed of their own: words must not follow the values
+    reports, coins = _sent(randomizer, generator.choice(values, n), 13)
     whole, order = _tallied(randomizer, reports, coins), generator.permutation(n)
     cut = sum(
         (
@@ -154,26 +152,19 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
 
 def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
     """The average of these values; None where only the randomizer knows what it estimates."""
-    domain = randomizer.domain
-    usual: dict[str, tuple[int, ...]] = {
-        "symbols": (domain.size, 1) if domain.size == 2 else (domain.size,),
-        "levels": (1,),
-        "signed symbols": (domain.high,),
-    }
-    usual["cube"] = usual["ball"] = (domain.d,) if isinstance(domain, Vectors) else ()
-    grouped = (
-        domain.kind == "grouped levels"
-        and parameters % 2 == 1
-        and parameters > 1
-        and domain.high % (parameters // 2) == 0
+    truths = _truths(randomizer, values, parameters)
+    return (
+        None
+        if randomizer.estimates != "averages" or truths.shape[1] != parameters
+        else np.asarray(np.array(SHARES) @ truths)
     )
-    if randomizer.estimates != "averages" or not (
-        grouped or parameters in usual.get(domain.kind, ())
-    ):
-        return None
-    return np.asarray(
-        np.array(SHARES) @ np.stack([truth(domain, value, parameters) for value in values])
-    )
+
+
+def _truths(randomizer: Randomizer, values: Ints, parameters: int) -> Floats:
+    """What each value adds to each estimate; of a yes and a no the yes alone, where that is
+    estimated alone."""
+    truths = randomizer.truths(values)
+    return truths[:, 1:] if (parameters, truths.shape[1]) == (1, 2) else truths
 
 
 def _rounding(randomizer: Randomizer) -> float:
@@ -187,7 +178,7 @@ class _Table:
     report."""
 
     def tally(self, randomizer: Any, values: Ints) -> Tally:
-        law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
+        law = np.tensordot(np.array(SHARES), weights_of(randomizer, values), 1)
         return Tally(np.rint(law / law.sum() * 2.0**52).astype(np.int64))
 
     def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
@@ -201,11 +192,13 @@ class _Table:
             return ""
         singles = single_estimates(randomizer).reshape(-1, parameters)
         laws = (
-            _laws(randomizer, every).reshape(len(every), -1) / randomizer.total / randomizer.cells
+            weights_of(randomizer, every).reshape(len(every), -1)
+            / randomizer.total
+            / randomizer.cells
         )
         law = (
             np.array(SHARES)
-            @ _laws(randomizer, values).reshape(len(values), -1)
+            @ weights_of(randomizer, values).reshape(len(values), -1)
             / randomizer.total
             / randomizer.cells
         )
@@ -259,7 +252,7 @@ def _fault(
     randomizer: Randomizer, means: Floats, held: Ints, tally: Tally, variance: Floats, reach: float
 ) -> str:
     """Of the exact means for each value and the exact variance of one report's estimate."""
-    truths = np.stack([truth(randomizer.domain, value, means.shape[1]) for value in held])
+    truths = _truths(randomizer, held, means.shape[1])
     off = abs(means - truths).max(axis=1)
     if not bool((off <= 1e-9 + 2.0**-44 * reach).all()):
         return (
@@ -291,35 +284,12 @@ def _channel_of(randomizer: Randomizer) -> _Table | _Bits | None:
     )
 
 
-def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
-    """The weights of every cell and report for each value, shape (values, cells, alphabet)."""
-    return np.stack(
-        [randomizer.rows(values, cell).astype(np.float64) for cell in range(randomizer.cells)],
-        axis=1,
-    )
-
-
 def _ones(randomizer: BitVector, values: Ints) -> Floats:
     """The probability of a 1 at each place for each value, shape (values, places)."""
     return np.asarray(
         np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]]
         / 2.0**randomizer.word_bits
     )
-
-
-def law_of(randomizer: FiniteChannel, value: int) -> Floats:
-    """Pr[cell, report | value] for a uniform public coin, shape (cells, alphabet)."""
-    return np.asarray(_laws(randomizer, np.array([value]))[0] / randomizer.total / randomizer.cells)
-
-
-def single_estimates(randomizer: FiniteChannel) -> Floats:
-    """The estimate from each tally of one report, shape (cells, alphabet, parameters): a linear
-    estimate is the average of these."""
-    shape = randomizer.cells, randomizer.alphabet
-    units = np.eye(shape[0] * shape[1], dtype=np.int64)
-    return np.stack(
-        [np.atleast_1d(randomizer.estimate(Tally(unit.reshape(shape))).value) for unit in units]
-    ).reshape(*shape, -1)
 
 
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats, str]:
@@ -337,9 +307,8 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     generator = np.random.default_rng([seed, groups])
     mean = squares = np.zeros(1)
     stated = 0.0
-    for group in range(
-        groups
-    ):  # running moments, for one estimate may be of millions of parameters
+    # running moments, for one estimate may be of millions of parameters
+    for group in range(groups):
         clients = values[generator.choice(len(values), n, p=SHARES)]
         found = randomizer.estimate(
             _tallied(randomizer, *_sent(randomizer, clients, 1000 * seed + group))
@@ -376,7 +345,7 @@ def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding
         or type(randomizer).draw_tally is FiniteChannel.draw_tally
     ):
         return ()
-    n, laws = 1 << 20, _laws(randomizer, values)
+    n, laws = 1 << 20, weights_of(randomizer, values)
     for value, law in zip(
         values.tolist(), laws.reshape(len(values), -1) / laws[0].sum(), strict=True
     ):

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, Vectors
+from local_dp.domains import Vectors
 from local_dp.randomizers.randomizer import Randomizer
 
 Grade: TypeAlias = Literal["exact", "declared", "black box"]
@@ -75,31 +75,6 @@ class Audit:
 
 
 MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among them
-
-
-def truth(domain: Domain, value: Any, parameters: int) -> Floats:
-    """The right estimate from clients that all have `value`, by the domain: shares, signed means,
-    both ends of each group, a number in [0, 1], a vector."""
-    if isinstance(domain, Vectors):
-        return np.asarray(value) / domain.high
-    if domain.kind == "levels":
-        return np.array([value / domain.high])
-    if domain.kind == "grouped levels":
-        groups = parameters // 2
-        steps = domain.high // groups - 1
-        group, level = divmod(value, steps + 1)
-        ends = np.zeros(parameters)
-        ends[2 * group : 2 * group + 2] = (
-            (1 - level / steps, level / steps) if group < groups else (1.0,)
-        )
-        return ends
-    if domain.kind == "signed symbols":
-        return np.asarray(
-            np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
-        )
-    if parameters == 1:
-        return np.array([float(value)])
-    return np.asarray((np.arange(domain.size) == value).astype(np.float64))
 
 
 NUMBERS = 1 << 23  # coordinates or words that one check draws

@@ -16,6 +16,7 @@ from local_dp.verification.bits import check_bits
 from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
+# of the words that are enumerated: the widest for which the work is small
 WIDTHS = (
     20,
     18,
@@ -25,7 +26,7 @@ WIDTHS = (
     10,
     9,
     8,
-)  # of the words that are enumerated: the widest for which the work is small
+)
 MAX_WORK = 1 << 23  # (value, coin, word) triples enumerated at most
 MAX_WALK = 1 << 22  # runs of words walked at most
 COINS = 8  # of a whole public coin, that are tried
@@ -36,11 +37,12 @@ ENCODED = 4096  # reports of several places behind a coin that are compared
 Channel = FiniteChannel | PerCoin
 
 
+# what a randomizer raises that cannot be built with narrow words
 UNFIT = (
     InputError,
     ArithmeticError,
     ValueError,
-)  # what a randomizer raises that cannot be built with narrow words
+)
 
 
 def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
@@ -272,9 +274,10 @@ def _every_word(randomizer: Channel) -> Finding | None:
         f"of input and {coins}"
     )
     if not wrong.any():
+        # for the coins that are not tried
         by_proof = (
             isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond
-        )  # for the coins that are not tried
+        )
         return Finding(
             "sampler, enumerated",
             True,
@@ -324,9 +327,8 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
     if 2 * len(odd) > len(pairs):
         return None, None
     others = np.setdiff1d(np.arange(len(pairs)), odd)
-    beside = others[
-        np.unique(pairs.coins[others], return_index=True)[1]
-    ]  # one for each coin, to be compared with
+    # one for each coin, to be compared with
+    beside = others[np.unique(pairs.coins[others], return_index=True)[1]]
     some = np.concatenate(
         [
             odd[spread(len(odd), PAIRS)],

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OURS = "local_dp"
+# of ours: no answer depends on them
 _ROLES = (
     "api",
     "cli",
@@ -17,7 +18,7 @@ _ROLES = (
     "server",
     "simulation",
     "text",
-)  # of ours: no answer depends on them
+)
 
 
 def code_digest(kinds: Iterable[type]) -> bytes:

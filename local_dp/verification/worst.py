@@ -210,9 +210,8 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
     if silence is None or randomizer.uses_coins:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
-    reached = {
-        (bytes(1), Fraction(1))
-    }  # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    reached = {(bytes(1), Fraction(1))}
     for _ in range(rounds):
         further = set()
         for (spoken, ratio), pair in product(reached, product(values, values)):

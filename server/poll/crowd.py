@@ -20,10 +20,11 @@ REQUESTS, AT_ONCE, EACH = (
     # of one source: a second, at once, and at once for each person, since a class may share an
     # address
 )
+# places that one source takes: a second, and at once, if that is more than half of all
 JOINS, FIRST = (
     0.5,
     64,
-)  # places that one source takes: a second, and at once, if that is more than half of all
+)
 
 
 @dataclass

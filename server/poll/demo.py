@@ -79,9 +79,8 @@ class Demo:
         """Has them join one after another, and answer until the poll is over. `give` gives places
         to a key."""
         sizes = hosts(self.people)
-        tasks = set[
-            asyncio.Task[None]
-        ]()  # a TaskGroup cancels each only once, and one that is connecting may swallow that
+        # a TaskGroup cancels each only once, and one that is connecting may swallow that
+        tasks = set[asyncio.Task[None]]()
         try:
             for size in sizes:
                 key = new_key()

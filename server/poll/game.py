@@ -30,10 +30,11 @@ from local_dp.tallies import Tally
 from local_dp.text.layout import number
 
 BITS = 8  # of the rule
+# with less, no class is large enough, and a report needs a public coin
 EPSILON, LEAST_EPSILON = (
     5.0,
     3.0,
-)  # with less, no class is large enough, and a report needs a public coin
+)
 CLASSES = (20, 40, 60, 100, 200)  # phones
 GAMES = 200  # simulated for each
 SURE, ALWAYS = 0.9, 0.99  # of all games

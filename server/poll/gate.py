@@ -199,10 +199,11 @@ class Visit:
         will, last_words = fields.text(), fields.counted()
         _, *who = self.gate.written(will, last_words, "gone")
         self.who = who[0], who[1]
+        # the will's flags, and a clean session
         kept, payload = (
             flags & 0x1C | 2,
             [secrets.token_hex(11).encode(), will.encode(), last_words],
-        )  # the will's flags, and a clean session
+        )
         for flag, word in ((0x80, self.gate.address.user), (0x40, self.gate.address.password)):
             if word is not None:
                 kept |= flag

@@ -65,9 +65,8 @@ class OpenRound(Collecting):
 
     def report(self, member: Member, message: Answer, now: float) -> None:
         super().report(member, message, now)
-        if (
-            not member.owes and member.name in self.round.sums
-        ):  # also where it came again: the receipt may be lost
+        # also where it came again: the receipt may be lost
+        if not member.owes and member.name in self.round.sums:
             self._stored.append(member)
             self._confirm = min(self._confirm, now + STORED)
 

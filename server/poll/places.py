@@ -60,9 +60,8 @@ class Places:
             raise Refused(409, f"all {self.people} places of this poll are taken")
         self._free.remove(span)
         start, stop = span
-        place = Place(
-            f"p{start}", f"g{start}", start, stop, key
-        )  # a group of its own: nobody reads requests to others
+        # a group of its own: nobody reads requests to others
+        place = Place(f"p{start}", f"g{start}", start, stop, key)
         self._journal.note(f"{_NOTE}{start}", str(place).encode())
         self.roster.add(place)
         self._by_key[key] = place

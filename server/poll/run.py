@@ -125,9 +125,8 @@ class Poll:
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]
-            if (
-                self.plan.demo and not self.places.taken
-            ):  # not when it is resumed: their answers were in memory
+            # not when it is resumed: their answers were in memory
+            if self.plan.demo and not self.places.taken:
                 beside.append(
                     Demo(self.plan, self.epsilon, self._game).come(address, self.places.give)
                 )
@@ -170,9 +169,8 @@ class Poll:
             await self._again.play(self._takers, self.plan.people, oracle)
         self._phase = "closed"
         await oracle.end(PARTING)
-        first = self.coordinator.round(1) or Round(
-            self.plan.run, 1, (), self.plan.coins
-        )  # none of a game that nobody joined
+        # none of a game that nobody joined
+        first = self.coordinator.round(1) or Round(self.plan.run, 1, (), self.plan.coins)
         return Result(
             self.plan,
             first,

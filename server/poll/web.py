@@ -275,9 +275,8 @@ class Web:
             except (WebSocketDisconnect, KeyError, RuntimeError):
                 return None
 
-        with contextlib.suppress(
-            OSError, WebSocketDisconnect, RuntimeError
-        ):  # the page, or the broker, is gone
+        # the page, or the broker, is gone
+        with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):
             await pass_through(
                 self.gate,
                 receive,

@@ -33,9 +33,8 @@ from local_dp.simulation.settings import Settings
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
 from local_dp.text.layout import grain, marked, number, typeset
 
-Bar: TypeAlias = tuple[
-    str, float, float, float, float
-]  # label, coefficient, standard error, its interval
+# label, coefficient, standard error, its interval
+Bar: TypeAlias = tuple[str, float, float, float, float]
 
 
 def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
@@ -51,9 +50,8 @@ def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
         yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))
     elif isinstance(randomizer, SignedOracle) and isinstance(query, MaskedList | MaskedBent):
         estimate = randomizer.estimate(tally)
-        if (
-            isinstance(query, MaskedList) or query.told == query.d
-        ):  # or else it is a bent function that is multiplied by each parity
+        # or else it is a bent function that is multiplied by each parity
+        if isinstance(query, MaskedList) or query.told == query.d:
             yield from _labelled(
                 [f"parity {vector:#x}" for vector in query.vectors()],
                 _spectrum(query.listed, randomizer, estimate),
@@ -165,9 +163,8 @@ class Scene:
         ]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
-        heading = (
-            "Result" if "estimate" in result else "What was estimated"
-        )  # of the last round, on the way to another result
+        # of the last round, on the way to another result
+        heading = "Result" if "estimate" in result else "What was estimated"
         self._change(
             phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading
         )

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
 FAREWELL = 1  # seconds in which pages may fetch the last state
 TICK = 0.1  # seconds between two states
+# connections to the page at one time; seconds in which one must have asked for something
 CONNECTIONS, SILENCE = (
     64,
     5.0,
-)  # connections to the page at one time; seconds in which one must have asked for something
+)
 ENDED = ("over", "failed")
 PAGE = Path(__file__).with_name("page.html")
 

@@ -1,9 +1,7 @@
-"""Class 7: a run is called private only if every member has signed that it answers in private. Each
-test prints its figure."""
+"""P7: a run is called private only if every member has signed that it answers in private; keys and
+rosters."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -36,7 +34,6 @@ def test_one_seeded_member_is_enough() -> None:
         for seeded in SOME
     }
     assert [seeded for seeded, attested in verdicts.items() if attested] == [()]
-    print(f"class 7: of {len(SOME)} casts, {sum(verdicts.values())} attested")
 
 
 def test_what_a_member_said_once_stays_said() -> None:
@@ -80,10 +77,6 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     )
     content = file.read_bytes()
     assert (local_dp("keys", "create", str(file)).returncode, file.read_bytes()) == (2, content)
-    Path(f"{file}.pub").rename(tmp_path / "kept.pub")
-    assert local_dp("keys", "create", str(file)).returncode == 2
-    assert not Path(f"{file}.pub").exists(), "of a key that is not written there is no public half"
-    (tmp_path / "kept.pub").rename(f"{file}.pub")
     file.chmod(0o640)
     done = local_dp(
         "host",
@@ -103,16 +96,12 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
-    """Enrolled or given as the server's, by its own name, as a copy, among others, or as older
-    versions wrote it: one line, and no roster has it."""
+    """Enrolled or given as the server's, by its own name or among others: one line, and no roster
+    has it."""
     enrolled(tmp_path, 0)
     own, roster = tmp_path / "server.key", tmp_path / "roster"
     kept, key = roster.read_bytes(), own.read_text().removeprefix("private ")
-    (tmp_path / "copy").write_text(own.read_text())
     (tmp_path / "several").write_text(f"{'ab' * KEY}\n{own.read_text()}")
-    (tmp_path / "old.key").write_text(key)
-    (tmp_path / "old.key.pub").write_text("cd" * KEY)
-    (tmp_path / "old.key").chmod(0o600)
     member = (
         "host",
         "survey",
@@ -129,7 +118,7 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
     for words in (
         *(
             ("keys", "enrol", str(roster), str(tmp_path / name), "--index", "70")
-            for name in ("server.key", "copy", "several", "old.key")
+            for name in ("server.key", "several")
         ),
         (*member, str(own)),
     ):
@@ -139,84 +128,20 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
             1,
             True,
         ), done.stderr
-    assert (roster.read_bytes(), private_key(own), private_key(tmp_path / "old.key")) == (
-        kept,
-        bytes.fromhex(key),
-        bytes.fromhex(key),
-    )
+    assert (roster.read_bytes(), private_key(own)) == (kept, bytes.fromhex(key))
 
 
-def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
-    """A client, a name or a key that has a place has no second one, and a refused enrolment changes
-    nothing."""
-    enrolled(tmp_path, 0, 20)
-    roster = tmp_path / "roster"
-    content = roster.read_bytes()
-    taken = [
-        ("host-0.key.pub", "--index", "50"),
-        ("server.key.pub", "--index", "19"),
-        ("server.key.pub", "--start", "0", "--clients", "1"),
-    ]
-    for key, *place in taken:
-        assert local_dp("keys", "enrol", str(roster), str(tmp_path / key), *place).returncode == 2
-    assert roster.read_bytes() == content
-    assert (
-        local_dp(
-            "keys", "enrol", str(roster), str(tmp_path / "server.key.pub"), "--index", "40"
-        ).returncode
-        == 0
-    )
-
-
-@pytest.mark.parametrize("members", [200, pytest.param(300_000, marks=pytest.mark.slow)])
-def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(
-    members: int, tmp_path: Path
-) -> None:
-    """One command for a file of keys, each with the next place. The roster without its last lines,
-    or without a part of a line, is refused."""
+def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(tmp_path: Path) -> None:
+    """One command for a file of keys, each with the next place. The roster without its last line is
+    refused, and so is an empty one."""
     keys, roster = tmp_path / "keys.pub", tmp_path / "roster"
-    keys.write_text("".join(f"{place:064x}\n" for place in range(1, members + 1)))
+    keys.write_text("".join(f"{place:064x}\n" for place in range(1, 21)))
     done = local_dp("keys", "enrol", str(roster), str(keys), "--index", "7")
-    assert done.stderr.strip().endswith(
-        f"client-7 to client-{members + 6}, sign for the clients 7..{members + 6}"
-    )
+    assert done.stderr.strip().endswith("client-7 to client-26, sign for the clients 7..26")
     text = roster.read_text()
-    places = Roster.parse(text).places
-    assert [(place.start, int(place.key.hex(), 16)) for place in places] == [
-        (index + 6, index) for index in range(1, members + 1)
-    ]
-    for end in (len(text) - 1, len(text) // 2, text.rindex("\n", 0, -1) + 1):
-        roster.write_text(text[:end])
-        done = local_dp("keys", "enrol", str(roster), "ab" * KEY, "--index", "0")
-        assert (done.returncode, done.stderr.count("\n")) == (
-            (0, 1) if end == len(text) - 1 else (2, 1)
-        ), done.stderr
-    for ends in ("\r\n", " ", ""):  # as another system, or a mail, made them of the line breaks
-        with pytest.raises(InputError, match="it was cut or changed"):
-            Roster.parse(ends.join(text.splitlines()[:-1]))
+    for index, place in enumerate(Roster.parse(text).places, 1):
+        assert (place.start, int(place.key.hex(), 16)) == (index + 6, index)
+    with pytest.raises(InputError, match="it was cut or changed"):
+        Roster.parse(text[: text.rindex("\n", 0, -1) + 1])
     with pytest.raises(InputError, match="has no place"):
         Roster.parse("")
-    assert Roster.parse(text.replace("\n", "\r\n")).places == places
-    keys.write_text(f"{1:064x}\n{2:063x}\n")
-    assert (
-        "line 2 of"
-        in local_dp("keys", "enrol", str(tmp_path / "fresh"), str(keys), "--clients", "10").stderr
-    )
-
-
-def test_what_needs_no_key_pays_for_none() -> None:
-    for words in (
-        ["--help"],
-        ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"],
-    ):
-        code = (
-            f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.cli.main "
-            "import main; main()\nexcept SystemExit:\n    pass\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code + "print({'nacl'} & set(sys.modules))"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.splitlines()[-1] == "set()"

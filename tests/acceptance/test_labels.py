@@ -1,8 +1,7 @@
-"""Class 13, labels: old words never meet new records, and reports of any records under a label lose
-at most what was charged."""
+"""P1, labels: old words never meet new records, and reports of any records under a label lose at
+most what was charged."""
 
 import shutil
-import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients.journal import MemoryStore, SqliteStore
+from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Vectors
 from local_dp.errors import InputError, RefusedError
@@ -27,13 +26,11 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.wire import Ask, Refusal, Reply, Request, Span
-from tests.support.figures import figure
+from local_dp.wire import Ask, Reply, Request, Span
 from tests.support.golden import Held
 from tests.support.inputs.builders import request, survey_query
-from tests.support.inputs.randomizers import of_size
 from tests.support.long import short
-from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
+from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, close, code, device
 
 MOST = 1 << 16  # clients, one for each choice of words
 NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].silence is None]
@@ -128,21 +125,13 @@ def law(randomizer: Randomizer, history: tuple[int, ...]) -> tuple[Counter[bytes
     )
 
 
-def sized(name: str, epsilon: float, k: int) -> Randomizer:
-    """The built-in randomizer for k values, or by its defaults where it takes no k values."""
-    try:
-        return of_size(name, epsilon, k)
-    except RefusedError:
-        return RANDOMIZERS.build(name, {"epsilon": epsilon})
-
-
 def narrow(name: str, k: int, rounds: int) -> Randomizer | None:
     """The randomizer with the widest words of which all choices can be enumerated, if it can be
     built with any."""
     found = None
     for epsilon, bits in product((1.0, 4.0), range(1, 17)):
         try:
-            made = replace(sized(name, epsilon, k), word_bits=bits)
+            made = replace(RANDOMIZERS[name].example(epsilon, k), word_bits=bits)
         except (InputError, RefusedError, ArithmeticError, ValueError):
             continue
         if (
@@ -163,12 +152,13 @@ def one_coin(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     )
 
 
+# of which no choice of all words can be enumerated, or which lose a delta
 WIDE = (
     "discrete-gaussian",
     "privunit",
     "projunit",
     "with-coin",
-)  # of which no choice of all words can be enumerated, or which lose a delta
+)
 CASES = [
     (name, k, rounds)
     for name in NAMES
@@ -190,9 +180,9 @@ CASES = [
 def test_no_change_of_records_tells_more_than_was_charged(
     name: str, k: int, rounds: int, one_coin: Callable[[int], None]
 ) -> None:
-    """Class 13, every randomizer: over all words, the transcript of two or three reports under a
-    label is at most e^charged times as likely under one history of records as under another,
-    whenever records change."""
+    """Every randomizer: over all words, the transcript of two or three reports under a label is at
+    most e^charged times as likely under one history of records as under another, whenever records
+    change."""
     randomizer = narrow(name, k, rounds)
     assert randomizer is not None, "a new randomizer that cannot be enumerated is one of WIDE"
     worst = 1.0
@@ -212,59 +202,6 @@ def test_no_change_of_records_tells_more_than_was_charged(
                 )
                 worst = max(worst, weight / other[transcript])
     assert worst > 1
-    figure(
-        "class 13",
-        (
-            f"{len({case[0] for case in CASES})} randomizers, two and three reports of changing "
-            "records: no transcript is likelier than e^charged times"
-        ),
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_report_without_a_second_step_is_repeated(name: str) -> None:
-    """The rest of class 13: at its own width every randomizer of one step repeats the first report
-    to the bit, and of two steps reports of the kept outcome."""
-    randomizer = sized(name, 1.0, 8)
-    role, clients, values = holder(randomizer, 64, SystemNoise()), 64, held(randomizer, 2)
-    if not isinstance(randomizer.loss, Pure) or randomizer.evidence == "density":
-        assert isinstance(
-            role.handle(request(replace(survey_query(clients), memo=LABEL)))[0], Refusal
-        )
-        return
-    reports = [
-        told(role, value, number, clients)
-        for number, value in enumerate((values[0], values[-1], values[0]), 1)
-    ]
-    assert role.store.ledger.max_spent == pytest.approx(randomizer.nano / NANO)
-    if not randomizer.has_second_step:
-        assert (reports[0] == reports[1]).all()
-        assert (reports[0] == reports[2]).all()
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if RANDOMIZERS[name].again is not Randomizer.again]
-)
-def test_two_steps_are_their_composition(name: str) -> None:
-    """A report is a report of the kept outcome by the same word, and the outcome is of the leading
-    half of it alone."""
-    randomizer, n = of_size(name, 1.0, 8), 2000
-    values, cells = (
-        np.arange(n) % 8,
-        randomizer.cells_of(np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)),
-    )
-    words = randomizer.draw(SystemNoise(), Draw(1), 0, n)
-    kept = randomizer.lasting(values, words, cells)
-    assert kept.dtype == randomizer.report_dtype.base
-    assert np.array_equal(
-        randomizer.again(kept, words, cells), randomizer.respond(values, words, cells)
-    )
-    leading = words >> words.dtype.type(32) << words.dtype.type(32)
-    assert np.array_equal(randomizer.lasting(values, leading, cells), kept)
-    assert np.array_equal(
-        randomizer.again(kept, words & words.dtype.type(2**32 - 1), cells),
-        randomizer.again(kept, words, cells),
-    )
 
 
 # A person's own device, whose record changes; copies of its store; kills.
@@ -288,10 +225,8 @@ def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: 
     close(device(tmp_path / "a.store", FIRST))
     for name in ("b", "c"):
         shutil.copy(tmp_path / "a.store", tmp_path / f"{name}.store")
-    first, copy, changed = (
-        device(tmp_path / f"{name}.store", age)
-        for name, age in (("a", FIRST), ("b", FIRST), ("c", LATER))
-    )
+    first, copy = (device(tmp_path / f"{name}.store", FIRST) for name in "ab")
+    changed = device(tmp_path / "c.store", LATER)
     shifts = set()
     for number in range(1, 41):
         ask = age_asked(number, "" if number % 2 else f"label-{number}")
@@ -299,42 +234,6 @@ def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: 
         assert report(copy, ask) == own
         shifts.add((report(changed, ask) - own) % 64)
     assert len(shifts) > 15, "by the same words every report would be shifted by the change: 29"
-
-
-STEPS = 2 * 6 + 2 * 4  # of two commits, before and after each of their steps
-
-
-def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
-    def live(send: Callable[[bytes], None]) -> None:
-        role = device(path, FIRST)
-        store = role.store
-        assert isinstance(store, SqliteStore)
-        store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
-        for number in range(1, 4):
-            send(bytes([report(role, age_asked(number))]))
-
-    return live
-
-
-def test_no_kill_frees_a_label(tmp_path: Path) -> None:
-    """Killed before and after each step of its commits, and back with another record: what was sent
-    under the label is sent again, and paid once."""
-    kept = 0
-    for point in range(STEPS):
-        path = tmp_path / f"{point}.store"
-        close(device(path, FIRST))
-        sent, ended = forked(_lives(path, point))
-        assert ended == signal.SIGKILL
-        role = device(path, LATER)
-        kept += role.store.rounds > 0
-        reports = {message[0] for message in sent} | {
-            report(role, age_asked(number)) for number in range(10, 14)
-        }
-        assert len(reports) == 1 or not sent, "two outcomes under a label"
-        assert role.store.ledger.max_spent == 0.001
-        close(role)
-    assert 0 < kept < STEPS
-    figure("class 13", f"{STEPS} kills under a label: no second outcome, one charge")
 
 
 def test_a_plug_in_has_no_second_step_of_its_own() -> None:

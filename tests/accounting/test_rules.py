@@ -242,9 +242,8 @@ def test_what_no_delta_pays_for() -> None:
     """Where the parts' own deltas come to as much, no rule but the exact one at more finds an
     epsilon; no rule promises what costs more."""
     leaky = {Approximate(NANO // 10, ATTO // 1000): 10}
-    enough = [
-        epsilon(leaky, 1e-2 - 1e-5, rule) < math.inf for rule in RULES
-    ]  # of ten chances of .001, the exact rule knows that two may fall together
+    # of ten chances of .001, the exact rule knows that two may fall together
+    enough = [epsilon(leaky, 1e-2 - 1e-5, rule) < math.inf for rule in RULES]
     assert enough == [False, False, False, False, True]
     assert [epsilon(leaky, 1e-4, rule) for rule in RULES] == [math.inf] * 5
     assert delta({Pure(NANO): 2}, 1.0, "basic") == 1.0

@@ -292,11 +292,12 @@ def test_a_rule_is_learnt_in_a_line() -> None:
     assert rule["score"]["interval"][0] <= rule["true_score"] <= rule["score"]["interval"][1]
 
 
+# few clients suffice here, and the warning is not needed
 RUN: dict[str, Any] = {
     "tier": "aggregate",
     "seed": 1,
     "notice": str,
-}  # few clients suffice here, and the warning is not needed
+}
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}
 
 
@@ -305,11 +306,12 @@ def test_axes_say_what_is_estimated() -> None:
     it is known, and only there."""
     mean = pictured(ldp.mean(PEOPLE, "age", bounds=(0, 50), **RUN).data)
     quantiles = pictured(ldp.quantiles(PEOPLE, "age", bounds=(0, 50), **RUN).data)
+    # of all rounds
     assert (", 400 clients;" in quantiles.title, quantiles.model, mean.model) == (
         True,
         "interactive",
         "one-round",
-    )  # of all rounds
+    )
     assert (mean.axis, mean.rows, mean.labels) == (
         "mean of age, in the units of the column",
         "",

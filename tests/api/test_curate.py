@@ -326,11 +326,12 @@ def test_pure_is_pure(name: str) -> None:
     """Without delta the price has none; numbers have a pure form of every question but the
     rectangle."""
     data = PURE[name](people(), delta=None, seed=1).to_dict()
+    # equal parts are rounded down
     assert (data["privacy"], data["delta"], data["epsilon"]) == (
         "pure",
         0.0,
         pytest.approx(1.0, rel=1e-8),
-    )  # equal parts are rounded down
+    )
     assert data["epsilon"] <= 1
     assert ("CountTree" in data["mechanism"]) == (name == "intervals")
 

@@ -87,9 +87,8 @@ def test_columns_beyond_all_rows_have_a_tree() -> None:
     }
     output = ldp.curate.marginals(rows, list(rows), seed=1)
     assert output.data["mechanism"] == "SpanningTree"
-    assert (
-        output.data["truth"]["mean_error_of_a_cell"] < 0.14
-    )  # independent columns would err by .16
+    # independent columns would err by .16
+    assert output.data["truth"]["mean_error_of_a_cell"] < 0.14
     with pytest.raises(ldp.InputError, match="up to 22"):
         ldp.curate.synthetic(rows, list(rows), seed=1)
 

@@ -296,10 +296,11 @@ UNREAD: dict[str, tuple[Any, str]] = {
         [np.timedelta64(5, "ns"), 2],
         "numbers and dates; give values of one kind",
     ),
+    # as the parser finds it
     "a record and a number": (
         [{"a": 1}, 2],
         "(of another kind than the first; give values of one kind|not numbers or texts)",
-    ),  # as the parser finds it
+    ),
     "a number beyond all types": ([2**200, 1], "too large"),
     "a column by its rows": (
         {0: 1.5, 1: 2.5},

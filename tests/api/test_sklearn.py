@@ -12,11 +12,12 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.sklearn import FitError, LocalClassifier, LocalKMeans, LocalRegressor
 
+# so many people like the rows of a check
 MANY: dict[str, Any] = {
     "tier": "aggregate",
     "clients": 10**8,
     "resample": True,
-}  # so many people like the rows of a check
+}
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "classifier": lambda **how: LocalClassifier(
         parameters={"steps": 12}, bounds=(-2, 2), random_state=0, **how
@@ -58,9 +59,10 @@ def failed(estimator: Any) -> dict[str, str]:
 
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 40
+    # needs SCIPY_ARRAY_API in the environment
     assert {each["check_name"] for each in results if each["status"] == "skipped"} <= {
         "check_array_api_input"
-    }  # needs SCIPY_ARRAY_API in the environment
+    }
     return {
         each["check_name"]: repr(each["exception"])
         for each in results

@@ -247,9 +247,8 @@ def chance_excess(p_values: Floats, sixteenths: list[int]) -> float:
     weights = np.prod(np.where(rows, sixteenths, 16 - np.array(sixteenths)), axis=1, dtype=np.int64)
     order = np.argsort(p_values, kind="stable")
     upto, ordered = np.cumsum(weights[order]), p_values[order]
-    last = np.append(
-        ordered[1:] > ordered[:-1] * (1 + 1e-12), True
-    )  # scores that differ by rounding are one score
+    # scores that differ by rounding are one score
+    last = np.append(ordered[1:] > ordered[:-1] * (1 + 1e-12), True)
     return float(np.max(upto[last] / 16 ** len(sixteenths) / ordered[last]))
 
 

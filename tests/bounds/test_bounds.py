@@ -73,9 +73,8 @@ def test_randomized_response_fails_as_often_as_stated(
     assert all(failure(epsilon, tau, n) <= beta for n in range(exact, exact + 200))
     assert failure(epsilon, tau, exact - 1) > beta
     assert failure(epsilon, tau, rr_clients(epsilon, tau, beta)) >= beta / 1.15
-    assert (
-        failure(epsilon, tau, rr_clients(epsilon, tau, beta) // 2) > 2 * beta
-    )  # the wrong twin: half of the clients
+    # the wrong twin: half of the clients
+    assert failure(epsilon, tau, rr_clients(epsilon, tau, beta) // 2) > 2 * beta
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0, 20.0])

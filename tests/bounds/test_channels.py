@@ -61,9 +61,8 @@ def test_random_channels_are_below_the_best_one() -> None:
     generator, best = np.random.default_rng(5), channels.best_channel(1.0, 4, squares).value
     for reports in generator.integers(2, 9, size=300):
         laws = generator.dirichlet(np.full(reports, 0.3), size=4)
-        told = (math.e - 1) / (
-            math.e - 1 + reports
-        )  # the share of the law that keeps the ratio below E beside a uniform report
+        # the share of the law that keeps the ratio below E beside a uniform report
+        told = (math.e - 1) / (math.e - 1 + reports)
         columns = told * laws.T + (1 - told) / reports
         assert (columns.max(axis=1) <= math.e * columns.min(axis=1)).all()
         assert squares(columns).sum() <= best + 1e-12
@@ -322,9 +321,8 @@ def test_no_channel_exceeds_the_steps(epsilon: float) -> None:
             else generator.integers(2, size=(points, 2, reports))
         )
         weights = generator.dirichlet(np.ones(reports)) * np.exp(epsilon * 0.5 * part)
-        channel = weights / weights.sum(
-            axis=2, keepdims=True
-        )  # dividing may add as much again: a ratio of e^eps at most
+        # dividing may add as much again: a ratio of e^eps at most
+        channel = weights / weights.sum(axis=2, keepdims=True)
         assert (channel.max(axis=(0, 1)) / channel.min(axis=(0, 1))).max() <= math.exp(epsilon) * (
             1 + 1e-9
         )
@@ -390,9 +388,8 @@ def test_what_the_proof_does_not_cover_is_refused(success: float) -> None:
 
 
 CUBE = np.array(list(product((0, 1), repeat=2)))  # the points of one block of two
-DICTATORS = [
-    sign * (1 - 2 * CUBE[:, j]) for j in (0, 1) for sign in (1, -1)
-]  # its concepts, and MC^2 = 2
+# its concepts, and MC^2 = 2
+DICTATORS = [sign * (1 - 2 * CUBE[:, j]) for j in (0, 1) for sign in (1, -1)]
 LAWS = np.array([parts for parts in product(range(11), repeat=4) if sum(parts) == 10]) / 10
 
 
@@ -438,9 +435,10 @@ def test_four_clients_do_not_learn_a_dictator_barely() -> None:
     assert interaction.margin_clients(2.0, 1.0) == 5
     keep = math.e / (1 + math.e)
     tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)
+    # of the bit under each concept
     chances = np.array(
         [[table[np.arange(4), (1 - f) // 2].mean() for f in DICTATORS] for table in tables]
-    ).round(12)  # of the bit under each concept
+    ).round(12)
     kinds = np.array(sorted({min(tuple(each), tuple((1 - each).round(12))) for each in chances}))
     reports = np.stack([kinds, 1 - kinds], axis=1)
     pairs = np.array(
@@ -452,10 +450,11 @@ def test_four_clients_do_not_learn_a_dictator_barely() -> None:
     best = 0.0
     for pair in pairs:
         laws = pair[None, :, None] * pairs[:, None]  # of all four replies: any two pairs
+        # an h may serve both variables
         best = max(
             best,
             float(
                 (laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)).sum(axis=(1, 2)).max() / 4
             ),
-        )  # an h may serve both variables
+        )
     assert best == pytest.approx(0.776487, abs=1e-6)

@@ -79,9 +79,8 @@ def test_rows_of_sanitizers() -> None:
     assert proven == [65, 120, 230, 450, 895]
     for bits, m in zip(BITS, proven, strict=True):
         log_others = math.log((1 << bits) - 1)
-        assert packing.is_excluded(
-            log_others, CountLaw.always(m // 5), 1.0, 0.1
-        )  # m - 1 records: more than .2 (m - 1) are m / 5
+        # m - 1 records: more than .2 (m - 1) are m / 5
+        assert packing.is_excluded(log_others, CountLaw.always(m // 5), 1.0, 0.1)
         assert not packing.is_excluded(log_others, CountLaw.always(m // 5 + 1), 1.0, 0.1)
 
 
@@ -341,9 +340,8 @@ def test_the_safe_scale_is_linear_in_m() -> None:
         for m in range(1, 101)
         if safe_sigma(m, 1.0, 1e-6) < 1 / (math.sqrt(2) * math.sinh(0.25 / m))
     ] == list(range(74, 101))
-    assert printed_sigma(2, 1.0, 1e-6) > safe_sigma(
-        2, 1.0, 1e-6
-    )  # so no m <= 2 can show that it is wrong
+    # so no m <= 2 can show that it is wrong
+    assert printed_sigma(2, 1.0, 1e-6) > safe_sigma(2, 1.0, 1e-6)
 
 
 def test_the_odd_parity_is_what_the_oracle_answers() -> None:

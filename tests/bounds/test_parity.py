@@ -47,9 +47,8 @@ def _masked_success(d: int, n: int, score: tuple[float, float]) -> float:
     right, other = laws
     upto = np.minimum(1.0, np.cumsum(other))
     below = upto - other
-    tied = (upto ** (2**d) - below ** (2**d)) / np.maximum(
-        other * 2**d, 1e-300
-    )  # a random one of those with the largest score
+    # a random one of those with the largest score
+    tied = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)
     return float(right @ np.where(other > 1e-9, tied, below ** (2**d - 1)))
 
 

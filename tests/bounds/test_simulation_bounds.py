@@ -350,9 +350,8 @@ def test_vc_sizes_grow_with_the_dimension_times_the_logarithm_of_the_points() ->
             dimension * 8 * math.log(2) / math.log(1 / 0.1) * (occam_examples(1, 1.0, 0.1, 0.1)),
             rel=0.05,
         )
-    assert vc_examples(100, 1 << 32, 1.0, 0.1, 0.1) < 100 * vc_examples(
-        1, 1 << 32, 1.0, 0.1, 0.1
-    )  # some 10^800 labellings
+    # some 10^800 labellings
+    assert vc_examples(100, 1 << 32, 1.0, 0.1, 0.1) < 100 * vc_examples(1, 1 << 32, 1.0, 0.1, 0.1)
     refuse(("VC dimension", lambda: vc_examples(-1, 4, 1.0, 0.1, 0.1)))
 
 

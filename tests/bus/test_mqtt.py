@@ -44,7 +44,6 @@ from tests.support.adversaries.spoken import (
     said,
     scripted,
 )
-from tests.support.figures import figure
 from tests.support.runs.brokers import embedded, free_port, retain
 from tests.support.runs.virtual_time import run_virtually
 
@@ -142,7 +141,6 @@ def test_a_broker_that_is_busy_is_asked_again(events: Events) -> None:
     again."""
     with scripted((said(BUSY),), (), (said(WELCOME), granted())) as (address, _):
         assert events(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
-    figure("class 8", "busy, and closed without an answer, are tried again")
 
 
 @both
@@ -164,9 +162,6 @@ def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -
     bus = MqttBus(Address("127.0.0.1", 1), "s", ["t"])
     bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
     bus._raise_if_final(MqttCodeError(number), None)
-    figure(
-        "class 8", f"a server: of {len(MQTTErrorCode)} errors of the connection none is a refusal"
-    )
 
 
 def test_a_message_goes_out_whole_and_the_end_is_said() -> None:

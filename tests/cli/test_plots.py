@@ -13,13 +13,14 @@ from tests.support.long import short
 from tests.support.runs.command import local_dp
 
 CLIENTS = {"mean-found": 20_000}
+# each kind of figure, and of refusal
 DRAWN = (
     "survey",
     "frequency",
     "quantiles",
     "masked-parity",
     "learn",
-)  # each kind of figure, and of refusal
+)
 MIXED, COMPARED = (
     [name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))]
     for role in (Mix, Compare)

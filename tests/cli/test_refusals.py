@@ -155,13 +155,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
             "nowhere"
         ): "go together",
         "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
-        (
-            "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 3"
-        ): "receivers is 3",
-        (
-            "server survey --clients 300 --broker mqtt://127.0.0.1:1 --run first --receivers 2 "
-            "--shuffle"
-        ): "leave out --shuffle or --receivers",
     },
     4: {
         "run survey --randomizer telepathy": "telepathy",

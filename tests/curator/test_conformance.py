@@ -56,16 +56,16 @@ from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhe
 from tests.support.mechanisms.paths import Ask, asks_of, follows
 
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
-ONE = {
-    type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))
-}.values()  # of each kind of mechanism, for the normal suite
+# of each kind of mechanism, for the normal suite
+ONE = {type(case.mechanism): place for place, case in reversed(list(enumerate(CASES)))}.values()
+# whose other cases take long
 DEAR = (
     "Lowered",
     "Medians",
     "PerturbedMinimum",
     "ProposedMedian",
     "StableChoice",
-)  # whose other cases take long
+)
 IDS = [type(case.mechanism).__name__ for case in CASES]
 NAMED = [
     pytest.param(case, id=name, marks=() if place in ONE else pytest.mark.long)

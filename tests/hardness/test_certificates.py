@@ -186,9 +186,8 @@ def test_local_clients() -> None:
     good enough."""
     parity = conceptss.parities(6)
     dims_of_parity = dimensionss.dimensions(parity, np.random.default_rng(0))
-    assert (
-        100 < dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) < 2040
-    )  # an interactive protocol needs 2,040 (limits 4.2)
+    # an interactive protocol needs 2,040 (limits 4.2)
+    assert 100 < dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) < 2040
     assert dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.5) == 0
     assert dimensionss.local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) == pytest.approx(
         parity_interactive_bound(6, 1.0, 0.9)
@@ -370,9 +369,8 @@ def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> 
     base["queries"] = [{"name": "question", "params": {"text": "y == y"}, "tolerance": 0.3}]
     labels = np.stack([concepts.row(index) for index in range(concepts.size)]).astype(np.int64)
     every = 1 - 2 * ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1)
-    errors = (every[:, None, :] != labels).sum(
-        axis=2
-    )  # of each hypothesis for each concept, in points
+    # of each hypothesis for each concept, in points
+    errors = (every[:, None, :] != labels).sum(axis=2)
     apart = (labels[:, None, :] != labels).sum(axis=2)
     for points in range(1, 2 * n):  # alpha is half so many points
         for beyond in (Fraction(-1, 10**9), Fraction(0), Fraction(1, 10**9)):

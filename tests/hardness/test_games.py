@@ -86,9 +86,8 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
             assert (one.laws() == laws).all()
             assert (one.server >= 0).all()
             assert (one.server.sum(axis=1) == 1).all()
-        pairs = (
-            laws.reshape(1 << client, 2, -1) for client in range(clients)
-        )  # those of one client's two bits, side by side
+        # those of one client's two bits, side by side
+        pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))
         assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
         refuse(
             (

@@ -39,24 +39,27 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
+# of a 95 % interval; where counts are whole it is a little wider on purpose
 BAND, COUNTED = (
     (0.94, 0.96),
     (0.94, 0.965),
-)  # of a 95 % interval; where counts are whole it is a little wider on purpose
+)
 FAILURE = 1e-7  # of each call, where the coverage is 94 to 96.5 %
 EPSILONS = (0.25, 1.0, 3.0)
+# runs at most: a million clients without a law, wide tallies
 DEAR = {
     "heavy-hitters": 20,
     "heavy-hitters-asked": 20,
     "prefix-sums": 400,
     "mean-found": 400,
-}  # runs at most: a million clients without a law, wide tallies
+}
+# by design: intervals that assume no law, or hold all at once
 WIDER = (
     "quantiles",
     "mean-found",
     "heavy-hitters",
     "heavy-hitters-asked",
-)  # by design: intervals that assume no law, or hold all at once
+)
 FIGURES = [name for name in PROTOCOLS.usable() if not PROTOCOLS[name].figureless]
 
 
@@ -220,10 +223,11 @@ SYLLABLES = (
     "ul",
     "ver",
 )
+# codes, surnames
 TEXTS = {
     3: map("".join, product("LJS", "AFN", "ABDGKLMNRSTXYZ")),
     5: map("".join, product(SYLLABLES, SYLLABLES[:10], SYLLABLES[10:])),
-}  # codes, surnames
+}
 
 
 @pytest.mark.slow
@@ -284,10 +288,11 @@ def binomial_coverage(n: int, chances: Floats, z: float = Z95, *, whole: bool = 
     """Pr[the interval of a Binomial(n, p) holds p], exactly. With `whole` it is that of every
     estimate that is linear in how many sent some report."""
     low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
+    # the counts whose interval holds p
     first, last = (
         np.searchsorted(high, chances),
         np.searchsorted(low, chances, side="right"),
-    )  # the counts whose interval holds p
+    )
     covered: Floats = stats.binom.cdf(last - 1, n, chances) - stats.binom.cdf(first - 1, n, chances)
     return covered
 

@@ -126,9 +126,10 @@ def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
         f"Figure {place}." for place in range(1, 4)
     ]
     assert re.findall(r"<details class=part( open|)>", text) == ["", "", "", "", ""]
+    # a lost check is in sight
     assert (
         "<details class=part open><summary><h2>What was checked (1)" in (folder / OTHER).read_text()
-    )  # a lost check is in sight
+    )
     assert (
         "Markers are measured; lines without markers are computed; dashed lines are proven; bands "
         "and whiskers are 95\xa0% intervals."
@@ -164,10 +165,11 @@ def test_pages_say_what_was_found(folder: Path) -> None:
     """Verdicts are read as words: shown, not shown, not run; an experiment brings its headline,
     claim, checks, evidence, command and alternative texts."""
     index, text, wrong = ((folder / name).read_text() for name in PAGES)
+    # in the contents twice, as the verdict and at the one check
     assert (text.count("✓ shown"), text.count("✗ not shown")) == (
         3,
         1,
-    )  # in the contents twice, as the verdict and at the one check
+    )
     assert index.count("✓ shown") == index.count("✗ not shown") == 1
     assert "1 of 2 shown" in index
     assert index.count("– not run") == 1

@@ -63,9 +63,8 @@ def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
         for stem in ("error", "bars", "regions")
         for kind in ("png", "svg", "pdf")
     }
-    for name in set(one) - {
-        "toy/measurements.jsonl"
-    }:  # whose lines are in the order they were measured in
+    # whose lines are in the order they were measured in
+    for name in set(one) - {"toy/measurements.jsonl"}:
         assert one[name] == two[name], name
     results = json.loads(one["toy/results.json"])
     assert results["command"] == "local-dp experiment toy --quick --seed 3"
@@ -78,9 +77,8 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torn last line is measured again."""
     log = tmp_path / "log"
     monkeypatch.setenv("TOY_LOG", str(log))
-    monkeypatch.setattr(
-        "local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None
-    )  # what is drawn is compared above
+    # what is drawn is compared above
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     out = tmp_path / "out"
     run_experiments([TOY], "quick", 1, out, workers=1)
     assert log.read_text().split() == ["100", "400", "1600"]

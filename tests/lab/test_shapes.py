@@ -64,10 +64,11 @@ SHAPES: dict[str, Floats] = {
     "exponential, 80 % zeros": weighted((0, 0.8), (-50 * np.log(UNIFORM[::5]), 0.2)),
 }
 
+# the coverage claimed, and the chance that any of all the tests here fails where it is true
 LEVEL, FAILURE = (
     0.94,
     1e-4,
-)  # the coverage claimed, and the chance that any of all the tests here fails where it is true
+)
 LOOKS = 2 * (len(SHAPES) + 11) + 2
 CAUGHT = 0.8  # a coverage that 300 runs reject with probability 0.99
 
@@ -109,13 +110,14 @@ def test_the_number_of_runs_is_enough() -> None:
     assert stats.binom.cdf(least(300) - 1, 300, CAUGHT) >= 0.99
 
 
+# one of a kind
 HARD = (
     "yes and no, 1 % yes",
     "Cauchy",
     "lognormal, sigma 1.5",
     "geometric counts",
     "5 for all",
-)  # one of a kind
+)
 
 
 @pytest.mark.parametrize(("name", "runs"), [
@@ -198,13 +200,11 @@ def test_a_column_of_yes_and_no_has_its_ends(
 
 
 TWINS: list[Callable[[Any], Any]] = [
-    lambda found: replace(
-        found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)
-    ),  # says other bounds than it clipped to
+    # says other bounds than it clipped to
+    lambda found: replace(found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)),
     lambda found: replace(found, estimate=found.estimate.on_scale(1.0, 2.0)),  # 1 too high
-    lambda found: replace(
-        found, outside=found.outside.on_scale(0.0, 0.5)
-    ),  # half the share outside
+    # half the share outside
+    lambda found: replace(found, outside=found.outside.on_scale(0.0, 0.5)),
 ]
 
 

@@ -309,10 +309,11 @@ def test_fewer_clients_take_fewer_steps() -> None:
     refuse(("too few", lambda: LEARNER.affordable(1.0, 3)))
 
 
+# multiples of the tolerance that lose; 6 for the others
 BEYOND = {
     "perceptron": 16.0,
     "trees": 16.0,
-}  # multiples of the tolerance that lose; 6 for the others
+}
 
 
 def share_of_alpha(task: Task[Any], learner: Learner[Any], oracle: str = "exact") -> float:

@@ -18,7 +18,6 @@ def test_long_transforms_are_exact(bits: int, monkeypatch: pytest.MonkeyPatch) -
     places = np.arange(1 << bits, dtype=np.uint64)
     for j in (0, 1, 12_345, (1 << bits) - 1):
         assert whole[j] == int((character(j, places) * values).sum())
-    monkeypatch.setattr(
-        cube, "_factors", lambda bits: [4] * (bits // 4 - 1) + [bits % 4]
-    )  # a step is left out
+    # a step is left out
+    monkeypatch.setattr(cube, "_factors", lambda bits: [4] * (bits // 4 - 1) + [bits % 4])
     assert not np.array_equal(walsh_hadamard(values), whole)

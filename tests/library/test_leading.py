@@ -150,9 +150,8 @@ def test_simulated_bits_are_those_of_respond(
     those that `respond` gives for the same words."""
     randomizer, n = kind(epsilon, word_bits=16, k=k), 1 << 16
     words = (np.arange(n * k, dtype=np.uint64) % n).astype(np.uint32).reshape(n, k)
-    for turn in range(
-        k if k % 2 == 0 else 1
-    ):  # an odd number of places meets all words at each place by itself
+    # an odd number of places meets all words at each place by itself
+    for turn in range(k if k % 2 == 0 else 1):
         values, cells = (np.arange(n) + turn) % k, np.zeros(1, dtype=np.uint8)
         reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
         assert np.array_equal(reports, randomizer.respond(values, words, cells))

@@ -29,7 +29,7 @@ from local_dp.queries.examples import PathStep
 from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.rounded import OneBitMean
@@ -38,7 +38,6 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.verification.decoding import law_of
 from local_dp.verification.worst import worst_transcript
 from tests.support.inputs.builders import population_oracle, request, small, with_law
 from tests.support.inputs.randomizers import built_in
@@ -209,9 +208,8 @@ def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
     for number, path in enumerate(("01", "11", "01"), 1):
         (reply,) = role.handle(request(asked(path, stop=n), number=number))
         ones.append(int(np.frombuffer(reply.reports, dtype=np.uint8).sum()))  # type: ignore[union-attr]
-    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(
-        n
-    )  # five standard errors fail once in 1.7 million
+    # five standard errors fail once in 1.7 million
+    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(n)
     assert all(abs(each / n - 0.5) < 5 * 0.5 / math.sqrt(n) for each in ones[1:])
     assert role.store.ledger.max_spent == 1.0
 
@@ -282,7 +280,7 @@ def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
         )
         drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
         n = sum(held.values())
-        law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
+        law = sum(count / n * report_law(randomizer, value) for value, count in held.items())
         assert drawn.sum() == answered.sum() == n
         chances = dict(enumerate(np.asarray(law).ravel().tolist()))
         fits = [
@@ -363,13 +361,14 @@ def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: 
         assert same_law(first.counts, second.counts) > ALPHA
 
 
+# which ends after too few clients
 @pytest.mark.parametrize(
     "name",
     short(
         sorted({*with_law()} - {"parity-elimination"}),
         lambda name: name in ("survey", "mean", "quantiles", "masked-parity", "learn"),
     ),
-)  # which ends after too few clients
+)
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
     assert (

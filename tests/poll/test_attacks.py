@@ -408,9 +408,8 @@ def test_nobody_speaks_for_another(tmp_path: Path) -> None:
         task = asyncio.create_task(person.answer(served.link))
         await served.until(1, 1, 1)
         task.cancel()
-        assert set(served.poll.coordinator.rejections) <= {
-            "unread"
-        }  # the wills of who never said hello
+        # the wills of who never said hello
+        assert set(served.poll.coordinator.rejections) <= {"unread"}
 
     _played(tmp_path, attack)
 

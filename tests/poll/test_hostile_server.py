@@ -127,6 +127,12 @@ def _spent(tab: Tab) -> str:
     return text
 
 
+@pytest.fixture
+def tab(tab: Tab) -> Iterator[Tab]:
+    yield tab
+    assert [each for each in tab.errors if "Failed to load" not in each] == []
+
+
 @needs_chromium
 @needs_mosquitto
 @pytest.mark.long
@@ -261,20 +267,6 @@ TWO = Questions(
 )
 HOURS = Questions("hours", (Question("q1", "How many hours?", 1.0, low=0.0, high=10.0),))
 UNSHOWN = "something that this page does not show"
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Tab]:
-    with browser() as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(window: Tab) -> Iterator[Tab]:
-    opened = window.beside(apart=True)
-    yield opened
-    assert [each for each in opened.errors if "Failed to load" not in each] == []
-    opened.close()
 
 
 @needs_chromium

@@ -28,11 +28,12 @@ from tests.support.runs.polls import THREE, plan
 from tests.support.web import NODE, needs_node
 
 pytestmark = needs_node
+# scripts
 FUZZ = [
     60,
     pytest.param(1_000, marks=pytest.mark.long),
     pytest.param(10_000, marks=pytest.mark.slow),
-]  # scripts
+]
 ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))
 THRESHOLD = Ask.of(
     LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16)
@@ -100,9 +101,8 @@ def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     assert [yes["answer"], label["answer"], number["answer"]] == [1, 1, 7]
     assert in_first == [yes["meaning"] == "no", label["meaning"] != "green", number["bits"] == "1"]
     assert abs(yes["coin"]["edge"] - 0.26894) < 1e-4
-    assert (
-        abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4
-    )  # 7 of 0 to 10, at epsilon 0.5
+    # 7 of 0 to 10, at epsilon 0.5
+    assert abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4
     assert [[each[name] for name in ("text", "bits", "meaning")] for each in page["kept"]] == [
         [each[name] for name in ("text", "bits", "meaning")] for each in (yes, label, number)
     ]
@@ -164,10 +164,11 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
         "budget",
     )
     assert page["kept"][3]["text"] == second["text"]
+    # it is 7
     assert (second["text"], second["answer"]) == (
         "How many hours? Is your number below 4.5?",
         0,
-    )  # it is 7
+    )
     assert second["meaning"] == {"0": "no", "1": "yes"}[second["bits"]]
     assert (second["coin"]["at"] < second["coin"]["edge"]) == (second["bits"] == "1")
     assert abs(second["coin"]["edge"] - 0.37754) < 1e-4
@@ -209,9 +210,8 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
     assert first["meaning"] == first["question"]["labels"][int(first["bits"], 2)]
     game["record"] |= {"b": 0}
     ((last,),) = _page(tmp_path / "two", (2, (second,)), **game)["answers"]
-    assert (
-        last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"
-    )  # two common ones, and the label -1
+    # two common ones, and the label -1
+    assert last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"
     assert "x at the places 0, 1, and does the label fit r = 00000101?" in last["text"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.server.poll.files import CLIENT, PAGES, files
-from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
+from tests.support.runs.browser import SCHEMES, Tab, needs_chromium
 from tests.support.runs.poll_pages import (
     DONE,
     LOADED,
@@ -40,20 +40,6 @@ TRANSFERRED = (
 def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("poll")) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Tab]:
-    with browser() as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(window: Tab) -> Iterator[Tab]:
-    """A tab of a person who was never here."""
-    opened = window.beside(apart=True)
-    yield opened
-    opened.close()
 
 
 def test_the_pages_have_no_script_and_no_style_inside() -> None:
@@ -290,9 +276,8 @@ def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
             assert "This poll has cost \u03b5 = 3." in tab.evaluate(
                 "document.getElementById('cost').textContent"
             )
-            assert [
-                each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each
-            ] == []  # the server may be gone before the page has parted
+            # the server may be gone before the page has parted
+            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []
         for tab in (*people, presenter):
             tab.close()
         assert poll.process.wait(timeout=60) == 0

@@ -16,18 +16,6 @@ from tests.support.runs.command import local_dp
 from tests.support.runs.poll_pages import Running, result, running
 from tests.support.runs.polls import PATIENCE, Person, asked
 
-FILE = """
-[[question]]
-text = "Did you ever cheat?"
-[[question]]
-text = "Which colour?"
-labels = ["red", "green", "blue"]
-[[question]]
-text = "How many hours?"
-low = 0
-high = 10
-"""
-
 
 async def _until(poll: Running, answered: int) -> None:
     async with asyncio.timeout(PATIENCE):
@@ -63,8 +51,8 @@ def test_kill_and_resume(tmp_path: Path) -> None:
     journal = ("--journal", str(tmp_path / "journal"))
 
     async def play() -> None:
-        people = [Person.of(place % 2, "blue", place) for place in range(10)]
-        with running(tmp_path, questions=FILE) as first:
+        people = [Person.of(place % 2, "nothing of these", place) for place in range(10)]
+        with running(tmp_path) as first:
             tasks = [asyncio.create_task(person.answer(first.link)) for person in people[:5]]
             await _until(first, 5)
             first.kill()
@@ -102,7 +90,7 @@ def test_kill_and_resume(tmp_path: Path) -> None:
     asyncio.run(played())
     (run,) = (path.stem for path in (tmp_path / "journal").glob("*.run"))
     shown = local_dp("show", run, *journal)
-    assert "Did you ever cheat? (10 answers)" in shown.stdout
+    assert "Did you ever cheat in an exam? (10 answers)" in shown.stdout
     assert "Not promised:" in shown.stdout
     again = local_dp("poll", "--resume", run, *journal)
     assert (again.returncode, "is over; `local-dp show" in again.stderr) == (2, True)

@@ -82,9 +82,8 @@ def test_it_is_the_maximum() -> None:
         np.zeros(4),
         tol=1e-12,
     )
-    assert (
-        found.log_likelihood >= -solved.fun - 1e-9
-    )  # the solver stays inside: it may be a little lower
+    # the solver stays inside: it may be a little lower
+    assert found.log_likelihood >= -solved.fun - 1e-9
 
 
 @pytest.mark.long

@@ -254,9 +254,10 @@ def test_protocols_on_tables_check_what_they_read() -> None:
     ).labels == ("Oslo", "Rome")
     mean = Mean(column="age", low=0.0, high=100.0).for_table(Launch(records, False))
     estimate = run(mean.algorithm(20.0, 3), PopulationOracle(Rows(records), KeyedNoise(1), 1, 20.0))
+    # the lattice rounds by 100 / 2^17
     assert mean.true_error(estimate, Rows(records)) == pytest.approx(
         abs(float(estimate.value) - 40), abs=1e-3
-    )  # the lattice rounds by 100 / 2^17
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from local_dp.records import Records, absent
 
 ANY = st.text(st.sampled_from("ab1é€😀\x00 \ud800\udfffz"), max_size=9)
 LABELS = st.lists(ANY, min_size=2, max_size=8, unique=True)
-LISTS = st.lists(
-    ANY.map(lambda text: text.rstrip("\x00")), min_size=2, max_size=8, unique=True
-)  # numpy's texts never end in it
+# numpy's texts never end in it
+LISTS = st.lists(ANY.map(lambda text: text.rstrip("\x00")), min_size=2, max_size=8, unique=True)
 NUMBERS = [
     0.0,
     -0.0,

@@ -188,9 +188,8 @@ def test_no_record_makes_a_query_warn(name: str) -> None:
                 query.values(records.take(slice(client, client + 1)))[0], values[client]
             )
     assert query.domain.low <= values.min() <= values.max() <= query.domain.high
-    with pytest.warns(
-        RuntimeWarning
-    ):  # the wrong twin: the bare query warns for some of these records
+    # the wrong twin: the bare query warns for some of these records
+    with pytest.warns(RuntimeWarning):
         query(records)
 
 
@@ -323,9 +322,8 @@ def test_a_number_in_its_group() -> None:
             assert value == ("Oslo", "Rome").index(city) * 7 + round(
                 min(max(number, 0.0), 3.0) * 2
             ), row
-    assert (
-        Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
-    )  # without groups: NaN is nothing
+    # without groups: NaN is nothing
+    assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
 
 
 @pytest.mark.parametrize(("make", "told"), [

@@ -118,19 +118,19 @@ def test_a_missing_number_answers_no_comparison(comparator: str, answers: list[i
     records = Records({"b": np.array([1.5, 0.5, np.nan]), "c": np.array([1.0, 1.0, 1.0])})
     for question in (f"b {comparator} 1", f"b {comparator} c"):
         assert evaluate(parse(question), records).astype(int).tolist() == answers
+        # nor does its negation
         assert answers_of(parse(f"not {question}"), records).yes.tolist() == [
             *np.logical_not(answers[:2]).tolist(),
             False,
-        ]  # nor does its negation
+        ]
     for question, unknown in (
         ("b > 1 and c > 2", False),
         ("b > 1 or c > 2", True),
         ("b > 1 or c > 0", False),
         ("b > 1 and c > 0", True),
     ):
-        assert bool(answers_of(parse(question), records).unknown[2]) is unknown, (
-            question
-        )  # Kleene: what the missing number cannot change is known
+        # Kleene: what the missing number cannot change is known
+        assert bool(answers_of(parse(question), records).unknown[2]) is unknown, question
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "u1", "f4", "f8", "?"])

@@ -9,17 +9,13 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from local_dp.arrays import Counts, Floats
-from local_dp.bounds.frequencies import (
-    sketch_variance,
-    subset_variance,
-    sue_variance,
-    worst_subset_variance,
-)
+from local_dp.arrays import Floats
+from local_dp.bounds.frequencies import subset_variance
 from local_dp.conformance import conform
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.affine_sets import (
     AffineBlocks,
     AffineSets,
@@ -51,7 +47,6 @@ from local_dp.randomizers.frequencies.subset_selection import (
 )
 from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
-from local_dp.verification.decoding import law_of
 from tests.support.inputs.randomizers import DESIGNS
 from tests.support.mechanisms.case import wrong
 
@@ -105,13 +100,6 @@ def test_hyperplanes_meet_equally_often() -> None:
     assert len(PGR(0.1, k=7).differences) == 3
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_the_worst_share(epsilon: float) -> None:
-    for order, w in ((16, 4), (64, 1), (7, 3), (2, 1)):
-        everywhere = [subset_variance(epsilon, order, w, share / 10_000) for share in range(10_001)]
-        assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
-
-
 TextbookCollisions = wrong(OLH, chances=lambda own, right: (own.own_chance, 1 / own.hash.g))
 """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn
 too."""
@@ -128,9 +116,7 @@ def test_pi_rappor_is_local_hashing_with_a_private_row() -> None:
     words."""
     public, private = OLH(1.0, k=20), PIRappor(1.0, k=20)
     for value in range(20):
-        np.testing.assert_allclose(
-            law_of(public, value).ravel(), law_of(private, value).ravel(), rtol=1e-6
-        )
+        np.testing.assert_allclose(report_law(public, value), report_law(private, value), rtol=1e-6)
 
 
 def minimax(k: int, growth: float) -> float:
@@ -377,40 +363,6 @@ def test_sets_of_one_are_k_ary_response() -> None:
     single, direct = SubsetSelection(4.0, k=6), GRR(4.0, k=6)
     assert (single.inner.w, single.inner.k) == (1, 6)
     assert (single.inner.channel() == direct.channel()).all()
-
-
-def _law(k: int) -> Floats:
-    shares = 1.0 / np.arange(1, k + 1) ** 2
-    return np.asarray(shares / shares.sum())
-
-
-def _expected(randomizer: CountMeanSketch, law: Floats, n: int) -> Counts:
-    """The ones of each row and bucket that n clients report on average."""
-    family, (other, own) = randomizer.hash, randomizer.inner.ones
-    held = family.gathered(law[None])[0]
-    return np.asarray(
-        np.rint(n / family.rows * (other + held * (own - other)) / randomizer.inner.total).astype(
-            np.int64
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "k", "m"), [(0.5, 9, 3), (1.0, 40, 7), (1.0, 64, 8), (4.0, 200, 16), (1.0, 6, 8)]
-)
-def test_collisions_are_taken_off_exactly(epsilon: float, k: int, m: int) -> None:
-    """On a sketch in exact proportion to a law the estimate is the law, whatever collides, with the
-    closed-form variance."""
-    randomizer, law, n = CountMeanSketch(epsilon, k=k, m=m), _law(k), 1 << 48
-    estimate = randomizer.estimate(Tally(_expected(randomizer, law, n), n))
-    np.testing.assert_allclose(estimate.value, law, atol=1e-6)
-    if k > m:
-        closed = [
-            sketch_variance(epsilon, m, randomizer.hash.points, share) for share in law.tolist()
-        ]
-    else:
-        closed = [sue_variance(epsilon, share) for share in law.tolist()]
-    np.testing.assert_allclose(estimate.standard_error**2 * n, closed, rtol=1e-5)
 
 
 Louder = wrong(

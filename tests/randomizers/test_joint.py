@@ -1,18 +1,16 @@
-"""Closed-form variances of every randomizer; linear functions of estimated shares, their covariance
+"""The variance that every randomizer states; linear functions of estimated shares, their covariance
 and quotients."""
 
 import math
 from dataclasses import replace
-from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.bounds.frequencies import prefers_grr
-from local_dp.domains import symbols
-from local_dp.randomizers.finite import FiniteChannel, report_law
+from local_dp.domains import Vectors
+from local_dp.randomizers.finite import FiniteChannel, report_law, single_estimates
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -25,129 +23,141 @@ from local_dp.randomizers.numbers.rounded import (
     rounded_randomizer,
 )
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.table import Law, TableChannel
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Ratio, Tally
-from local_dp.verification.decoding import law_of, single_estimates
-from tests.support.inputs.randomizers import DESIGNS
+from tests.support.inputs.randomizers import DESIGNS, examples
 from tests.support.long import short
-from tests.support.theory.closed_forms import BY_TABLE, Known
+from tests.support.mechanisms.case import wrong
 from tests.support.theory.variances import Sample
 
 EPSILON = 1.0
-MANY, FEW = 400_000, 60_000  # clients: of a finite channel, by its tally, and of others, one by one
-# of others: what makes `SURE` standard errors 3 %, and as much again where that is little
-NEEDED = {
+SMALL = [
+    each for each in examples(EPSILON) if isinstance(each.domain, Vectors) or each.domain.size <= 60
+]
+# whose estimate is a quotient
+CHANNELS = [each for each in SMALL if isinstance(each, FiniteChannel) and each.name != "characters"]
+OTHERS = [each for each in SMALL if each not in CHANNELS]
+NEEDED = {  # clients, where they are not 60,000: `SURE` standard errors are 3 %
+    "characters": 400_000,
     "d-bit-flip": 120_000,
     "she": 140_000,
     "wide-hashing": 40_000,
-    "nearest-direction": 20_000,
-    **dict.fromkeys(
-        ("random-coordinate", "sampled-signs"), 36_000
-    ),  # their twins show by their bias
-    **dict.fromkeys(("privunit", "projunit", "count-mean-sketch"), 12_000),
+    "nearest-direction": 24_000,
+    # their twins show by their bias
+    **dict.fromkeys(("random-coordinate", "sampled-signs"), 36_000),
+    **dict.fromkeys(("privunit", "projunit"), 16_000),
 }
-DEAR = (
-    "d-bit-flip", "she", "wide-hashing", "nearest-direction", "sampled-signs", "projunit",
-    "privunit", "pckv-ue",
-    "random-coordinate", "count-mean-sketch",
-)  # fmt: skip
+QUICK = ("characters", "the", "oue", "memoised-rappor", "with-coin", "change-tracking")
 ROUNDING = 1e-4  # of what a report stands for, in fixed point
 # standard errors that 3 % must be: the seed is fixed, and a correct randomizer misses with
 # probability 7e-6 for each of some estimates
 SURE = 4.5
+ODDS = np.arange(1, 20) / 20
 
 
-@cache
-def known(name: str) -> Known:
-    return Known.of(name, EPSILON)
-
-
-def measured(randomizer: Randomizer, honest: Known, law: int) -> None:
-    """Reports of clients drawn from the law vary as the closed form says within 3 %, each estimate
-    or all together, about the truth. Raises AssertionError."""
-    n = NEEDED.get(honest.randomizer.name, MANY if isinstance(randomizer, FiniteChannel) else FEW)
-    values = honest.values[
-        np.random.default_rng(8).choice(len(honest.values), n, p=honest.laws[law])
+def laws(many: int) -> Floats:
+    """Each value alone, all alike, every two of them, or one and all others alike, at odds in steps
+    of a twentieth; shape (laws, values). Variances are linear in the law, less the square of a
+    mean. So one of the largest is that of a law on two values."""
+    each = np.eye(many)
+    pairs = [(one, other) for one in range(many) for other in range(one)]
+    mixed = [
+        share * each[one] + (1 - share) * each[other] for one, other in pairs for share in ODDS
     ]
-    sample, closed = Sample.of(randomizer, values, honest.randomizer), honest.variances[law]
-    each, _ = sample.variances(total=False)
-    assert (abs(sample.value - honest.means[law]) <= 6 * np.sqrt(each / n) + ROUNDING).all(), (
-        f"biased: {sample.value} for {honest.means[law]}"
-    )
-    seen, error = sample.variances(total=len(closed) < len(each))
-    uncertain = closed > 1e-9  # the last prefix sum is 1
-    assert (seen[~uncertain] < 1e-9).all()
-    assert (SURE * error[uncertain] < 0.03 * closed[uncertain]).all(), f"{n} clients are too few"
-    assert (abs(seen - closed)[uncertain] < 0.03 * closed[uncertain]).all(), (
-        f"variances {seen} for {closed}"
-    )
+    spread = [
+        share * each[one] + (1 - share) * (1 - each[one]) / (many - 1)
+        for one in range(many)
+        for share in ODDS
+    ]
+    return np.stack([*each, np.full(many, 1 / many), *mixed, *spread])
 
 
-def measured_twice(randomizer: Randomizer, honest: Known) -> None:
-    """Under the worst law, and where all clients hold the last value."""
-    for law in (honest.worst, len(honest.values) - 1):
-        measured(randomizer, honest, law)
+def values_of(randomizer: Randomizer) -> Counts:
+    """All of a small domain, silence first; of vectors some, and their opposites, an axis last."""
+    domain = randomizer.domain
+    if isinstance(domain, Vectors):
+        return np.concatenate([domain.some(5), -domain.some(5)])[::-1]
+    return np.roll(domain.values(), randomizer.silence is not None)
 
 
-def by_table(honest: Known) -> tuple[Floats, Floats] | None:
-    """The means and the variances under every law by the channel's own table, None where there is
-    none or where an estimate is a quotient."""
-    randomizer = honest.randomizer
-    if not isinstance(randomizer, FiniteChannel) or randomizer.name == "characters":
-        return None
-    laws, singles = (
-        np.stack([law_of(randomizer, int(value)) for value in honest.values]),
+def check_variance(randomizer: FiniteChannel) -> None:
+    """Under each law of the search: the stated variance is that of the enumerated reports, and the
+    mean of what each stands for is the truth."""
+    values = values_of(randomizer)
+    law = laws(len(values))
+    reports, singles = (
+        law @ np.stack([report_law(randomizer, int(value)) for value in values]),
         single_estimates(randomizer),
     )
-    means, squares = (np.einsum("vcw,cwp->vp", laws, singles**power) for power in (1, 2))
-    return honest.laws @ means, honest.laws @ squares - (honest.laws @ means) ** 2
+    means = reports @ singles.reshape(reports.shape[1], -1)
+    np.testing.assert_allclose(means, law @ randomizer.truths(values), atol=1e-9, err_msg="means")
+    exact = FiniteChannel.variance(randomizer, values, law)
+    np.testing.assert_allclose(
+        randomizer.variance(values, law), exact, rtol=1e-6, atol=1e-9, err_msg="variances"
+    )
 
 
-@pytest.mark.parametrize("name", RANDOMIZERS.built_in)
-def test_the_closed_form_is_the_variance_of_the_channel(name: str) -> None:
-    """Of a finite channel, under each law of the search, so that the worst of them is the worst by
-    the table too: that of two values at any odds."""
-    honest = known(name)
-    table = by_table(honest)
-    if table is None:
-        assert name not in BY_TABLE
-        return
-    np.testing.assert_allclose(honest.means, table[0], atol=1e-9)
-    np.testing.assert_allclose(honest.variances, table[1], rtol=1e-6, atol=1e-9)
+@pytest.mark.parametrize("randomizer", CHANNELS, ids=repr)
+def test_the_variance_is_that_of_the_channel(randomizer: FiniteChannel) -> None:
+    check_variance(randomizer)
+
+
+# says a hundredth less than it has
+Lower = wrong(GRR, variance=lambda own, right: lambda values, law: 0.99 * right(values, law))
+# says that it estimates the share of zeros
+OfZeros = wrong(BinaryRR, truths=lambda own, right: lambda values: 1 - right(values))
+
+
+@pytest.mark.parametrize(
+    ("twin", "fault"), [(Lower(1.0, k=5), "variances"), (OfZeros(1.0), "means")]
+)
+def test_a_wrong_statement_shows(twin: FiniteChannel, fault: str) -> None:
+    with pytest.raises(AssertionError, match=fault):
+        check_variance(twin)
+
+
+def measured(randomizer: Randomizer, honest: Randomizer, last: bool) -> None:
+    """Reports of clients vary as stated within 3 %, each estimate or all together, about the truth;
+    their law is the worst, or all hold the last value."""
+    values, n = values_of(honest), NEEDED.get(honest.name, 60_000)
+    law = laws(len(values))
+    chosen = law[
+        len(values) - 1 if last else int(honest.variance(values, law).max(axis=1).argmax())
+    ]
+    stated, truth = honest.variance(values, chosen), chosen @ honest.truths(values)
+    sample = Sample.of(
+        randomizer, values[np.random.default_rng(8).choice(len(values), n, p=chosen)], honest
+    )
+    each, _ = sample.variances(total=False)
+    assert (abs(sample.value - truth) <= 6 * np.sqrt(each / n) + ROUNDING).all(), (
+        f"biased: {sample.value} for {truth}"
+    )
+    seen, error = sample.variances(total=len(stated) < len(each))
+    assert (SURE * error < 0.03 * stated).all(), f"{n} clients are too few"
+    assert (abs(seen - stated) < 0.03 * stated).all(), f"variances {seen} for {stated}"
+
+
+def measured_twice(randomizer: Randomizer, honest: Randomizer) -> None:
+    for last in (False, True):
+        measured(randomizer, honest, last)
 
 
 @pytest.mark.slow(
     only=(
-        "d-bit-flip-last",
-        "wide-hashing-last",
-        "she-last",
-        "nearest-direction-last",
-        "projunit-last",
-        "sampled-signs-last",
+        "d-bit-flip-True",
+        "wide-hashing-True",
+        "she-True",
+        "nearest-direction-True",
+        "projunit-True",
     )
 )
-@pytest.mark.parametrize("which", short(["worst", "last"], lambda which: which == "worst"))
-@pytest.mark.parametrize("name", short(RANDOMIZERS.built_in, lambda name: name not in DEAR))
-def test_reports_have_the_closed_form_variance(name: str, which: str) -> None:
-    """Within 3 %, under the law with the largest variance that was found, and where all clients
-    hold the last value."""
-    honest = known(name)
-    measured(
-        honest.randomizer, honest, honest.worst if which == "worst" else len(honest.values) - 1
-    )
-
-
-SHAPED = {
-    "discrete-gaussian",
-    "piecewise",
-    "hybrid",
-    "square-wave",
-    "she",
-}  # have other reports at another epsilon
-
-
-TWINS = [name for name in RANDOMIZERS.built_in if name not in SHAPED]
+@pytest.mark.parametrize("last", short([False, True], lambda last: not last))
+@pytest.mark.parametrize(
+    "randomizer", short(OTHERS, lambda each: each.name in QUICK), ids=lambda each: each.name
+)
+def test_reports_have_the_stated_variance(randomizer: Randomizer, last: bool) -> None:
+    """Of randomizers that are no channel of one table, within 3 %."""
+    measured(randomizer, randomizer, last)
 
 
 @pytest.mark.slow(
@@ -161,18 +171,19 @@ TWINS = [name for name in RANDOMIZERS.built_in if name not in SHAPED]
     )
 )
 @pytest.mark.parametrize(
-    "name", short(TWINS, lambda name: name in ("grr", "sue", "one-bit-mean", "olh"))
+    "randomizer",
+    short([each for each in OTHERS if each.name != "she"], lambda each: each.name == "oue"),
+    ids=lambda each: each.name,
 )
-def test_wrong_twins_show(name: str) -> None:
-    """Reports of a twin that spends four fifths of what is declared fail the comparison under one
-    of the two laws."""
-    honest = known(name)
-    twin = replace(honest.randomizer, epsilon=0.8 * EPSILON)
+def test_wrong_twins_show(randomizer: Randomizer) -> None:
+    """A twin that spends four fifths of what is declared fails the comparison under one of the two
+    laws; that of "she" has other reports."""
+    twin = replace(randomizer, epsilon=0.8 * EPSILON)
     with pytest.raises(AssertionError, match=r"biased|variances"):
-        measured_twice(twin, honest)
+        measured_twice(twin, randomizer)
 
 
-ORACLES: list[FiniteOracle] = [
+FREQUENCIES: list[FiniteOracle] = [
     GRR(1.0, k=5), Hadamard(1.0, k=5), RoundedGRR(1.0, steps=4, groups=2),
     RoundedHadamard(1.0, steps=4, groups=2),
     RoundedOracle(1.0, steps=4, groups=2, oracle="olh"), RoundedOracle(1.0, steps=4, groups=2),
@@ -184,11 +195,13 @@ WEIGHTS = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
 def _law(oracle: FiniteOracle) -> Floats:
     """The law of (cell, report) under an uneven law of values."""
     shares = 1.0 / np.arange(1, oracle.domain.size + 1)
-    laws = [law_of(oracle, int(value)) for value in oracle.domain.values()]
+    laws = [
+        report_law(oracle, int(value)).reshape(oracle.cells, -1) for value in oracle.domain.values()
+    ]
     return np.asarray(np.tensordot(shares / shares.sum(), np.stack(laws), 1))
 
 
-@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
+@pytest.mark.parametrize("oracle", FREQUENCIES, ids=lambda oracle: oracle.name)
 def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: FiniteOracle) -> None:
     """On a tally in exact proportion to the law, values and n times the covariance are those of the
     enumerated single reports."""
@@ -222,7 +235,7 @@ def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
+@pytest.mark.parametrize("oracle", FREQUENCIES, ids=lambda oracle: oracle.name)
 def test_a_quotients_interval_holds_its_level(oracle: FiniteOracle) -> None:
     """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth in 95 % within 4
     deviations (6e-5 by chance); without the covariance it does not."""
@@ -279,9 +292,8 @@ def spread(randomizer: Rounded) -> float:
         np.rint(law * 2.0**50).astype(np.int64).reshape(randomizer.cells, randomizer.alphabet)
     )
     ends = np.eye(2 * randomizer.groups + 1)[:-1]
-    slopes: Floats = (
-        (ends[1::2] - ends[::2]) / 2 * randomizer.groups
-    )  # of the share of the upper end, where both ends are as frequent
+    # of the share of the upper end, where both ends are as frequent
+    slopes: Floats = (ends[1::2] - ends[::2]) / 2 * randomizer.groups
     return float(np.diag(randomizer.joint(tally, slopes).covariance).mean()) * tally.answered
 
 
@@ -304,24 +316,3 @@ def test_many_groups_take_a_fifth_fewer_clients() -> None:
     assert isinstance(chosen, RoundedOracle)
     ratio = spread(chosen) / spread(RoundedHadamard(1.0, steps=STEPS, groups=16))
     assert ratio == pytest.approx(4 * math.e / (math.e + 1) ** 2, rel=0.05)
-
-
-def test_a_law_alone_has_the_variance_of_its_table() -> None:
-    """A randomizer that is a law and nothing else needs no closed form; a twin that spends four
-    fifths of what is declared shows."""
-
-    class Skipping(TableChannel):
-        name = "skipping"
-        domain = symbols(2)
-
-        def law(self) -> Law:
-            lie = 2 / (3 * (1 + self.growth))
-            return [
-                [2 / Fraction(3) - lie, lie, Fraction(1, 3)],
-                [lie, 2 / Fraction(3) - lie, Fraction(1, 3)],
-            ]
-
-    honest = Known(Skipping(EPSILON))
-    measured_twice(Skipping(EPSILON), honest)
-    with pytest.raises(AssertionError, match=r"biased|variances"):
-        measured_twice(Skipping(0.8 * EPSILON), honest)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.losses import gaussian_delta
-from local_dp.arrays import Words
+from local_dp.arrays import Floats, Words
 from local_dp.bounds.means import (
     best_width,
     hybrid_variance,
@@ -18,6 +18,7 @@ from local_dp.bounds.means import (
     staircase_variance,
     window_limit,
 )
+from local_dp.bounds.response import response_gain
 from local_dp.conformance import conform
 from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
@@ -31,12 +32,20 @@ from local_dp.randomizers.numbers.noise import (
     DiscreteLaplace,
     Staircase,
     added_variance,
+    folded_variance,
 )
-from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
+from local_dp.randomizers.numbers.window import (
+    Hybrid,
+    Mix,
+    Piecewise,
+    SquareWave,
+    best_mix,
+    wave_width,
+    window_variance,
+)
 from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
 from local_dp.tallies import Estimate, Tally
 from local_dp.verification.audit import audit
-from tests.support.theory.closed_forms import NUMBERS
 
 EPSILONS = [0.5, 4.0]
 TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircase noise
@@ -46,8 +55,8 @@ TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircas
     (2.0, 1.228, 1.042, 1.691),
     (4.0, 0.2413, 0.219, 0.260),
 ]
-KINDS: list[type[NumberTable]] = [
-    BoundedLaplace,
+CLOSED: list[type[NumberTable]] = [
+    DiscreteLaplace,
     DiscreteGaussian,
     Staircase,
     Piecewise,
@@ -72,8 +81,33 @@ def test_closed_forms_are_those_of_the_table(
     assert window_limit(epsilon, best_width(epsilon), 1.0) <= piecewise_variance(epsilon, 1.0)
 
 
+def closed_form(randomizer: Any) -> Floats:
+    """The variance of one report at every lattice point."""
+    growth, places = (
+        math.exp(randomizer.epsilon),
+        np.arange(randomizer.steps + 1) / randomizer.steps,
+    )
+    if isinstance(randomizer, Staircase):
+        return folded_variance(growth, randomizer.steps, randomizer.stair)
+    if isinstance(randomizer, DiscreteGaussian):
+        return np.full(len(places), float(randomizer.spread) / randomizer.steps**2)
+    if isinstance(randomizer, DiscreteLaplace):
+        a, at = math.exp(-randomizer.epsilon / randomizer.steps), np.arange(len(places))
+        return np.asarray(
+            a * (2 - (a**at + a ** at[::-1]) / (1 + a)) / ((1 - a) * randomizer.steps) ** 2
+        )
+    mix = randomizer.mix if isinstance(randomizer, Hybrid) else Mix(randomizer.window, 1.0, 0.0)
+    windows = np.array(
+        [window_variance(growth, randomizer.steps, mix.window, x) for x in places.tolist()]
+    )
+    return np.asarray(
+        mix.share * windows
+        + (1 - mix.share) * (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
+    )
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", CLOSED, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("steps", [2, 63])
 def test_tables_have_their_closed_forms(
     kind: type[NumberTable], epsilon: float, steps: int
@@ -82,12 +116,9 @@ def test_tables_have_their_closed_forms(
     randomizer = kind(epsilon, steps=steps)
     law = randomizer.weights.astype(np.float64) / randomizer.total
     np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
-    rounding = (
-        0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6
-    )  # V is the density's; noise of a step or less is whole
-    np.testing.assert_allclose(
-        randomizer.variances, NUMBERS[randomizer.name](randomizer), rtol=rounding
-    )
+    # V is the density's; noise of a step or less is whole
+    rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6
+    np.testing.assert_allclose(randomizer.variances, closed_form(randomizer), rtol=rounding)
 
 
 @pytest.mark.long
@@ -124,9 +155,8 @@ def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float)
         drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
         ends = randomizer.estimate(Tally(drawn[:1])).ends
         assert ends is not None
-        low, high = Estimate.between(
-            ends, drawn @ randomizer.decoded / n, n
-        ).interval()  # of few reports it depends on their mean alone:
+        # of few reports it depends on their mean alone:
+        low, high = Estimate.between(ends, drawn @ randomizer.decoded / n, n).interval()
         each = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn[:200]]
         np.testing.assert_allclose(np.transpose([low[:200], high[:200]]), each, rtol=1e-9)
         assert np.mean((low <= share) & (share <= high)) > 0.94
@@ -252,7 +282,7 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
     loss, and the audit shows its delta."""
     randomizer = DiscreteGaussian(1.0)
     assert randomizer.loss == Approximate(10**9, 10**12)
-    assert all(isinstance(kind(1.0).loss, Pure) for kind in KINDS if kind is not DiscreteGaussian)
+    assert all(isinstance(kind(1.0).loss, Pure) for kind in CLOSED if kind is not DiscreteGaussian)
     with pytest.raises(RefusedError, match="delta 1e-06"):
         check_loss(randomizer)
     with pytest.raises(RefusedError, match="reveals"):

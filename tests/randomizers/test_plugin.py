@@ -221,9 +221,8 @@ def test_a_protocol_without_a_return_annotation_is_refused_by_name(
     """The list shows all others and one line about it; asked for by name it is refused by that
     line, with no traceback."""
     (tmp_path / "unannotated.py").write_text(UNANNOTATED)
-    with (
-        monkeypatch.context() as patch
-    ):  # undone here: the packages leave the path after this module does
+    # undone here: the packages leave the path after this module does
+    with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         patch.setitem(
             PROTOCOLS._points,

@@ -30,9 +30,8 @@ from local_dp.verification.sampler import PAIRS, check_drawn, check_sampler, pai
 from local_dp.wire import Refusal, Reply
 from tests.support.adversaries.cases import BROKEN, CORRECT, Case
 from tests.support.adversaries.zoo import LastElement, OneLevel, Opaque, OpaqueNoise
-from tests.support.figures import figure
 from tests.support.inputs.builders import request, yes_records
-from tests.support.inputs.randomizers import PROVEN_NAMES, of_size, stated_loss
+from tests.support.inputs.randomizers import PROVEN_NAMES, stated_loss
 from tests.support.long import short
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -40,7 +39,7 @@ SIZES = (2, 3, 8, 64, 256)  # of the long runs
 SLACK = 1e-6  # nats that rounding may cost; each built-in one's docstring says why it costs no more
 
 
-PURE = [name for name in PROVEN_NAMES if isinstance(of_size(name, 1.0, 2).loss, Pure)]
+PURE = [name for name in PROVEN_NAMES if isinstance(RANDOMIZERS[name].example(1.0, 2).loss, Pure)]
 
 
 @pytest.mark.parametrize("k", short(SIZES, lambda k: k <= 3))
@@ -49,17 +48,10 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
     """Reliability 12: at five sizes and eight epsilons the exact ratio is at most e^epsilon, as a
     fraction, and the loss at least epsilon - 1e-6."""
     for epsilon in EPSILONS:
-        randomizer = of_size(name, epsilon, k)
+        randomizer = RANDOMIZERS[name].example(epsilon, k)
         ratio = exact_ratio(randomizer)
         assert ratio <= exp_epsilon(randomizer.nano), epsilon
         assert log(ratio) >= stated_loss(randomizer) - SLACK, epsilon
-    figure(
-        12,
-        (
-            f"{len(PURE)} randomizers at {len(SIZES)} sizes and {len(EPSILONS)} epsilons: each "
-            "exact ratio at most e^epsilon, none lower than is said"
-        ),
-    )
 
 
 @pytest.mark.long  # in short: `conform` at four values, in test_randomizers.py
@@ -68,16 +60,9 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
     """Reliability 13: over all narrow words each value sends each report exactly as often as
     declared, under every coin or all that are tried."""
-    findings = check_sampler(of_size(name, 1.0, k), drawn=False)
+    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), drawn=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
-    figure(
-        13,
-        (
-            f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes "
-            "as often as declared"
-        ),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +99,6 @@ def test_floating_point_laplace_is_refused_in_private(
     assert isinstance(answer(KeyedNoise(1)), Refusal), (
         "by default no density and no audit is accepted"
     )
-    figure(15, f"in private {kind.name} is refused, whatever a client accepts")
 
 
 def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000) -> int:
@@ -127,9 +111,8 @@ def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000)
         for value, each in zip((first, second), words, strict=True)
     )
     kinds, counts = np.unique(one, return_counts=True)
-    often = (
-        counts >= 100
-    )  # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
+    # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
+    often = counts >= 100
     return int(counts[(often | (len(kinds) > 1000)) & ~np.isin(kinds, other)].sum())
 
 
@@ -140,13 +123,6 @@ def test_lattice_laplace_has_no_support_of_its_own() -> None:
     assert exclusive(lattice, 0, lattice.steps) == exclusive(lattice, lattice.steps, 0) == 0
     floats = exclusive(FloatLaplace(1.0), 0, 1)
     assert floats > 90_000
-    figure(
-        15,
-        (
-            f"of 100,000 reports each way 0 of the lattice, {floats:,} of textbook Laplace show "
-            "the input"
-        ),
-    )
 
 
 # two inputs are no witness of these: it is about what the object says of itself, or how reports are
@@ -168,7 +144,6 @@ def test_what_is_broken_is_found(case: Case) -> None:
     assert found.grade in ("exact", "declared", "black box")
     without = case.check == "estimate" or (type(case.randomizer).__name__, case.check) in WITHOUT
     assert (wrong[case.check].witness is None) == without, wrong[case.check]
-    figure(14, f"{len(BROKEN)} broken ones, each flagged by the check that it is about")
 
 
 @pytest.mark.parametrize(
@@ -267,13 +242,14 @@ def holds(place: int, seed: int) -> bool:
     return found.holds and all(each.holds for each in check_decoding(randomizer, seed))
 
 
+# findings that may differ from audit to audit
 DRAWN = (
     "sampler, drawn",
     "black box",
     "tally",
     "estimate",
     "law",
-)  # findings that may differ from audit to audit
+)
 
 
 @pytest.mark.parametrize(
@@ -308,4 +284,3 @@ def test_what_is_right_is_rarely_blamed_wrongly() -> None:
             chunksize=20,
         )
     assert flags.count(False) <= 3
-    figure(14, f"{len(chosen)} right randomizers, 200 audits each: {flags.count(False)} blamed")

@@ -3,28 +3,22 @@ forms, and wrong twins."""
 
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats, Ints
-from local_dp.bounds.frequencies import (
-    oue_variance,
-    sue_variance,
-    summed_variance,
-    thresholded_variance,
-)
+from local_dp.arrays import Ints
+from local_dp.bounds.frequencies import oue_variance, summed_variance
 from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
+from local_dp.randomizers.frequencies.base import support_variance
 from local_dp.randomizers.frequencies.unary import (
     OUE,
-    SHE,
     STEPS,
     SUE,
     THE,
@@ -40,21 +34,12 @@ from local_dp.randomizers.sets.padding_sampling import (
     PaddingSampling,
     SignedPlace,
     SignedPlaces,
-    pckv_ue_variances,
-    pckv_variances,
 )
 from local_dp.tallies import Estimate, Tally
 from tests.support.long import short
 from tests.support.mechanisms.case import wrong
 
 KINDS = (SUE, OUE)
-CLOSED: dict[str, Callable[[float, float], float]] = {
-    "sue": sue_variance,
-    "oue": oue_variance,
-    "the": lambda epsilon, share: thresholded_variance(
-        epsilon, best_threshold(nano_epsilon(epsilon)) / STEPS, share
-    ),
-}
 LAW = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
 
 
@@ -114,28 +99,25 @@ def test_carry_save_adders_count(n: int) -> None:
         )
 
 
+def chances(epsilon: float, threshold: float) -> tuple[float, float]:
+    """Of noise of scale 2 / eps that exceeds the threshold, at the own symbol and elsewhere."""
+    return 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+
+
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
     """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has
     less variance, and unary encoding of that loss no more."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
-    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    p, q = chances(epsilon, threshold)
     assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
     assert loss < min(epsilon, epsilon / 2 + math.log(4))
-    spent = thresholded_variance(epsilon, threshold, 0.0)
+    spent = support_variance(*chances(epsilon, threshold), 0.0)
     assert spent <= min(
-        thresholded_variance(epsilon, step / 128, 0.0) for step in range(1, 128)
+        support_variance(*chances(epsilon, step / 128), 0.0) for step in range(1, 128)
     ) * (1 + 1e-6)
     assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= spent
-    estimate = randomizer.estimate(
-        Tally(np.rint((q + LAW * (p - q)) * 2**50).astype(np.int64), 1 << 50)
-    )
-    np.testing.assert_allclose(
-        estimate.standard_error**2 * 2**50,
-        [CLOSED["the"](epsilon, share) for share in LAW.tolist()],
-        rtol=1e-5,
-    )
 
 
 def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
@@ -154,9 +136,8 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-class OneLaw(
-    OUE
-):  # draws each place's ones as if nobody's value were known: n times the share, binomial
+# draws each place's ones as if nobody's value were known: n times the share, binomial
+class OneLaw(OUE):
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -181,18 +162,6 @@ KEYS: list[Padded] = [
 ]
 
 
-def truth(randomizer: Padded, value: int) -> Floats:
-    """What a client with this value adds to each estimate: whether it holds each item; and its
-    number there."""
-    weight = min(1.0, randomizer.limit / max(1, int(randomizer.held[value].sum())))
-    held: Floats = randomizer.held[value] * weight
-    if not isinstance(randomizer, PCKV):
-        return held
-    return np.concatenate(
-        [held, held * (2 * (randomizer.digits[value] - 1) / randomizer.steps - 1)]
-    )
-
-
 @pytest.mark.parametrize(
     "randomizer", SETS + KEYS, ids=lambda each: f"{each.name} {each.k} {each.limit}"
 )
@@ -202,23 +171,7 @@ def test_estimates_are_unbiased_for_every_set(randomizer: Padded) -> None:
     for value in range(randomizer.domain.size):
         counts = np.rint(randomizer.weights[value] / randomizer.total * 2.0**52).astype(np.int64)
         found = randomizer.estimate(Tally(counts[None, :]))
-        np.testing.assert_allclose(found.value, truth(randomizer, value), atol=1e-9)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_the_law_is_that_of_drawing_a_member(limit: int) -> None:
-    """Each report's chance is s plus the chance to draw its member times L g, in fractions, up to
-    what a row's rounding leaves over."""
-    randomizer = PaddingSampling(1.0, k=4, limit=limit)
-    base, gain = (Fraction(part) for part in randomizer.odds)
-    for value in range(16):
-        members = [item for item in range(4) if value >> item & 1]
-        padded = members + [4 + dummy for dummy in range(max(0, limit - len(members)))]
-        for report in range(randomizer.alphabet):
-            chance = base + (limit * gain / len(padded) if report in padded else 0)
-            assert float(
-                Fraction(int(randomizer.weights[value, report]), randomizer.total)
-            ) == pytest.approx(float(chance), rel=1e-12)
+        np.testing.assert_allclose(found.value, randomizer.truths(np.array([value]))[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -260,35 +213,6 @@ def test_means_of_numbers() -> None:
     assert isinstance(means, Estimate)
 
 
-def law(randomizer: SHE | SignedPlaces, value: int) -> dict[tuple[int, ...], Fraction]:
-    """The law of a report of two places, over all pairs of narrow words."""
-    some = np.arange(1 << randomizer.word_bits, dtype=np.uint32)
-    words = np.stack(np.meshgrid(some, some), axis=-1).reshape(-1, 2)
-    sent, counts = np.unique(
-        randomizer.respond(np.full(len(words), value), words, np.zeros(1, dtype=np.uint8)),
-        axis=0,
-        return_counts=True,
-    )
-    return {
-        tuple(report): Fraction(int(count), len(words))
-        for report, count in zip(sent.tolist(), counts.tolist(), strict=True)
-    }
-
-
-BY_HAND = [SHE(3.0, k=2, word_bits=10), SignedPlaces(2.0, k=2, word_bits=8)]
-
-
-@pytest.mark.parametrize(
-    "randomizer", short(BY_HAND, lambda each: each.name != "she"), ids=lambda each: each.name
-)
-def test_the_ratio_is_that_of_all_words(randomizer: SHE | SignedPlaces) -> None:
-    """Enumerated over all words of both places, the worst ratio of two values' laws is the stated
-    one, as a fraction, and at most e^epsilon."""
-    laws = [law(randomizer, value) for value in randomizer.domain.values().tolist()]
-    worst = max(one[report] / other[report] for one in laws for other in laws for report in one)
-    assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 4.0, 8.0])
 def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
     """By the exact law of a place: means 0 and 1, the same variance for both bits, that of
@@ -301,19 +225,6 @@ def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
     assert summed_variance(epsilon, 0.0) == pytest.approx(
         2 * math.exp(-epsilon / 2) / (1 - math.exp(-epsilon / 2)) ** 2
     )
-
-
-def test_codes_draw_members_evenly() -> None:
-    """Over coins each member of a padded set is drawn as often as any, and signs follow the number:
-    within 5 standard errors."""
-    randomizer, n = PCKVUE(1.0, k=4, limit=3, steps=4), 100_000
-    record = 5 * 1 + 6 * 4  # key 0 at 1, key 1 at 1/2; one dummy
-    codes = randomizer.encode(np.full(n, record), public_coins(stream_key("coins", 3, 1), 0, n))
-    shares = np.bincount(codes, minlength=9) / n
-    assert (
-        abs(shares - [1 / 3, 1 / 3, 1 / 4, 0, 0, 0, 1 / 12, 0, 0]) < 5 * math.sqrt(0.25 / n)
-    ).all()
-    assert shares[[3, 4, 5, 7, 8]].max() == 0
 
 
 def test_means_of_numbers_of_places() -> None:
@@ -339,19 +250,22 @@ def test_means_of_numbers_of_places() -> None:
 def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     """Of a rare key's share the vector has less variance than the one response from about 2 L^2 (E
     + 1) - L E / 2 keys on, and more below."""
-    turn = 2 * limit**2 * (math.exp(epsilon) + 1) - limit * math.exp(epsilon) / 2
-    vector = pckv_ue_variances(epsilon, limit, 0.0, 0.0)[0]
-    assert pckv_variances(epsilon, math.ceil(1.1 * turn + 2), limit, 0.0, 0.0)[0] > vector
-    assert (
-        pckv_variances(epsilon, max(limit, math.floor(0.9 * turn - 2)), limit, 0.0, 0.0)[0] < vector
-        or 0.9 * turn - 2 < limit
-    )
-    assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
+    growth = math.exp(epsilon)
+    turn = 2 * limit**2 * (growth + 1) - limit * growth / 2
+    vector = limit**2 * support_variance(0.5, 2 / (growth + 3), 0.0)
+
+    def one_response(k: int) -> float:
+        base = 2 / (2 * k + limit * growth)
+        return base * (1 - base) / (math.expm1(epsilon) * base / 2) ** 2
+
+    assert one_response(math.ceil(1.1 * turn + 2)) > vector
+    assert one_response(max(limit, math.floor(0.9 * turn - 2))) < vector or 0.9 * turn - 2 < limit
 
 
+# its places have twice the epsilon
 TooSure = wrong(
     SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits)
-)  # its places have twice the epsilon
+)
 OwnSampler = wrong(
     SignedPlaces,
     respond=lambda own, right: (

@@ -9,12 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from local_dp.arrays import Floats, Words
-from local_dp.bounds.means import (
-    best_privunit,
-    privunit_variance,
-    random_coordinate_variance,
-    signs_variance,
-)
+from local_dp.bounds.means import random_coordinate_variance, signs_variance
 from local_dp.bounds.response import response_gain
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
@@ -36,8 +31,10 @@ from local_dp.randomizers.vectors.coordinates import (
     nearest_variance,
 )
 from local_dp.randomizers.vectors.privunit import (
+    Cap,
     PrivUnit,
     ProjUnit,
+    best_cap,
     mean_length,
     projunit_moment,
     projunit_on_axis,
@@ -150,8 +147,8 @@ def test_privunit_is_its_integral() -> None:
     inside, _ = integrate.quad(lambda t: t * height.pdf(t), cap, 1)
     chosen = math.exp(epsilon) * share / (math.exp(epsilon) * share + 1 - share)
     mean = inside * (chosen / share - (1 - chosen) / (1 - share))
-    assert privunit_variance(epsilon, d, cap) == pytest.approx(1 / mean**2 - 1, rel=1e-9)
-    assert privunit_variance(1.0, 1000, 0.0) == pytest.approx(
+    assert Cap.of(d, cap).mean(epsilon) == pytest.approx(mean, rel=1e-9)
+    assert Cap.of(1000, 0.0).mean(1.0) ** -2 - 1 == pytest.approx(
         math.pi / 2 * response_gain(1.0) ** 2 * 1000, rel=2e-3
     )
 
@@ -162,8 +159,8 @@ def test_privunit_is_its_integral() -> None:
 def test_a_few_directions_come_near_privunit(epsilon: float, most: float) -> None:
     """In 100 dimensions, the best number of public directions has at most so many times the
     variance of PrivUnit with its best cap."""
-    best = best_privunit(epsilon, 100)[1]
-    assert best <= privunit_variance(epsilon, 100, 0.0)
+    best = best_cap(epsilon, 100).mean(epsilon) ** -2 - 1
+    assert best <= Cap.of(100, 0.0).mean(epsilon) ** -2 - 1
     nearest = min(
         nearest_variance(math.exp(epsilon), count, 100) for count in range(2, MAX_DIRECTIONS + 1)
     )
@@ -201,9 +198,10 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         )
 
 
+# the cap of twice the epsilon
 Overspent = wrong(
     PrivUnit, threshold=lambda own, right: int(own.cap.chosen(2 * own.epsilon) * 2.0**64)
-)  # the cap of twice the epsilon
+)
 
 
 @pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
@@ -256,9 +254,8 @@ def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
     """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5
     standard errors and 5e-4: of one, two, half and all coordinates."""
     randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS, 0, 60_000)
-    assert mean_length(4, 2) == pytest.approx(
-        2 / 3
-    )  # a plane in four dimensions: the square is uniform
+    # a plane in four dimensions: the square is uniform
+    assert mean_length(4, 2) == pytest.approx(2 / 3)
     for held in (1, 2, d // 2, d):
         x = (np.arange(d) < held) / math.sqrt(held)
         lengths = _lengths(randomizer, x, coins)
@@ -295,10 +292,11 @@ def test_projunit_costs_little_more_than_privunit(epsilon: float, d: int) -> Non
     PrivUnit in d, for a fraction of its bits; on an axis no less."""
     randomizer = ProjUnit(epsilon, d=d)
     moment = projunit_moment(epsilon, d, randomizer.chosen)
-    assert best_privunit(epsilon, d)[1] + 1 < moment < 1.03 * (best_privunit(epsilon, d)[1] + 1)
+    best = best_cap(epsilon, d).mean(epsilon) ** -2
+    assert best < moment < 1.03 * best
     assert moment <= 1.02 * projunit_moment(epsilon, d, randomizer.filled)
     assert moment / d <= projunit_on_axis(epsilon, d, randomizer.chosen) < moment
     assert randomizer.bits < PrivUnit(epsilon, d=d).bits
     assert projunit_moment(epsilon, 128, 128) == pytest.approx(
-        best_privunit(epsilon, 128)[1] + 1, rel=1e-9
+        best_cap(epsilon, 128).mean(epsilon) ** -2, rel=1e-9
     )

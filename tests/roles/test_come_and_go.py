@@ -60,13 +60,13 @@ def test_a_roll_names_the_missing_and_is_called_seldom() -> None:
 def test_many_gaps_are_several_rolls() -> None:
     """No message has more spans than one may have, and none is left out; where nobody is missing
     nobody is called."""
-    spans = gaps([(2 * at, 2 * at + 1) for at in range(5000)], 0, 10_000)
+    spans = gaps([(2 * at, 2 * at + 1) for at in range(5000)], 10_000)
     assert spans == [(2 * at + 1, 2 * at + 2) for at in range(5000)]
     sends = Rolls(RUN).due(spans, 10.0)
     assert [len(send.missing) for send in sends] == [MAX_MISSING, 5000 - MAX_MISSING]
     assert [span for send in sends for span in send.missing] == spans
     assert Rolls(RUN).due([], 10.0) == []
-    assert gaps([], 2, 5) == [(2, 5)]
+    assert gaps([], 5) == [(0, 5)]
 
 
 def test_a_roll_without_names_is_that_of_older_members() -> None:

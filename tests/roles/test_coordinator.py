@@ -95,13 +95,11 @@ def test_a_cohort_that_refused_says_so() -> None:
         RefusedError,
         match="4 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 2 of 2",
     ):
-        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(
-            10.0
-        )  # the cohort before it fell short in silence
+        # the cohort before it fell short in silence
+        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(10.0)
     with pytest.raises(QuorumError, match="3 of 10 replies to ask 0 from the clients 0 to 9"):
-        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(
-            10.0
-        )  # who answered and refused has answered
+        # who answered and refused has answered
+        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)
 
 
 def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:

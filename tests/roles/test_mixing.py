@@ -21,12 +21,12 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.sealing import UNSIGNED
-from local_dp.server import relay
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
+from local_dp.server.mixer import Mixer, filters, will
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.shuffler import NAME, Mixer, Passed
+from local_dp.server.shuffler import Passed
 from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
@@ -93,10 +93,7 @@ class World:
             Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)),
         )
         mixer = Mixer(
-            front,
-            self.broker.join(relay.filters(RUN, NAME)),
-            Shuffler.of(SEED, self.crowd),
-            self.passing,
+            front, self.broker.join(filters(RUN)), Shuffler.of(SEED, self.crowd), self.passing
         )
         ends = [
             asyncio.create_task(mixer.serve(10.0)),
@@ -288,8 +285,8 @@ def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
     assert refused.value.code == "not-shuffled"
 
 
-@pytest.mark.parametrize("will", [False, True])
-def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_shuffler_that_dies_ends_the_round(killed: bool) -> None:
     """While it waits for mute clients the broker says that it is gone, or it does so itself when
     interrupted: two seconds later the round is over."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
@@ -302,8 +299,8 @@ def test_a_shuffler_that_dies_ends_the_round(will: bool) -> None:
         def die() -> None:
             assert world.mixing is not None
             world.mixing.cancel()
-            if will:
-                world.broker.route(Delivery(*relay.will(RUN, NAME, NAME, UNSIGNED)))
+            if killed:
+                world.broker.route(Delivery(*will(RUN, UNSIGNED)))
 
         loop.call_later(5.0, die)
         with pytest.raises(

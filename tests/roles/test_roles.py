@@ -115,9 +115,8 @@ def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
         if isinstance(answer, Reply)
     )
     flip = 1 / (1 + math.e)
-    assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(
-        flip**2 / 4000
-    )  # failure probability below 1e-6; the same noise gives flip
+    # failure probability below 1e-6; the same noise gives flip
+    assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(flip**2 / 4000)
 
 
 def test_a_memoised_answer_is_given_once() -> None:

@@ -131,9 +131,8 @@ def test_a_worker_that_is_killed_changes_no_experiment(
 ) -> None:
     """One of the two dies by SIGKILL when the first point is in: the results are the bytes that
     processes here give."""
-    monkeypatch.setattr(
-        "local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None
-    )  # what is drawn is compared in test_runner
+    # what is drawn is compared in test_runner
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     killed: list[int] = []
 
     def kill(name: str, done: int, total: int) -> None:
@@ -275,9 +274,8 @@ def test_what_other_code_answered_is_asked_again(
         asked.append(ask)
         put(rounds, ask, tally, digests)
 
-    monkeypatch.setattr(
-        cluster.Rounds, "over", lambda rounds: None
-    )  # as if the run had been lost at its end
+    # as if the run had been lost at its end
+    monkeypatch.setattr(cluster.Rounds, "over", lambda rounds: None)
     monkeypatch.setattr(cluster.Rounds, "put", noted)
     monkeypatch.setattr(cluster.Cluster, "checked", lambda *_: here)
     results = [_run(Survey(), 900, two_workers.scheduler_address) for _ in range(2)]
@@ -372,9 +370,8 @@ def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers
                 text=True,
             )
             assert run.stderr is not None
-            heard = [
-                run.stderr.readline() for _ in range(moment % 3 + 1)
-            ]  # so many rounds are over
+            # so many rounds are over
+            heard = [run.stderr.readline() for _ in range(moment % 3 + 1)]
             time.sleep(0.015 * moment)
             scheduler.kill()
             heard += run.stderr.read().splitlines()

@@ -21,7 +21,6 @@ from local_dp.experiments.bench import fleets
 from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.simulation.settings import EMBEDDED
-from tests.support.figures import figure
 from tests.support.inputs.builders import yes_records
 from tests.support.runs.tiers import run_tier
 
@@ -75,7 +74,6 @@ def test_forked_clients_draw_apart(processes: int) -> None:
     assert len(set(by_fork(lambda config: inherited.bytes(BYTES), 8))) == 1, (
         "a generator that a fork inherits draws the same in each"
     )
-    figure(16, f"{processes} forked: {len(set(drawn))} different first words")
 
 
 @pytest.mark.slow
@@ -85,7 +83,6 @@ def test_spawned_clients_draw_apart() -> None:
             first_bytes, [member(index).to_bytes() for index in range(PROCESSES)], chunksize=1
         )
     assert len(set(drawn)) == PROCESSES
-    figure(16, f"{PROCESSES} started anew: {len(set(drawn))} different first words")
 
 
 def test_a_private_client_has_no_seed() -> None:

@@ -19,7 +19,6 @@ from local_dp.loss import Pure, approximate
 from local_dp.records import Records
 from local_dp.storage import budget_file, log, mark
 from local_dp.storage.budget_file import KeptBudget
-from tests.support.figures import figure
 from tests.support.runs.command import local_dp
 from tests.support.runs.stores import forked
 
@@ -85,14 +84,7 @@ def test_no_flipped_bit_gives_more_budget(
     flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One bit of the file or of its mark: one line that refuses it, or the same account."""
-    done, refused = _flipped(tmp_path, flips, monkeypatch)
-    figure(
-        "class 17",
-        (
-            f"{done:,} bits of a budget and its mark flipped one at a time: {refused:,} refused, "
-            "the account of the others unchanged"
-        ),
-    )
+    _flipped(tmp_path, flips, monkeypatch)
 
 
 def _gone(path: Path, made: Path) -> None:
@@ -163,7 +155,6 @@ def test_an_older_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is a copy"):
             KeptBudget(tmp_path / "b.budget").standing()
         shutil.copy(made, tmp_path / "b.budget.made")
-    figure("class 17", f"{len(states)} older files, copies and a deleted file refused")
 
 
 def test_a_kill_between_the_charge_and_its_mark(
@@ -230,7 +221,6 @@ def test_a_killed_command_released_nothing_unpaid(tmp_path: Path) -> None:
     assert len(KeptBudget(path).standing().charges) == charges + 1
     assert charges > 3
     assert steps >= 8
-    figure("class 17", f"`curate` killed at {steps} points: no release without its charge")
 
 
 def test_a_budget_of_an_older_version(tmp_path: Path) -> None:

@@ -36,41 +36,14 @@ from tests.support.inputs.builders import request, survey_query
 
 FILE = Path(__file__).with_name("golden.json")
 CLIENTS = 24
+# (seed, round, client)
 WORDS = [
     (0, 1, 0),
     (1, 1, 0),
     (1, 2, 0),
     (1, 1, 123456789),
     (2**64 - 1, 7, 3),
-]  # (seed, round, client)
-PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some beside epsilon
-    **{
-        name: {"k": 5}
-        for name in (
-            "grr",
-            "hadamard",
-            "signed-hadamard",
-            "sue",
-            "oue",
-            "the",
-            "memoised-grr",
-            "memoised-rappor",
-        )
-    },
-    **{name: {"k": 64} for name in ("olh", "blh", "pi-rappor", "pgr", "hadamard-response")},
-    "prefix-signs": {"k": 13},
-    "sign-rows": {"k": 6, "signs": ("2a", "15", "33", "07")},
-    "characters": {"d": 3, "masks": "a5"},
-    "deny": {"d": 3},
-    "suspects": {"d": 3, "masks": "b5"},
-    "subset-selection": {"k": 8},
-    "affine-sets": {"k": 10},
-    "count-mean-sketch": {"k": 40, "m": 7},
-    "recursive-hadamard": {"k": 64, "b": 3},
-    "loloha": {"k": 5, "g": 3},
-    "change-tracking": {"intervals": 9},
-    "d-bit-flip": {"k": 12, "d": 5},
-}
+]
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
     Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
@@ -124,10 +97,28 @@ def coins() -> dict[str, str]:
     return {"key": key.hex(), "coins": public_coins(key, 0, 2).tobytes().hex()}
 
 
+def parameters() -> dict[str, dict[str, Any]]:
+    """Those of each built-in randomizer beside epsilon: as they are written down, or those of its
+    example."""
+    written = kept()["parameters"]
+    return {
+        name: written.get(name) or _beside(RANDOMIZERS[name].example().params())
+        for name in RANDOMIZERS.built_in
+    }
+
+
+def _beside(params: dict[str, Parameter]) -> dict[str, Parameter]:
+    return {name: value for name, value in params.items() if name not in ("epsilon", "word_bits")}
+
+
 def reports(name: str) -> str:
     """The report bytes of a built-in randomizer: seed 1, round 1, the first CLIENTS clients, who
     hold each value in turn; epsilon 1."""
-    randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **PARAMETERS.get(name, {})})
+    params = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in parameters()[name].items()
+    }
+    randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
     domain = randomizer.domain
     held = Records(
         {
@@ -145,6 +136,7 @@ def fresh() -> dict[str, Any]:
     return {
         "words": words(),
         "coins": coins(),
+        "parameters": parameters(),
         "reports": {name: reports(name) for name in RANDOMIZERS.built_in},
         "messages": {message.kind: encode(message).hex() for message in MESSAGES},
     }

@@ -20,9 +20,8 @@ from tests.support.inputs.documents import ROOT
 
 PUBLISHED = ROOT / "docs" / "published.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-PROSE: dict[
-    str, dict[str, tuple[str, ...]]
-] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
+# figures in sentences and in tables that stand before their citation, by page and experiment
+PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     "README.md": {"masked-parity --full": ("16,515", "1,992,431", "74")},
     "docs/theory/masked-parity.md": {
         "masked-parity --full": (

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -76,11 +76,12 @@ def in_place(twin: Text) -> Iterator[None]:
     """Replaces the text until the end of the block; values that functions remember are dropped."""
     name, _, path = twin.target.partition(":")
     module = import_module(name)
+    place: Any = module
     if path:
-        function = _function(functools.reduce(getattr, path.split("."), module))
-        place, key, value = function, "__code__", _recompiled(function, twin)
+        place = _function(functools.reduce(getattr, path.split("."), place))
+        key, value = "__code__", _recompiled(place, twin)
     else:
-        place, key, value = module, *_assigned(module, twin)
+        key, value = _assigned(module, twin)
     right = getattr(place, key)
     _forget()
     setattr(place, key, value)
@@ -130,13 +131,13 @@ def _recompiled(function: FunctionType, twin: Text) -> CodeType:
     raise AssertionError(f"{twin.target} cannot be compiled with its twin")
 
 
-def _assigned(module: Any, twin: Text) -> tuple[str, Any]:
+def _assigned(module: ModuleType, twin: Text) -> tuple[str, Any]:
     """The name and the wrong value of a module's constant."""
     text = ast.unparse(ast.parse(inspect.getsource(module)))
     assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
     scope = dict(vars(module))
     before = dict(scope)
-    exec(compile(twin.new, module.__file__, "exec"), scope)
+    exec(compile(twin.new, str(module.__file__), "exec"), scope)
     changed = [name for name in scope if scope[name] is not before.get(name)]
     (name,) = [name for name in changed if name != "__builtins__"]
     return name, scope[name]

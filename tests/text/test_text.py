@@ -206,6 +206,7 @@ def test_code_stays_as_it_is() -> None:
     assert list(marked("a ` b")) == [("", "a ` b")]
 
 
+# docstrings and errors of code
 COVERED = (
     "README.md",
     "CONTRIBUTING.md",
@@ -215,7 +216,7 @@ COVERED = (
     "clients",
     "server",
     "experiments",
-)  # docstrings and errors of code
+)
 GONE = (  # thirty sentences that nobody should have to translate
     "ask everybody a yes/no question that nobody answers truthfully for sure",
     "Messy data is decided aloud",

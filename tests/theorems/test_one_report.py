@@ -157,9 +157,10 @@ def test_one_sign_each_is_unbiased() -> None:
 
 
 BITS, EPSILON_ONE_WAY = 3, 0.5
+# Bob is next to Alice: other thresholds err on half
 NEEDLE = Problem(
     {(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}, lambda a, b: int(b >= a)
-)  # Bob is next to Alice: other thresholds err on half
+)
 
 
 def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
@@ -202,9 +203,8 @@ def test_a_learner_makes_a_protocol() -> None:
     missed = (
         float(sum((1 - law[a] / sum(law.values())) ** tries for a in range(1, 1 << BITS))) / 7 / 2
     )
-    spread = math.sqrt(
-        missed / 2 / 60 / 7
-    )  # of a mean of errors that are 0 or 1/2 for each of seven a
+    # of a mean of errors that are 0 or 1/2 for each of seven a
+    spread = math.sqrt(missed / 2 / 60 / 7)
     assert abs(float(sum(errors, Fraction(0))) / 60 - missed) < 5 * spread
     assert one_way_from_learner(public(n), problem, tries, coins).bits == 6
 

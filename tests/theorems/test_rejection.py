@@ -274,9 +274,8 @@ def test_a_delta_buys_less_noise() -> None:
     off, off_by_adding_up = (
         sum(abs(answer - truth) for answer in each) for each in (answers, added)
     )
-    assert (
-        off < off_by_adding_up / 3
-    )  # 4.75 expected, each a mean of 400 absolute values: failure below 1e-6
+    # 4.75 expected, each a mean of 400 absolute values: failure below 1e-6
+    assert off < off_by_adding_up / 3
     assert isinstance(account.spent, Approximate)
     with pytest.raises(RefusedError, match="exceed the 400"):
         run(curated_from_sq(asking(1), each, 1000), oracle)

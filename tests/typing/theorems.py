@@ -59,9 +59,8 @@ def lni_equals_nasq(lni: LNI, nasq: NASQ) -> tuple[NASQ, LNI, NASQ]:
     assert_type(sq_from_local(lni, 0.1, 8, 1), Statistical[str])
     assert_type(boolean_from_real(nasq), Statistical[str])
     assert_type(one_random_query(nasq, 1.0, 100, 1), Local[str])
-    assert_type(
-        split_budget(nasq, 1.0, 100, 2), Local[str]
-    )  # a client answers several things, all fixed beforehand
+    # a client answers several things, all fixed beforehand
+    assert_type(split_budget(nasq, 1.0, 100, 2), Local[str])
     return (
         sq_from_local(lni, 0.1, 8, 1),
         local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)),

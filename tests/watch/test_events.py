@@ -120,9 +120,8 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
     rounds = [each for each in steps if isinstance(each, RoundProgress)]
     assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)
     assert (rounds[-1].answered, rounds[-1].spent) == (1000, 1.0)
-    assert (
-        len({each.answered for each in rounds}) == 11 or tier != "population"
-    )  # none, and after each chunk
+    # none, and after each chunk
+    assert len({each.answered for each in rounds}) == 11 or tier != "population"
     assert rounds[-1].interim is not None
     (tally,) = rounds[-1].interim.tallies()
     state = scene.state
@@ -192,9 +191,10 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
     assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
     assert scene.state["coefficients"]
     last = rows[-1]
+    # of round 2 alone
     assert scene.state["history"][-1][1:] == pytest.approx(
         [(last["high"] - last["low"]) / 2, last["value"], last["low"], last["high"]]
-    )  # of round 2 alone
+    )
 
 
 def _squares(listed_error: float) -> float:

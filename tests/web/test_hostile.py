@@ -37,10 +37,11 @@ DROPPED = {  # nobody hears of it but the person
     "a member's own kind": "unknown-kind",
     "not a message": "malformed",
 }
+# by the parameter with the script
 KEPT = {
     "a script in a label": "labels",
     "a script in a question": "text",
-}  # by the parameter with the script
+}
 
 
 def _check(results: dict[str, Any]) -> None:

@@ -211,9 +211,8 @@ class Delta:
 @dataclass(frozen=True)
 class Errors:
     errors: dict[str, list[float]]  # of each answer, run by run
-    scales: dict[
-        str, list[float]
-    ]  # of the smooth answers, run by run: their median errors, given the database
+    # of the smooth answers, run by run: their median errors, given the database
+    scales: dict[str, list[float]]
     count: int | None = None  # the right answer, where it is a count: answers below 0 are 0
 
     def at(self, name: str, share: float = 0.5) -> tuple[float, float, float]:

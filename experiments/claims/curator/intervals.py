@@ -40,10 +40,11 @@ BITS: dict[Scale, tuple[int, ...]] = {
 RUNS: dict[Scale, int] = {"quick": 240, "full": 2000}
 POINTS = 1 << 20  # of the domains of all runs of one case: larger domains get fewer runs
 LOCAL_BITS, CLIENTS = (4, 6, 8), (10_000, 100_000, 1_000_000)
+# on 2^8 values; twice and four times as many on fewer
 LOCAL_RUNS: dict[Scale, int] = {
     "quick": 32,
     "full": 100,
-}  # on 2^8 values; twice and four times as many on fewer
+}
 FLAT, BINARY, CONSISTENT, TREE, ROOT = (
     "flat",
     "binary, added up",

@@ -51,10 +51,11 @@ K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = (
 )
 NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
 ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
+# of up to `FEW` counts, whose errors vary most, and of more
 RUNS: dict[Scale, tuple[int, int]] = {
     "quick": (2000, 300),
     "full": (6000, 3000),
-}  # of up to `FEW` counts, whose errors vary most, and of more
+}
 FEW = 64
 PLACES = (0.1, 0.5, 0.9)  # of the law of an error, at which runs are compared to it
 BOUND = "no pure mechanism below"
@@ -182,9 +183,8 @@ class Errors:
         ends = [
             (counts.within(error - 1) if error else 0.0, counts.within(error)) for error in errors
         ]
-        ranks = np.array(
-            [low + (high - low) * generator.random() for low, high in ends]
-        )  # uniform if the errors have their law
+        # uniform if the errors have their law
+        ranks = np.array([low + (high - low) * generator.random() for low, high in ends])
         mean = sum(
             takewhile(
                 lambda beyond: beyond > 1e-12, (1 - counts.within(error) for error in count())

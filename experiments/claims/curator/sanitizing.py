@@ -59,22 +59,24 @@ WORST = {
 BITS = (8, 16, 32, 64, 128, 256, 1024)
 DELTAS = (0.0, 1e-6, 1e-3)
 TREE_DELTAS = {"pure": 0.0, "sparse": 1e-6}
+# runs of a search, full scale
 TRIALS = {("pure", bits): 3000 for bits in (16, 32, 64, 128)} | {
     ("sparse", bits): 1500 for bits in (16, 64, 128, 256)
-}  # runs of a search, full scale
+}
+# records of the shapes
 ENOUGH = {
     "pure": {16: 1650, 32: 2800, 64: 4900},
     "sparse": {16: 6400, 64: 6400, 256: 6400},
-}  # records of the shapes
+}
+# too few for the pure tree: of 300 and 160 runs at other seeds .57 and .42 were right
 FEW = {
     16: 1150,
     64: 4000,
-}  # too few for the pure tree: of 300 and 160 runs at other seeds .57 and .42 were right
+}
 SELDOM = 0.7  # with so few records at most so many runs are right
 HARD = ("clustered", "five points")  # shapes on which the pure tree is wrong most often
-SHAPED: dict[
-    Scale, dict[tuple[str, int], dict[str, int]]
-] = {  # by tree and bits: how many runs on which shapes
+# by tree and bits: how many runs on which shapes
+SHAPED: dict[Scale, dict[tuple[str, int], dict[str, int]]] = {
     "quick": {
         ("pure", 16): {shape: 160 if shape in HARD else 30 for shape in SHAPES},
         ("pure", 64): dict.fromkeys(HARD, 60),
@@ -87,10 +89,11 @@ SHAPED: dict[
         ("sparse", 256): {"nested": 100, "five points": 100},
     },
 }
+# runs of the pure release, and of the others
 COUNTED: dict[Scale, tuple[int, int]] = {
     "quick": (100, 400),
     "full": (600, 2000),
-}  # runs of the pure release, and of the others
+}
 # By the bits of the domain the records of a learner from releases; and how many runs.
 LEARNED: dict[Scale, tuple[dict[int, int], int]] = {
     "quick": ({16: 3300, 32: 4100}, 120),
@@ -148,9 +151,8 @@ class Counts:
         n = least_multiple(success, ALPHA)
         heavy = heavy_points(n, self.bits)
         chance = float(np.prod(1 - cell_failures(mechanism.noise, n, n // 10)[heavy.counts]))
-        if (
-            not self.delta
-        ):  # all other points of the domain err on one side only, where the sum has both
+        # all other points of the domain err on one side only, where the sum has both
+        if not self.delta:
             chance *= success(n) ** 0.5
         draws = Draws(KeyedNoise(seed), self.bits)
         right = sum(
@@ -423,10 +425,11 @@ class Sanitizing(Experiment[Point, Measurement]):
             + [(TREE_DELTAS[p.tree], m.loss) for p, m in trees]
             + [(TREE_DELTAS[p.tree], m.loss) for p, m in shapes]
         )
+        # a sparse tree rounds delta down
         kept = [
             nano == EPSILON * NANO and 0.999 * delta * ATTO <= atto <= delta * ATTO
             for delta, (nano, atto) in losses
-        ]  # a sparse tree rounds delta down
+        ]
         as_stated = (
             "Every release's loss, counted from its parts, is the epsilon and the delta of the "
             "comparison"

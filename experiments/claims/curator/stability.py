@@ -70,9 +70,8 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
 class Enumerated:
     deltas: list[float]  # at the multiples of epsilon
     pairs: int  # pairs of leads
-    exact: float = (
-        math.nan
-    )  # of the best test: the worst delta by the mechanism's own law, in units of the stated one
+    # of the best test: the worst delta by the mechanism's own law, in units of the stated one
+    exact: float = math.nan
     beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
 
 
@@ -128,9 +127,8 @@ def _multisets(n: int, values: int = 3) -> SmallDatabases[tuple[int], Multiset]:
     return SmallDatabases([(value,) for value in range(values)], n, _multiset)
 
 
-LONG = [
-    _multisets(n, 2) for n in (100, 101, 200, 201)
-]  # leads that three values reach only in too many databases
+# leads that three values reach only in too many databases
+LONG = [_multisets(n, 2) for n in (100, 101, 200, 201)]
 
 
 def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:

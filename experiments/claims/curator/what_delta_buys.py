@@ -41,10 +41,11 @@ BITS = (8, 16, 32, 64, 128, 256, 512, 1024)
 LARGE = 64  # bits from which on a curator with the delta takes the same number of people
 RECORDS = 22
 GROWTH = Fraction(27183, 10000)
+# trials by the number of bits
 HASHED: dict[Scale, dict[int, int]] = {
     "quick": {12: 3000, 16: 700},
     "full": {12: 20_000, 16: 5000},
-}  # trials by the number of bits
+}
 TRIALS: dict[Scale, int] = {"quick": 4000, "full": 20_000}
 TABLES: dict[Scale, int] = {"quick": 60, "full": 400}
 D = 8  # bits of the parity that published examples find

@@ -280,9 +280,8 @@ class AskingAgain(Experiment[Point, Measurement]):
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         protocols, curated = of_kind(measurements, Drawn), of_kind(measurements, Curator)
-        worst = sorted(
-            of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio)
-        )  # the largest of equally many clients last
+        # the largest of equally many clients last
+        worst = sorted(of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio))
         people, laws, halving = (
             of_kind(measurements, Person),
             of_kind(measurements, Laws),

@@ -22,14 +22,16 @@ from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Normal, Posi
 from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
+# both errors at the threshold of `identity`; the mean of both at the best threshold of the run
 BETA, MEAN = (
     0.05,
     0.1,
-)  # both errors at the threshold of `identity`; the mean of both at the best threshold of the run
+)
+# groups, each with one public random half of the symbols
 HALVES = {
     "10 shared halves": 10,
     "40 shared halves": 40,
-}  # groups, each with one public random half of the symbols
+}
 TEN, _ = HALVES
 PUBLIC, PRIVATE, FIXED = f"{ROWS} shared rows", "own rows", "rows known beforehand"
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted number of clients
@@ -38,10 +40,11 @@ SIZES: dict[Scale, tuple[int, ...]] = {
     "full": (16, 64, 256, 1024, 2048, 4096),
 }
 TRIALS: dict[Scale, int] = {"quick": 6000, "full": 20_000}
+# with own rows, the largest number of trials times symbols
 OWN_CELLS: dict[Scale, int] = {
     "quick": 3 << 19,
     "full": 12 << 20,
-}  # with own rows, the largest number of trials times symbols
+}
 FEWER = {
     (PRIVATE, 16): 0.865,
     (PRIVATE, 64): 0.945,
@@ -169,9 +172,8 @@ def least_error(uniform: Floats, away: Floats) -> float:
     both = np.concatenate([uniform, away])
     order = np.argsort(both, kind="stable")
     rejected = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
-    wrong = len(uniform) + np.concatenate(
-        [[0.0], np.cumsum(2 * rejected - 1)]
-    )  # uniform sums above the threshold and others below it
+    # uniform sums above the threshold and others below it
+    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * rejected - 1)])
     return float(wrong.min() / len(both))
 
 

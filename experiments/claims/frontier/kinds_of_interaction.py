@@ -55,9 +55,8 @@ AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = (
     "one round",
 )
 WAYS = (AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND)
-THREE = OneOfRounds(
-    1.09861229, word_bits=2
-)  # E = 3: probabilities of 1/4, 1/2 and 3/4, without rounding
+# E = 3: probabilities of 1/4, 1/2 and 3/4, without rounding
+THREE = OneOfRounds(1.09861229, word_bits=2)
 LEVELS = (2, 4, 8, 12, 16)
 AT, ROUNDS = 12, (1, 2, 3, 4, 6, 12)  # levels, and rounds allowed, of the first figure
 LOST = (1, 2, 3, 4, 6)  # rounds of which all transcripts are enumerated
@@ -174,9 +173,8 @@ def successes(way: Way, n: int, runs: int, generator: np.random.Generator) -> in
             (each[:, level - first] for first, each in leads if level - first < each.shape[1]),
             np.zeros(runs, dtype=np.int64),
         )
-        right &= (score > 0) | (
-            (score == 0) & (generator.random(runs) < 0.5)
-        )  # a tie is called 0, which half of all bits are
+        # a tie is called 0, which half of all bits are
+        right &= (score > 0) | ((score == 0) & (generator.random(runs) < 0.5))
     return int(right.sum())
 
 

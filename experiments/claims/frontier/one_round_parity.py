@@ -70,11 +70,12 @@ AT_BOUND: dict[Scale, dict[str, tuple[int, ...]]] = {
     "quick": {TWO: (8, 10), THREE: (7, 8, 10), HALVING: (7, 8)},
     "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
 }
+# the d from which as many clients as one round needs at least are more than enough
 BEATEN_FROM = {
     TWO: 8,
     THREE: 7,
     HALVING: 7,
-}  # the d from which as many clients as one round needs at least are more than enough
+}
 TRIALS: dict[Scale, dict[str, int]] = {
     "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
     "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
@@ -88,10 +89,11 @@ RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
 # how far success may be from the formula's: .012 at most with 4,000 runs at each d from 6 to 10, as
 # measured with seed 77
 RATE = 0.03
+# counts in units of the formula, which masks undercut
 RIGHT = {
     DENY: (0.94, 1.06),
     MASKS: (0.86, 1.04),
-}  # counts in units of the formula, which masks undercut
+}
 COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
 

@@ -51,10 +51,11 @@ BETA = 0.1
 # the share of runs, over all n, that may exceed the proven alpha; it is about a thousandth
 FAILING = 0.01
 DRAWS = 1500  # of a small law
+# the class of the error curves: thresholds on 256 points, the best one at 100
 POINTS, TARGET = (
     256,
     100,
-)  # the class of the error curves: thresholds on 256 points, the best one at 100
+)
 # the class of the sizes: independent features, one of them better by alpha than all others
 HYPOTHESES = 1024
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random

@@ -49,10 +49,11 @@ TRIALS = {8: 3000, 12: 2000, 14: 1500, 16: 3000, 20: 600}
 BLANKETS: dict[Scale, tuple[int, ...]] = {"quick": (4, 6, 8), "full": (4, 6, 8, 10)}
 RUNS = 2000  # of the blanket's law
 CLIENT_BY_CLIENT, BATCHES = 6, 150  # the dimension, and runs through the shuffler's role
+# doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
 LOW, HIGH = (
     0.5,
     0.58,
-)  # doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
+)
 CROWD = 100
 _CELLS = 1 << 21  # at a time
 

@@ -36,12 +36,13 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 
 EPSILONS = (0.1, 1.0, 4.0)
+# and their parameters
 TASKS: dict[str, dict[str, Any]] = {
     "survey": {},
     "frequency": {},
     "mean": {},
     "quantiles": {},
-}  # and their parameters
+}
 WITHIN = 0.05
 TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each

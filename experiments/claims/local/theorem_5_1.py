@@ -294,9 +294,8 @@ class TwoRounds:
         )
         (concept,) = _targets(self.d, 1, seed)
         oracle = MidpointOracle(self.d, concept.r, concept.a)
-        run(
-            parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle
-        )  # these queries are fixed in advance, so they cannot aim at r
+        # these queries are fixed in advance, so they cannot aim at r
+        run(parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle)
         certificate = oracle.certificate()
         return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
 

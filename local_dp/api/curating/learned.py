@@ -148,9 +148,8 @@ class Learned(Task[Records | Population, Taught]):
     summary = "Learns a rule that predicts a label"
 
     def offer(self, size: int) -> Offer[Records | Population, Taught]:
-        shares = (
-            2 if self._excludes else 0
-        )  # of complete rows: for the learner and for the verdicts
+        # of complete rows: for the learner and for the verdicts
+        shares = 2 if self._excludes else 0
         account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
         asked = curated_from_sq(
             Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size

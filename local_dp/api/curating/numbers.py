@@ -196,9 +196,10 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         if self.delta is None:
             return tree
         factors = PrefixFactorization(self.bits, self.epsilon, self.delta)
+        # an interval is a difference of two
         return (
             tree if tree.deviation <= math.sqrt(2) * float(factors.deviations().max()) else factors
-        )  # an interval is a difference of two
+        )
 
     @property
     def _error(self) -> tuple[float, float]:

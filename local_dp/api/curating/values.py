@@ -251,11 +251,8 @@ class Quantiles(OfNumbers[Steps]):
                 f"delta.{_BEYOND if None in values else ''}"
             ),
             **measured(values),
-            "interval": None
-            if self.missing == "exclude"
-            else self._between(
-                values, most / size
-            ),  # shares of an unknown number have no known places
+            "interval": None if self.missing == "exclude" else self._between(values, most / size),
+            # shares of an unknown number have no known places
             **bounded(
                 most if most < size // 2 else None,
                 (
@@ -274,9 +271,8 @@ class Quantiles(OfNumbers[Steps]):
 
         None where every interval would be open on both sides.
         """
-        apart = math.ceil(
-            error * (1 << self.levels) + 1e-9
-        )  # so many released quantiles further, the share differs by more than the error
+        # so many released quantiles further, the share differs by more than the error
+        apart = math.ceil(error * (1 << self.levels) + 1e-9)
         if apart >= len(values):
             return None
         padded = [*[None] * apart, *values, *[None] * apart]

@@ -11,7 +11,7 @@ from local_dp.clients.member import HOSTS, client_group
 from local_dp.errors import InputError, reading
 from local_dp.sealing import KEY, new_key, public
 from local_dp.server.members import Keys, Place, Roster
-from local_dp.server.shuffler import NAME
+from local_dp.server.mixer import NAME
 from local_dp.text.screen import SCREEN
 
 _MOST = 1 << 48

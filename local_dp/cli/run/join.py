@@ -92,12 +92,6 @@ class Server(Role):
         metavar="T",
         unit="seconds",
     )
-    receivers: int = option(
-        0,
-        "Processes that take the reports; 0: the server itself",
-        help="Each takes a share of the client processes. The server itself takes those of hosts",
-        metavar="R",
-    )
     as_json: bool = json_option("the outcome (`local-dp schema`)")
     journal: Path | None = option(
         None,
@@ -116,15 +110,8 @@ class Server(Role):
     ) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.simulation.over_bus import serve_run  # a client needs no broker
-        from local_dp.simulation.receivers import serve_by_receivers, shares
 
         check_name(self.run)
-        if self.receivers and self.shuffle:
-            raise InputError(
-                "receivers know who sends a report; leave out --shuffle or --receivers"
-            )
-        if self.receivers and self.clients is not None:
-            shares(self.clients, self.receivers)
         chance = (
             self.randomness()
             if interrupted is None
@@ -151,19 +138,6 @@ class Server(Role):
             )
 
             def serve(settings: Settings, shown: OnProgress) -> Outcome:
-                if self.receivers:
-                    among = (
-                        settings,
-                        self.run,
-                        self.broker,
-                        self.joining,
-                        shown,
-                        journal,
-                        folder,
-                        self.receivers,
-                        keys,
-                    )
-                    return asyncio.run(serve_by_receivers(*among))
                 return asyncio.run(
                     serve_run(
                         settings, self.run, address, self.joining, shown, journal=journal, keys=keys
@@ -171,9 +145,8 @@ class Server(Role):
                 )
 
             try:
-                result = play(
-                    settings, options, serve, truth_known=table is not None
-                )  # without a table, the records are known to the clients alone
+                # without a table, the records are known to the clients alone
+                result = play(settings, options, serve, truth_known=table is not None)
                 journal.end(result.to_dict())
             except QuorumError:
                 if journal.standing()[1] and not self.shuffle:

@@ -40,6 +40,7 @@ from local_dp.simulation.settings import OnProgress, Randomness
 from local_dp.text.layout import number
 from local_dp.text.screen import SCREEN
 
+# listed by `--help`
 EVERYDAY = frozenset(
     (
         "epsilon",
@@ -54,7 +55,7 @@ EVERYDAY = frozenset(
         "key",
         "roster",
     )
-)  # listed by `--help`
+)
 
 
 class ByProtocol(Group):
@@ -254,9 +255,10 @@ def look(url: str) -> bool:
     import webbrowser
 
     SCREEN.note(f"watch at {url}")
+    # else it would open inside the terminal
     desktop = sys.platform == "darwin" or any(
         name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY")
-    )  # else it would open inside the terminal
+    )
     return sys.stderr.isatty() and desktop and webbrowser.open(url)
 
 

@@ -158,9 +158,8 @@ class TreeTable:
         if 0 not in laws:
             return np.ones(1)
         joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
-        return np.asarray(
-            joint.transpose(np.argsort(order[0])[::-1]).ravel()
-        )  # the lowest column runs fastest
+        # the lowest column runs fastest
+        return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())
 
 
 def _joined(one: Floats | None, other: Floats) -> Floats:
@@ -227,9 +226,10 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
             pairs = tuple(
                 (i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j]
             )
+            # if they were independent
             expected = tuple(
                 round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs
-            )  # if they were independent
+            )
             (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
             assert isinstance(number, int)
             pair = pairs[number]
@@ -239,9 +239,10 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         assert isinstance(joint, NoisySums)
         means = sums / max(size, 1)
         one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+        # so that no cell is below 0
         possible = np.clip(
             joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)
-        )  # so that no cell is below 0
+        )
         return TreeTable(size, means, tuple(edges), possible)
 
 

@@ -135,9 +135,8 @@ class NoisyCharacters:
     def deviations(self) -> Floats:
         """The standard errors of the cells, in records: shape (marginals,), the same for all cells
         of a marginal."""
-        first = self.workload.of_characters(self.variances)[
-            self.workload.starts[:-1]
-        ]  # the cell of zeros: the sum over its characters by 2^|T|
+        # the cell of zeros: the sum over its characters by 2^|T|
+        first = self.workload.of_characters(self.variances)[self.workload.starts[:-1]]
         return np.asarray(
             np.sqrt(first / np.array([1 << mask.bit_count() for mask in self.workload.masks]))
         )
@@ -190,9 +189,8 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     def release(self, database: BinaryTable, draws: Draws) -> NoisyCharacters:
         check_columns(database, self.workload.d)
         sums = database.characters(self.workload.characters)
-        for variance in np.unique(
-            self.variances[self.variances > 0]
-        ).tolist():  # those of equal variance are drawn together
+        # those of equal variance are drawn together
+        for variance in np.unique(self.variances[self.variances > 0]).tolist():
             alike = self.variances == variance
             sums[alike] += rounded_normals(draws, variance, int(alike.sum()))
         return NoisyCharacters(self.workload, sums, rounded_variances(self.variances))

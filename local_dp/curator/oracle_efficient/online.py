@@ -80,9 +80,8 @@ def leader_attack(values: Ints, rounds: int) -> LossSequence:
     `values`, shape (N, points), are the queries' values of 0 or 1; the loss of a query is whether
     it differs from the label.
     """
-    errors = np.concatenate([values, 1 - values], axis=1).T.astype(
-        np.int64
-    )  # of labels 0 and 1, shape (2 points, N)
+    # of labels 0 and 1, shape (2 points, N)
+    errors = np.concatenate([values, 1 - values], axis=1).T.astype(np.int64)
     totals, losses = (
         np.zeros(errors.shape[1], dtype=np.int64),
         np.empty((rounds, errors.shape[1]), dtype=np.int64),

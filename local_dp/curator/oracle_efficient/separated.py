@@ -210,9 +210,8 @@ class Conjunctions(_Cube):
 
     def totals(self, data: Weighted) -> Counts:
         zeros = _spread(self, data, np.int64(self.size - 1) ^ data.points.astype(np.int64))
-        return _butterfly(zeros, lambda without, having: (without, without + having))[
-            ::-1
-        ]  # q_S(x) = 1 where the zeros of x avoid S
+        # q_S(x) = 1 where the zeros of x avoid S
+        return _butterfly(zeros, lambda without, having: (without, without + having))[::-1]
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,8 @@ class BoostingTerms:
             return rules.epsilon(self._scaled(factor).losses, budget.delta) <= budget.epsilon
 
         rho = sum(count * loss.epsilon**2 / 2 for loss, count in self.losses.items())
-        enough = math.sqrt(
-            rho_within(budget).rho / rho
-        )  # by adding up rho, which is never less than the exact price
+        # by adding up rho, which is never less than the exact price
+        enough = math.sqrt(rho_within(budget).rho / rho)
         return self._scaled(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
 
     def _scaled(self, factor: float) -> Self:

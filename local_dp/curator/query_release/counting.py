@@ -26,9 +26,8 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure
 
-MAX_RECORDS = (
-    1 << 52
-)  # below it every count is exact in a float, and matrices are multiplied as floats
+# below it every count is exact in a float, and matrices are multiplied as floats
+MAX_RECORDS = 1 << 52
 _MAX_CELLS = 1 << 28
 _FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 
@@ -243,9 +242,8 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         size, true = self.queries.size_of(database), self.queries.counts(database)
         counts, sizes, answers = self._listed
         worst = np.zeros(len(counts), dtype=np.int64)
-        for query, count in enumerate(
-            true.tolist()
-        ):  # a query at a time: no matrix of all their errors
+        # a query at a time: no matrix of all their errors
+        for query, count in enumerate(true.tolist()):
             np.maximum(worst, np.abs(size * answers[query] - self.rows * count), out=worst)
         return Multisets(counts, -worst, sizes)
 

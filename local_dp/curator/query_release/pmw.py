@@ -100,9 +100,8 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)
         shares = dict.fromkeys([*names, None], Fraction(0))
-        shares[names[0]] = laplace_tail(
-            self._nano, self.threshold
-        )  # a noise of -threshold and less
+        # a noise of -threshold and less
+        shares[names[0]] = laplace_tail(self._nano, self.threshold)
         for t in range(1, top + 1):
             chance = (1 - ratio) / (1 + ratio) * ratio ** abs(t - self.threshold)
             far = [

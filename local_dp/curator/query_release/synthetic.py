@@ -167,9 +167,8 @@ class PureRounds(Rounds[Pure]):
 
     @property
     def deviation(self) -> float:
-        return 1 / (
-            math.sqrt(2) * math.sinh(self.measured / 4)
-        )  # the root of 1 / (cosh(e / 2) - 1)
+        # the root of 1 / (cosh(e / 2) - 1)
+        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))
 
     def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
         return WorstMarginal(workload, expected, self.chosen)
@@ -253,9 +252,8 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
         for _ in range(self.rounds.rounds):
             expected = np.rint(size * self.workload.of_histogram(weights.flat)).astype(np.int64)
             (number,) = yield (self.rounds.choose(self.workload, expected),)
-            assert isinstance(
-                number, int
-            )  # a choice is answered by a number, a measurement by counts
+            # a choice is answered by a number, a measurement by counts
+            assert isinstance(number, int)
             (cells,) = yield (self.rounds.measure(self.workload, number),)
             assert isinstance(cells, NoisyCounts)
             measurements.insert(0, (self.workload.masks[number], cells.counts / size))

@@ -63,9 +63,8 @@ class NoisyCounts:
         errors = look_up(self.values, self.counts, either) - look_up(
             points.values, points.counts, either
         )
-        others = min(
-            together, (1 << self.bits) - len(either)
-        )  # points without records and without a released count: no error
+        # points without records and without a released count: no error
+        others = min(together, (1 << self.bits) - len(either))
         ordered = np.sort(np.concatenate([errors, np.zeros(others, dtype=np.int64)]))
         return max(abs(int(ordered[:together].sum())), abs(int(ordered[::-1][:together].sum())))
 

@@ -51,9 +51,8 @@ def decay_of(nano: int, sensitivity: int = 1) -> Fraction:
     with localcontext() as context:
         context.prec = 60
         exact = (-Decimal(nano) / NANO / (2 * sensitivity)).exp()
-    numerator = (
-        math.floor(exact * (1 << _RATIO_BITS)) + 2
-    )  # one for rounding up, one that pays for the rounded weights
+    # one for rounding up, one that pays for the rounded weights
+    numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2
     if numerator >= 1 << _RATIO_BITS:
         raise InputError(
             f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small for the "
@@ -262,9 +261,8 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
 
     @property
     def loss(self) -> Concentrated:
-        return Concentrated(
-            -(-(self.chosen.loss.nano**2) // 8)
-        )  # nano-nats squared are units of 1e-18
+        # nano-nats squared are units of 1e-18
+        return Concentrated(-(-(self.chosen.loss.nano**2) // 8))
 
     def release(self, database: D, draws: Draws) -> R:
         return self.chosen.release(database, draws)
@@ -373,8 +371,7 @@ class MaskedParityClass:
                 codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d
             ).astype(np.float64)
         )
-        agreement = np.stack(
-            [hints + parity, hints - parity], axis=1
-        ).ravel()  # whole numbers up to n: exact in floats
+        # whole numbers up to n: exact in floats
+        agreement = np.stack([hints + parity, hints - parity], axis=1).ravel()
         errors: Counts = ((len(y) - agreement) / 2).astype(np.int64)
         return errors

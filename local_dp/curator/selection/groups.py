@@ -168,9 +168,8 @@ class Runs(Groups[int]):
         """The number of the run with a candidate of 0..last."""
         if not len(self.ends) or candidate > int(self.ends[-1]):
             return len(self.ends)
-        return int(
-            np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype))
-        )  # of another type it would be compared as floats
+        # of another type it would be compared as floats
+        return int(np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype)))
 
     def member(self, group: int, place: int) -> int:
         return self.start(group) + place

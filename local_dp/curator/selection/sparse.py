@@ -109,9 +109,8 @@ class SparseChoice:
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
         """The rank of each group among the scores that occur, the best first; the weight of each
         rank; the weight of None."""
-        scores = np.append(
-            groups.scores.astype(np.int64, copy=False), 1
-        )  # the last is the score of None
+        # the last is the score of None
+        scores = np.append(groups.scores.astype(np.int64, copy=False), 1)
         gaps, ranks = ranked(gaps_below(int(scores.max()), scores, self.reach), self.reach)
         weights = powers(self.decay, gaps, self.reach)
         return ranks[:-1], weights, math.ceil(weights[ranks[-1]] * self._odds)

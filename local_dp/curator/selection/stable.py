@@ -257,9 +257,8 @@ def _whole_log2(runs: Runs, first: Ints, final: Ints) -> Ints:
         ).astype(np.int64)
         - 1
     )
-    wrapped = (lengths == 0) | (
-        (first == 0) & (final == len(runs.ends))
-    )  # lengths of 2^64 and of 2^64 + 1, in words
+    # lengths of 2^64 and of 2^64 + 1, in words
+    wrapped = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))
     return np.where(wrapped, doubled(runs.last), logs)
 
 

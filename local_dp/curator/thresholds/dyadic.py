@@ -57,18 +57,21 @@ class Trie:
             return cls(*(np.zeros(0, dtype=np.int64) for _ in range(7)))
         forks = fork_heights(values)
         index = np.arange(count, dtype=np.int32)
+        # by the last point, by the first, by the first
         first_of, final_of, top_of = (
             index.copy(),
             index.copy(),
             np.zeros_like(index),
-        )  # by the last point, by the first, by the first
+        )
         left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
+        # of bytes: by counting
         order = np.argsort(
             forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable"
-        )  # of bytes: by counting
+        )
+        # forks of one height lie apart
         for merged in (
             np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
-        ):  # forks of one height lie apart
+        ):
             low, high = first_of[merged], final_of[merged + 1]
             left[merged], right[merged] = low, high
             above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
@@ -156,10 +159,11 @@ class Middles(Groups[int]):
 
     def within(self, low: int, high: int) -> Naturals:
         """The number of thresholds of each group in low..high."""
+        # the thresholds of gap g are starts[g]..starts[g + 1] - 1
         starts = [
             0,
             *(int(value) + 1 for value in self.values.tolist()),
-        ]  # the thresholds of gap g are starts[g]..starts[g + 1] - 1
+        ]
         ends = [*(start - 1 for start in starts[1:]), 1 << self.bits]
         whole = np.array(
             [low <= start and end <= high for start, end in zip(starts, ends, strict=True)]
@@ -325,9 +329,8 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
             0.0,
             self.candidates(sample, 0).within(low, high),
         )
-        optima = [
-            (0, 1.0)
-        ]  # the possible estimates of the least number of errors, with their probabilities
+        # the possible estimates of the least number of errors, with their probabilities
+        optima = [(0, 1.0)]
         if self.agnostic:
             least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
             most = math.ceil(-math.log(_FORGOTTEN) / rate)

@@ -83,9 +83,8 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         return self.choice.law(self.candidates(database))
 
 
-Rectangle: TypeAlias = tuple[
-    tuple[int, int], ...
-]  # low..high on each axis, both ends included; empty where there is no axis
+# low..high on each axis, both ends included; empty where there is no axis
+Rectangle: TypeAlias = tuple[tuple[int, int], ...]
 
 _SHARE = 0.6
 """The share of its allowed loss that a side is set to: by trial; with less there is no answer, with

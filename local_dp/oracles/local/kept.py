@@ -37,9 +37,8 @@ class Kept:
     """
 
     def __init__(self) -> None:
-        self._labels: dict[
-            str, tuple[Counts, Words]
-        ] = {}  # the numbers, -1 where nothing is kept, and the outcomes, a row of bytes each
+        # the numbers, -1 where nothing is kept, and the outcomes, a row of bytes each
+        self._labels: dict[str, tuple[Counts, Words]] = {}
         self.added: list[Outcomes] | None = None  # noted in a copy alone
 
     def copy(self, labels: Iterable[str]) -> "Kept":

@@ -277,9 +277,8 @@ class PopulationOracle(LocalOracle):
         """The tally of all chunks, and their digests in their order, of some chunks together."""
         keep_memory()
         work = asked.pieces
-        workers = (
-            min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1
-        )  # counting the cores takes longer than a small cohort
+        # counting the cores takes longer than a small cohort
+        workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1
         waiting = deque(shared(work, workers, asked.together))
         digests = [b""] * len(work)
         over = Event()

@@ -84,9 +84,8 @@ class ExactOracle(SQOracle):
         self.population = population
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        if isinstance(
-            self.population, Finite
-        ):  # a few kinds of record, where a law may have 65,537 values
+        # a few kinds of record, where a law may have 65,537 values
+        if isinstance(self.population, Finite):
             return (
                 float(self.population.shares @ query.numerators(self.population.kinds)) / query.span
             )

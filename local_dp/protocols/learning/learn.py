@@ -154,9 +154,8 @@ def _true(judged: Verdict, encoding: Encoding, population: Population) -> float:
     return (1 + score / complete) / 2
 
 
-MOST_WORK = (
-    10**8
-)  # rows times queries up to which a simulation also runs the learner on exact expectations
+# rows times queries up to which a simulation also runs the learner on exact expectations
+MOST_WORK = 10**8
 LABEL = "ill"
 _YES_NO = Range(0.0, 1.0)  # of a question
 
@@ -192,10 +191,10 @@ class Learn(LocalProtocol[Lesson]):
     `held_out` of the clients judges. Cost: one bit a client.
     """
 
-    name: ClassVar[str] = "learn"
+    name = "learn"
     summary = "Learns to predict a column, and estimates the accuracy"
     figureless: ClassVar[str] = "a hypothesis"
-    source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
+    source = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
     error_unit: ClassVar[str] = "distance of the stated score from the true one"
     learner: str = parameter("logistic-regression", "Learner", help=f"{', '.join(TABULAR)}")

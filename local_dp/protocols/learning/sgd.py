@@ -165,10 +165,10 @@ class LocalSGD(LocalProtocol[Halfspace]):
     Jordan, Wainwright 2013; limits 9.
     """
 
-    name: ClassVar[str] = "local-sgd"
+    name = "local-sgd"
     summary = "Learns a halfspace by gradient descent on private reports"
     figureless: ClassVar[str] = "a hypothesis"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    source = "Duchi, Jordan, Wainwright 2013"
     error_unit: ClassVar[str] = "share of examples labelled wrongly"
     d: int = parameter(4, "Dimension: the features of a record")
     gamma: float = parameter(0.5, "Margin of the examples to the halfspace")
@@ -237,9 +237,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
                 weights = weights + step / self.gamma * gradients.read(tallies)
-                weights /= max(
-                    1.0, float(np.linalg.norm(weights))
-                )  # the nearest vector of norm at most 1
+                # the nearest vector of norm at most 1
+                weights /= max(1.0, float(np.linalg.norm(weights)))
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)

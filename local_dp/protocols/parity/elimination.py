@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,9 +34,9 @@ class ParityElimination(ParityProtocol):
     some 100 rounds and more. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-elimination"
+    name = "parity-elimination"
     summary = "Learns a parity by dropping unlikely candidates"
-    source: ClassVar[str] = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
+    source = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(
         3.0,
         "Fall of the log likelihood at which a parity is dropped",

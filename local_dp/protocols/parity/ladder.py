@@ -150,9 +150,9 @@ class LadderAgain(_LadderInRounds):
     fewer `rounds` than levels a round asks about random nodes below.
     """
 
-    name: ClassVar[str] = "ladder"
+    name = "ladder"
     summary = "Finds a hidden path; every client answers in every round"
-    source: ClassVar[str] = (
+    source = (
         "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     )
     charged: str = parameter(
@@ -202,9 +202,9 @@ class LadderInTurn(_LadderInRounds):
     levels a round asks about random nodes below.
     """
 
-    name: ClassVar[str] = "ladder-in-turn"
+    name = "ladder-in-turn"
     summary = "Finds a hidden path; each round asks other clients"
-    source: ClassVar[str] = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
+    source = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     below: bool = parameter(
         False,
         "Whether clients of later levels answer too",
@@ -244,9 +244,9 @@ class LadderOneRound(_Ladder):
     h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
     """
 
-    name: ClassVar[str] = "ladder-one-round"
+    name = "ladder-one-round"
     summary = "Finds a hidden path in one round"
-    source: ClassVar[str] = "limits 12.1"
+    source = "limits 12.1"
 
     def check(self) -> None:
         check_whole("k", self.k, 1, DEEPEST)

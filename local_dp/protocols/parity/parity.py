@@ -77,11 +77,9 @@ class ParityHalving(ParityProtocol):
     (limits 12.3). Cost: one bit a client, d rounds. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity"
+    name = "parity"
     summary = "Learns a parity by halving the candidates round by round"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
-    )
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
         return parity_halving_clients(self.d, epsilon, BETA)
@@ -97,9 +95,8 @@ class ParityHalving(ParityProtocol):
                     LocalQuery(ParityExample(self.d), randomizer, Cohort(start, stop)),
                 )
                 scores = scores + log_likelihoods(randomizer, tally)
-                better = np.sort(
-                    np.argsort(-scores, kind="stable")[: len(masks) // 2]
-                )  # ascending, as the randomizer lists them
+                # ascending, as the randomizer lists them
+                better = np.sort(np.argsort(-scores, kind="stable")[: len(masks) // 2])
                 masks, scores = masks[better], scores[better]
             return int(masks[0])
 
@@ -116,11 +113,9 @@ class ParityOneRound(ParityProtocol):
     (limits 4.2). Cost: one bit a client, one round. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-one-round"
+    name = "parity-one-round"
     summary = "Learns a parity in one round, by public random masks"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
-    )
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
         return parity_one_round_clients(self.d, epsilon, BETA)
@@ -171,9 +166,9 @@ class ParityDeny(ParityProtocol):
     1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-deny"
+    name = "parity-deny"
     summary = "Learns a parity in one round, by parities ruled out"
-    source: ClassVar[str] = (
+    source = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
     )
 
@@ -199,11 +194,9 @@ class ParityRounds(ParityProtocol):
     protocol of one round (limits 12.2). Cost: d bits or one a client. 2 <= rounds <= d <= 12.
     """
 
-    name: ClassVar[str] = "parity-rounds"
+    name = "parity-rounds"
     summary = "Learns a parity in a few rounds, by shrinking lists"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
-    )
+    source = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     rounds: int = parameter(2, "Number of rounds, from 2 to the dimension")
 
     def check(self) -> None:
@@ -225,9 +218,8 @@ class ParityRounds(ParityProtocol):
             (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
             masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
             for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
-                likely = np.sort(
-                    np.argsort(-scores, kind="stable")[:keep]
-                )  # ascending, as the randomizer lists them
+                # ascending, as the randomizer lists them
+                likely = np.sort(np.argsort(-scores, kind="stable")[:keep])
                 masks, scores = masks[likely], scores[likely]
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (LocalQuery(example, randomizer, cohort),)

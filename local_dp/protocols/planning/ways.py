@@ -195,9 +195,8 @@ def ways(
         Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law))
         for name, reports in named
     ]
-    local.sort(
-        key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen)
-    )  # by reach, to five digits; of equal ones the chosen one comes first
+    # by reach, to five digits; of equal ones the chosen one comes first
+    local.sort(key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen))
     return [
         *local,
         _curated(aim, law, epsilon),
@@ -270,9 +269,8 @@ def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
 
 
 def _built(name: str, epsilon: float, aim: Aim) -> Any:
-    sizes = (
-        {"k": len(aim.target)} if aim.kind == "symbols" else {}
-    )  # levels: on the lattice it has by itself
+    # levels: on the lattice it has by itself
+    sizes = {"k": len(aim.target)} if aim.kind == "symbols" else {}
     known = {each.name for each in fields(RANDOMIZERS[name])}
     return RANDOMIZERS.build(
         name, {"epsilon": epsilon, **{key: value for key, value in sizes.items() if key in known}}
@@ -308,9 +306,8 @@ def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | 
     )
     several = _search(protocol, epsilon, population)
     shares = np.sort(protocol.shares)
-    covariance = np.minimum.outer(shares, shares) - np.outer(
-        shares, shares
-    )  # of a distribution function at its own quantiles
+    # of a distribution function at its own quantiles
+    covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)
     sampled = Errors.of_covariance(covariance)
     local = sorted(
         [several, *([one] if math.isfinite(one.reach) else [])],
@@ -378,10 +375,11 @@ def check_accuracy(accuracy: float) -> None:
         )
 
 
+# by the domain's kind, the first that applies
 ONE_REPORT = {
     "symbols": ("binary-rr", "grr"),
     "levels": ("one-bit-mean",),
-}  # by the domain's kind, the first that applies
+}
 MOST_LOCAL = 20.0  # nats
 _CLOSE = 1e-3  # of a local epsilon
 MOST = 10**6  # clients that blanket messages are planned for
@@ -455,11 +453,12 @@ class Blankets(Way):
     def accuracy(self, clients: int) -> float:
         try:
             target = Target(min(clients, MOST), self.together.epsilon, self.together.delta)
+            # of one record
             noise = (
                 multi_message(len(self.laws[0]), target).variance(target.clients)
                 * target.clients**2
                 / clients
-            )  # of one record
+            )
         except InputError:  # they are too few
             return math.inf
         return widest_reach(

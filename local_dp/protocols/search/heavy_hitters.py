@@ -157,9 +157,8 @@ class Search:
         )
         best = best[np.argsort(-scores[best], kind="stable")]
         strings = parents[best >> step] | ends[best & (1 << step) - 1]
-        first = np.array(
-            list(islice(self._readable(strings, level.length), kept)) or [0]
-        )  # where none is, one goes on that is never listed
+        # where none is, one goes on that is never listed
+        first = np.array(list(islice(self._readable(strings, level.length), kept)) or [0])
         places = best[first]
         sums = np.column_stack([self.sums[places >> step] + gains[places, None], gains[places]])
         return replace(
@@ -248,9 +247,7 @@ class FrequentStrings(LocalProtocol[Found]):
     `text`.
     """
 
-    source: ClassVar[str] = (
-        "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
-    )
+    source = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
     example: ClassVar[str] = "--records words.csv --column word"
     error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "Column of strings or whole numbers", of_table=True)
@@ -441,7 +438,7 @@ class HeavyHitters(FrequentStrings):
     round; the server O(n + 2^21) a level.
     """
 
-    name: ClassVar[str] = "heavy-hitters"
+    name = "heavy-hitters"
     summary = "Finds the frequent strings of a column in one round"
 
     @property
@@ -486,10 +483,11 @@ class HeavyHitters(FrequentStrings):
             zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)
         ):
             cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
+            # public, and the same in every run
             seeds = [
                 word >> 2
                 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))
-            ]  # public, and the same in every run
+            ]
             length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
             queries = (
                 [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds]
@@ -523,7 +521,7 @@ class HeavyHittersAsked(FrequentStrings):
     rounds for 32 bits, or five.
     """
 
-    name: ClassVar[str] = "heavy-hitters-asked"
+    name = "heavy-hitters-asked"
     summary = "Finds the frequent strings of a column round by round"
 
     def schedule(self, epsilon: float) -> Schedule:

@@ -70,13 +70,13 @@ class Search:
         self.randomizer, self.symbols, self.share = randomizer, symbols, level / STEPS
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
-        self._sums: dict[
-            int, tuple[float, int]
-        ] = {}  # of the answers at each threshold: S times clients, clients
+        # of the answers at each threshold: S times clients, clients
+        self._sums: dict[int, tuple[float, int]] = {}
+        # Pr[a reported 1] where S = 0
         self._one = (
             float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
             / randomizer.total
-        )  # Pr[a reported 1] where S = 0
+        )
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
         """The thresholds of a round: REACH standard errors of `clients` reports below the quantile,
@@ -107,9 +107,8 @@ class Search:
             (thresholds[0], below, 0.75 * alpha),
             (thresholds[1], middle, 0.25 * alpha),
         ):
-            if (
-                binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level
-            ):  # too few ones
+            # too few ones
+            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:
                 self.low = max(self.low, threshold + 1)
         for threshold, tally, level in (
             (thresholds[2], above, 0.75 * alpha),
@@ -189,12 +188,12 @@ class Quantiles(LocalProtocol[Located]):
     every law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
-    name: ClassVar[str] = "quantiles"
+    name = "quantiles"
     summary = "Estimates quantiles, such as the median, of a column"
     example: ClassVar[str] = (
         "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     )
-    source: ClassVar[str] = (
+    source = (
         "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 "
         "(several)"
     )
@@ -371,9 +370,10 @@ class Quantiles(LocalProtocol[Located]):
             )
         growth = GROWTH ** np.arange(rounds) * (GROWTH - 1) / (GROWTH**rounds - 1)
         parts = (growth[:, None, None] * np.full((count, 1), 1 / count) * PARTS).ravel()
+        # no cohort is empty
         ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(
             1, len(parts) + 1
-        )  # no cohort is empty
+        )
         cohorts = [Cohort(int(start), int(stop)) for start, stop in pairwise([0, *ends.tolist()])]
         for start in range(0, len(cohorts), 3 * count):
             yield [
@@ -383,9 +383,8 @@ class Quantiles(LocalProtocol[Located]):
     def _below(self, threshold: int, search: Search) -> Below:
         """Whether a number is among the symbols up to the threshold."""
         edges = self.grid.edges
-        end = (
-            edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)
-        )  # the last interval holds both its ends
+        # the last interval holds both its ends
+        end = edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)
         return Below(self.column, float(end), round(search.share * STEPS))
 
     def synthetic(self, clients: int, seed: int) -> Population:
@@ -520,9 +519,8 @@ def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tupl
             - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
         )
     away = Z95 * randomizer.gain * np.sqrt(noise / n)
-    symbol = int(
-        np.argmin(np.concatenate([[0.0], np.cumsum(margin)]))
-    )  # the regression is below 0 up to the least partial sum
+    # the regression is below 0 up to the least partial sum
+    symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))
     low = int(np.argmax(np.append(margin >= -away, True)))
     high = last - int(np.argmax(np.append((margin <= away)[::-1], True)))
     return min(max(symbol, low), max(low, high)), min(low, high), max(low, high)

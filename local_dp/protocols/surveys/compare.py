@@ -135,9 +135,9 @@ class Compare(LocalProtocol[Combined]):
     equal size. Cost: log2 of four cells or one bit a client, one round.
     """
 
-    name: ClassVar[str] = "compare"
+    name = "compare"
     summary = "Compares the shares of yes in two groups, as in an A/B test"
-    source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
+    source = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     )
@@ -172,9 +172,8 @@ class Compare(LocalProtocol[Combined]):
     @property
     def cells(self) -> Conditional:
         """The shares of yes among the cells of each group."""
-        cells = np.eye(
-            self.query.domain.size
-        )  # no and yes of the first group, then of the second, then those without a place
+        # no and yes of the first group, then of the second, then those without a place
+        cells = np.eye(self.query.domain.size)
         return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
 
     @property

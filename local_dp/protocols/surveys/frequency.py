@@ -268,9 +268,9 @@ class Crosstab(OfShares[CrossTable]):
     probability 95 %. Cost: at most about log2 k bits.
     """
 
-    name: ClassVar[str] = "crosstab"
+    name = "crosstab"
     summary = "Estimates the share of every combination of several columns"
-    source: ClassVar[str] = (
+    source = (
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
     )
@@ -404,9 +404,9 @@ class Frequency(Shares):
     probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
-    name: ClassVar[str] = "frequency"
+    name = "frequency"
     summary = "Estimates the share of each label of a column"
-    source: ClassVar[str] = (
+    source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
@@ -484,9 +484,9 @@ class Histogram(Shares):
     client, one round.
     """
 
-    name: ClassVar[str] = "histogram"
+    name = "histogram"
     summary = "Estimates the share of each of several equal intervals"
-    source: ClassVar[str] = (
+    source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )

@@ -68,10 +68,10 @@ class Identity(LocalProtocol[IdentityTest]):
     many clients and in earnest log2 k more bits. Cost: one bit, one round.
     """
 
-    name: ClassVar[str] = "identity"
+    name = "identity"
     summary = "Tests whether the labels of a column have the named shares"
     figureless: ClassVar[str] = "a decision"
-    source: ClassVar[str] = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
+    source = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)

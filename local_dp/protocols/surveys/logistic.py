@@ -48,9 +48,9 @@ class Logistic(LocalProtocol[Estimate]):
     round.
     """
 
-    name: ClassVar[str] = "logistic"
+    name = "logistic"
     summary = "Estimates how traits change the odds of a yes"
-    source: ClassVar[str] = (
+    source = (
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"
     )

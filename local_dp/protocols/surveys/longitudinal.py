@@ -141,10 +141,11 @@ def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Deco
 def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
     """After each wave: odd changes so far, less even ones, each the sum over levels of the
     intervals that make up the waves until then."""
+    # each followed by that of `Steadied`
     value, variance = (
         np.zeros((2, tree.waves)),
         np.zeros((2, tree.waves)),
-    )  # each followed by that of `Steadied`
+    )
     for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
@@ -199,9 +200,9 @@ class Longitudinal(LocalProtocol[Course]):
     answer.
     """
 
-    name: ClassVar[str] = "longitudinal"
+    name = "longitudinal"
     summary = "Estimates shares at several times within one budget"
-    source: ClassVar[str] = (
+    source = (
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
@@ -303,9 +304,10 @@ class Longitudinal(LocalProtocol[Course]):
         words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(
             KINDS, most + 2
         )
+        # `waves` is never
         times = np.sort(
             (words[:, :most] >> np.uint64(32)) * np.uint64(waves + 1) >> np.uint64(32), axis=1
-        )  # `waves` is never
+        )
         begun = (
             (words[:, most] >> np.uint64(63)).astype(np.int64)
             if self.changes == 0

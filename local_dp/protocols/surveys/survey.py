@@ -56,9 +56,9 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
     """
 
-    name: ClassVar[str] = "sq"
+    name = "sq"
     summary = "Answers several yes/no questions, each by its own clients"
-    source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
+    source = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
     example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (),
@@ -118,9 +118,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
                 f"{len(self.texts)} queries need fresh clients each; {clients} are too few"
             )
         needed = self._needed(epsilon)
-        more = [
-            count - 1 for count in needed
-        ]  # every query gets one client, and the others in proportion to its further need
+        # every query gets one client, and the others in proportion to its further need
+        more = [count - 1 for count in needed]
         spare = clients - len(needed)
         ends = [
             place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))
@@ -205,9 +204,9 @@ class Survey(MeanProtocol):
     one bit a client, or log2 of the cells; one round.
     """
 
-    name: ClassVar[str] = "survey"
+    name = "survey"
     summary = "Estimates the share of clients who answer yes to a question"
-    source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
+    source = "Warner 1965; KLNRS 2008, Section 4.3"
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(
         "yes == 1",

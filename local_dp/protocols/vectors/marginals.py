@@ -425,11 +425,9 @@ class Marginals(LocalProtocol[Margins]):
     set's oracle.
     """
 
-    name: ClassVar[str] = "marginals"
+    name = "marginals"
     summary = "Estimates all marginals of some columns from one report each"
-    source: ClassVar[str] = (
-        "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
-    )
+    source = "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation;affairs > 0' --labels "
         "'1|2|3|4;1|2|3|4|5|6' --ways 2"

@@ -158,11 +158,9 @@ class MeanFound(LocalProtocol[FoundMean]):
     share of it. Cost: one bit or two a client, three rounds.
     """
 
-    name: ClassVar[str] = "mean-found"
+    name = "mean-found"
     summary = "Estimates a mean between bounds that clients find privately"
-    source: ClassVar[str] = (
-        "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
-    )
+    source = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
     example: ClassVar[str] = "--records fair.csv --column age"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     missing: str = parameter(
@@ -213,9 +211,8 @@ class MeanFound(LocalProtocol[FoundMean]):
                 self.clipped(bounds).algorithm(epsilon, clients),
                 self.beyond(bounds).algorithm(epsilon, clients),
             )
-            first = clients - max(
-                1, int(CHECKING * (clients - finders))
-            )  # who reports whether its number is outside
+            # who reports whether its number is outside
+            first = clients - max(1, int(CHECKING * (clients - finders)))
             tallies = yield (
                 mean.queries[0].restricted(finders, first),
                 outside.queries[0].restricted(first, clients),
@@ -294,15 +291,15 @@ class MeanFound(LocalProtocol[FoundMean]):
 def seen(magnitudes: Estimate) -> Bools:
     """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the
     one of the largest share."""
+    # the last symbol is for missing numbers
     shares, errors = (
         magnitudes.value[:-1],
         magnitudes.standard_error[:-1],
-    )  # the last symbol is for missing numbers
+    )
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
-    rest = np.where(
-        clear, 0.0, shares
-    )  # one that stands out alone does not point to its neighbours
+    # one that stands out alone does not point to its neighbours
+    rest = np.where(clear, 0.0, shares)
     together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(
         sliding_window_view(errors**2, WINDOW).sum(axis=1)
     )

@@ -45,9 +45,8 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 _SYNTHETIC_STEPS = 100
-_GROUP_STEPS = (
-    1 << 12
-)  # the lattice of a number within its group: every client can enumerate the channel of many groups
+# the lattice of a number within its group: every client can enumerate the channel of many groups
+_GROUP_STEPS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class Mean(MeanProtocol):
     log2 of the groups; one round.
     """
 
-    name: ClassVar[str] = "mean"
+    name = "mean"
     summary = "Estimates the mean of a column between public bounds"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    source = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     low: float | None = parameter(None, "Public lower bound; needed with a table")
@@ -273,11 +272,9 @@ class MeanVector(LocalProtocol[FoundVector]):
     12 bits a client, one round.
     """
 
-    name: ClassVar[str] = "mean-vector"
+    name = "mean-vector"
     summary = "Estimates the means of several columns from one report each"
-    source: ClassVar[str] = (
-        "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
-    )
+    source = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
     )
@@ -420,9 +417,8 @@ class MeanVector(LocalProtocol[FoundVector]):
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
-            measured = np.isfinite(
-                estimate.standard_error
-            )  # a coordinate that no client reported has no estimate
+            # a coordinate that no client reported has no estimate
+            measured = np.isfinite(estimate.standard_error)
             value, error = (
                 np.where(measured, part, np.nan)
                 for part in (estimate.value, estimate.standard_error)

@@ -184,6 +184,7 @@ def _written(queries: tuple[str, ...], symbols: Symbols) -> Queries:
 ROWS_PER_SYMBOL = 8
 MAX_SYMBOLS = 256
 MAX_ENTRIES = 1 << 23  # of a workload
+# powers of the ideal spectrum: taking signs flattens it again
 _SHARPER = (
     1.0,
     1.1,
@@ -191,7 +192,7 @@ _SHARPER = (
     1.35,
     1.5,
     1.75,
-)  # powers of the ideal spectrum: taking signs flattens it again
+)
 _SEED = 8  # of a design, which is public
 
 
@@ -265,9 +266,9 @@ class PrefixSums(LocalProtocol[Estimate]):
     it with probability 95 %. Cost: one bit a client, one round.
     """
 
-    name: ClassVar[str] = "prefix-sums"
+    name = "prefix-sums"
     summary = "Estimates the share of numbers up to each whole number"
-    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     column: str = parameter("value", "Column of whole numbers", of_table=True)
     k: int = parameter(256, "Number of values, from 0 on; others count as 0")
     tolerance: float = parameter(
@@ -400,9 +401,9 @@ class Workload(LocalProtocol[Answers]):
     or log2 k bits, one round.
     """
 
-    name: ClassVar[str] = "workload"
+    name = "workload"
     summary = "Estimates many linear queries about columns together"
-    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
         "--queries marginals-1"

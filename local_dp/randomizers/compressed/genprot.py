@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.registry import build_named
 from local_dp.randomizers.table import Guide
 from local_dp.tallies import Estimate, Tally
@@ -36,8 +34,8 @@ class OfChannel(FiniteChannel):
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is
     `inner_epsilon` unless `setting` gives it. Utility: of all unbiased estimates that are sums over
-    reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
-    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
+    reports, the one of least variance at the uniform law. Values are symbols, estimated as shares,
+    or a lattice of numbers, estimated as their mean.
     """
 
     inner: str = "grr"
@@ -112,14 +110,6 @@ class OfChannel(FiniteChannel):
             )
         return np.asarray(decoded.reshape(self.cells, self.alphabet, *truth.shape[1:]))
 
-    @cached_property
-    def variances(self) -> Floats:
-        """The variance of one report's estimate at every value, from the whole table: shape
-        (values,), or (values, k)."""
-        stands = self.decoded.reshape(self._law.shape[1], -1)
-        spread: Floats = self._law @ stands**2 - (self._law @ stands) ** 2
-        return spread if self.decoded.ndim == 3 else spread[:, 0]
-
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, shape (k,), or the mean, unbiased."""
         n, seen = tally.answered, tally.counts.ravel()
@@ -137,7 +127,7 @@ class Compressed(OfChannel):
     added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
     """
 
-    work: ClassVar[Work] = "short reports"
+    work = "short reports"
     streams: int = 64
 
     @abstractmethod
@@ -158,9 +148,8 @@ class Compressed(OfChannel):
                 f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} "
                 "values make too large a table; give less"
             )
-        weights = channel.channel() >> np.uint64(
-            max(0, channel.word_bits - 32)
-        )  # of 32 bits: which law is chosen by is free, and only that is enumerated
+        # of 32 bits: which law is chosen by is free, and only that is enumerated
+        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))
         parts = self.parts(_ratios(weights, self.streams, self.alphabet))
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
@@ -248,9 +237,9 @@ class SeededRejection(Compressed):
     <= 12.
     """
 
-    name: ClassVar[str] = "seeded-rejection"
+    name = "seeded-rejection"
     summary = "Reports a short seed from which the report is made"
-    source: ClassVar[str] = "Feldman, Talwar 2021"
+    source = "Feldman, Talwar 2021"
     seed_bits: int = 2
 
     @property
@@ -284,9 +273,9 @@ class GenProt(Compressed):
     the rest of epsilon is spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
     """
 
-    name: ClassVar[str] = "genprot"
+    name = "genprot"
     summary = "Names one of several public samples of another report"
-    source: ClassVar[str] = "Bun, Nelson, Stemmer 2018"
+    source = "Bun, Nelson, Stemmer 2018"
     samples: int = 4
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.randomizers.compressed.genprot import OfChannel
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.randomizer import Randomizer, Work
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import setting_of
 from local_dp.randomizers.table import whole_weights
 
@@ -88,10 +88,10 @@ class Purified(OfChannel):
     A pure `inner` stays as it is, at half of epsilon. Cost: that of `inner`.
     """
 
-    name: ClassVar[str] = "purified"
+    name = "purified"
     summary = "Makes an approximate randomizer pure by clipping its channel"
-    source: ClassVar[str] = "limits 12.6; with 10 eps by other means: Bun, Nelson, Stemmer 2018"
-    work: ClassVar[Work] = "pure reports"
+    source = "limits 12.6; with 10 eps by other means: Bun, Nelson, Stemmer 2018"
+    work = "pure reports"
 
     @property
     def inner_epsilon(self) -> float:

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -41,8 +41,8 @@ class AffineBlocks(OfSymbols, FiniteChannel):
     under its coin. 2 <= k <= 64.
     """
 
-    name: ClassVar[str] = "affine-blocks"
-    source: ClassVar[str] = "Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
+    name = "affine-blocks"
+    source = "Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
     w: int = 1
 
     def check(self) -> None:
@@ -88,9 +88,8 @@ class AffineBlocks(OfSymbols, FiniteChannel):
     def _steps(self) -> tuple[Words, Words]:
         """s, rounded up, and T, rounded down, of each rank, shape (alphabet,)."""
         growth = exp_epsilon(self.nano)
-        words = (
-            self.total - self.alphabet
-        )  # so that what is rounded up does not make a row too long
+        # so that what is rounded up does not make a row too long
+        words = self.total - self.alphabet
         unit = Fraction(words * self.k, self.order * math.comb(self.k, self.w)) / (
             self.w * growth + self.k - self.w
         )
@@ -154,16 +153,18 @@ class AffineSets(PermutedSets):
     power of two up to k. The report names a translate of {0, .., w - t - 1} and t of the k - q
     fixed symbols, with weight C(q, w - t). Over the coins two symbols lie together as often as in
     uniformly random sets. Privacy: T <= e^eps s for every coin. Utility: that of `SubsetSelection`
-    at K = k (`bounds.frequencies.subset_variance`), so at the uniform law the total variance is the
-    least of all unbiased estimates, at every k and epsilon (limits 2). Cost: one of 2^(k - q) q
-    sets, at most 1,696, and one word; decoding O(n + 2^(k - q) q^2 k). 2 <= k <= 64.
+    at K = k, so at the uniform law the total variance is the least of all unbiased estimates, at
+    every k and epsilon (limits 2). Cost: one of 2^(k - q) q sets, at most 1,696, and one word;
+    decoding O(n + 2^(k - q) q^2 k). 2 <= k <= 64.
     """
 
-    name: ClassVar[str] = "affine-sets"
+    name = "affine-sets"
     summary = "Reports an affine set of symbols, likely with the own one"
-    source: ClassVar[str] = (
-        "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
-    )
+    source = "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=min(size, MAX_SYMBOLS))
 
     @cached_property
     def inner(self) -> AffineBlocks:
@@ -186,9 +187,8 @@ class AffineSets(PermutedSets):
     @cached_property
     def codes(self) -> Counts:
         order = self.inner.order
-        rows = products(order)[
-            : order - 1 if order % 2 == 0 else (order - 1) // 2
-        ]  # -1 turns a block over, which is a translate of it
+        # -1 turns a block over, which is a translate of it
+        rows = products(order)[: order - 1 if order % 2 == 0 else (order - 1) // 2]
         return np.concatenate(
             [rows, np.broadcast_to(np.arange(order, self.k), (len(rows), self.k - order))], axis=1
         )

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -12,10 +13,41 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, Signs, ceil_fraction, too_narrow
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Ends, Estimate, Joint, Tally
+
+Shares = TypeVar("Shares", float, Floats)
+
+
+def support_variance(p: float, q: float, share: Shares) -> Shares:
+    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
+    probability p, and each other one with probability q."""
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
+@dataclass(frozen=True)
+class Supporting(Randomizer):
+    """A randomizer whose report supports some symbols: the client's own with probability p, each
+    other one with probability q.
+
+    Utility: each share has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
+    """
+
+    @property
+    @abstractmethod
+    def chances(self) -> tuple[float, float]:
+        """p and q."""
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return support_variance(*self.chances, np.asarray(law @ self.truths(values)))
+
+    def supported(self, share: Floats, n: int) -> Estimate:
+        """The shares of the symbols, from the share of the n reports that supports each."""
+        p, q = self.chances
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (share - q) / (p - q), n)
 
 
 @dataclass(frozen=True)
@@ -50,17 +82,8 @@ class FiniteOracle(FrequencyOracle, FiniteChannel):
 
 
 @dataclass(frozen=True)
-class DirectOracle(FiniteOracle):
-    """An oracle whose report names a symbol, or a set of them: the client's own with probability p,
-    each other one with probability q.
-
-    Utility: each share has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
-    """
-
-    @property
-    @abstractmethod
-    def chances(self) -> tuple[float, float]:
-        """p and q."""
+class DirectOracle(Supporting, FiniteOracle):
+    """An oracle whose report names a symbol, or a set of them."""
 
     def support(self, counts: Counts) -> Counts:
         """The number of reports that name each symbol, shape (..., cells, alphabet) to (...,
@@ -79,8 +102,7 @@ class DirectOracle(FiniteOracle):
         )
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, (p, q) = tally.answered, self.chances
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
+        return self.supported(self.support(tally.counts) / tally.answered, tally.n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.chances
@@ -90,14 +112,9 @@ class DirectOracle(FiniteOracle):
 
 
 @dataclass(frozen=True)
-class SignOracle(FiniteOracle):
+class SignOracle(Signs, FiniteOracle):
     """An oracle whose report is a sign in a random row of a Hadamard matrix: `gain` times the mean
     sign at a symbol is its share."""
-
-    @property
-    @abstractmethod
-    def gain(self) -> float:
-        """C = 1 / (1 - 2 Pr[flip])."""
 
     def values(self, counts: Counts) -> Floats:
         signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
@@ -130,6 +147,10 @@ class OfSymbols(Randomizer):
     @property
     def domain(self) -> Domain:
         return symbols(self.k)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=size)
 
 
 def joint_of_reports(tally: Tally, each: Floats) -> Joint:
@@ -207,9 +228,10 @@ class EvenDesign(Design):
             drawn = generator.multinomial(
                 seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1])
             )
+            # whole numbers below 2^53: exact
             counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(
                 np.int64
-            )  # whole numbers below 2^53: exact
+            )
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -58,9 +57,9 @@ class GRR(DirectOracle, OfSymbols):
     unary encoding for k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
     """
 
-    name: ClassVar[str] = "grr"
+    name = "grr"
     summary = "Reports a symbol, or another one at random"
-    source: ClassVar[str] = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
+    source = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:
         nano = nano_epsilon(self.epsilon)
@@ -88,9 +87,8 @@ class GRR(DirectOracle, OfSymbols):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one
         for the truth."""
-        return self.moved(
-            values, offsets(words, self.other, self.k).astype(np.uint16)
-        )  # k is at most 4096
+        # k is at most 4096
+        return self.moved(values, offsets(words, self.other, self.k).astype(np.uint16))
 
     def simulated(
         self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words
@@ -110,9 +108,8 @@ class GRR(DirectOracle, OfSymbols):
         """The symbols that follow the values by 1 + steps, modulo k; steps below k, uint16."""
         reports: Words = steps + values.astype(np.uint16, copy=False)
         reports += np.uint16(1)
-        np.minimum(
-            reports, reports - np.uint16(self.k), out=reports
-        )  # modulo k: below k the subtraction wraps to a huge number
+        # modulo k: below k the subtraction wraps to a huge number
+        np.minimum(reports, reports - np.uint16(self.k), out=reports)
         return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:

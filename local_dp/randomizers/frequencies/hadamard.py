@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -42,9 +41,9 @@ class Hadamard(OneBit, SignOracle, OfSymbols):
     + K log K), K the least power of two from k on.
     """
 
-    name: ClassVar[str] = "hadamard"
+    name = "hadamard"
     summary = "Reports one randomized bit of a symbol in a Hadamard row"
-    source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
+    source = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
 
     @property
     def cells(self) -> int:
@@ -64,9 +63,9 @@ class SignedHadamard(OneBit, SignedOracle):
     P2, the public-coin variant). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "signed-hadamard"
+    name = "signed-hadamard"
     summary = "Reports one bit of a signed symbol, or of none"
-    source: ClassVar[str] = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
+    source = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
 
     @property
     def cells(self) -> int:
@@ -128,7 +127,7 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
     row, for reports of the symbol's block; by 0 for others.
 
     Utility: n times the variance of a frequency f is gain^2 times the share of reports of its
-    block, less f^2 (`bounds.frequencies.blocked_hadamard_variance`).
+    block, less f^2.
     """
 
     @cached_property
@@ -175,6 +174,12 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
             steady=steadied(made.value, reach**2, (-self.gain, self.gain), n),
         )
 
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """By the share f of a symbol and F of its block: gain ((gain - 1) / B + F) - f^2."""
+        share, block = law @ self.truths(values), self._places[1]
+        held = share @ (block[:, None] == block)
+        return np.asarray(self.gain * ((self.gain - 1) / self.layout.blocks + held) - share**2)
+
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
         spread[self._places] = weights.T
@@ -194,9 +199,9 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
     1 bits or a little more, one word; decoding O(n + K log K). 2 <= k <= 4096.
     """
 
-    name: ClassVar[str] = "hadamard-response"
+    name = "hadamard-response"
     summary = "Reports a block and a Hadamard row of a symbol"
-    source: ClassVar[str] = "Acharya, Sun, Zhang 2019"
+    source = "Acharya, Sun, Zhang 2019"
 
     @cached_property
     def layout(self) -> Blocks:
@@ -216,9 +221,8 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
     def report(self, values: Ints, ranks: Ints) -> Ints:
         own, column = self.layout.place(values)
-        pivot = np.bitwise_count(~column & (column - 1)).astype(
-            np.int64
-        )  # the lowest set bit makes the parity what it should be
+        # the lowest set bit makes the parity what it should be
+        pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)
         free, rows = ranks % self.w, self.layout.rows
         row = (free >> pivot << (pivot + 1)) | (free & ((1 << pivot) - 1))
         row |= (odd(row & column) ^ (ranks >= self.w)) << pivot
@@ -254,9 +258,9 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
     2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
     """
 
-    name: ClassVar[str] = "recursive-hadamard"
+    name = "recursive-hadamard"
     summary = "Reports a symbol's block and its Hadamard entry in few bits"
-    source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020"
+    source = "Chen, Kairouz, Ozgur 2020"
     b: int = 0
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +15,13 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import CodedOracle, EvenDesign, OfSymbols, TwoWeights
+from local_dp.randomizers.frequencies.base import (
+    CodedOracle,
+    EvenDesign,
+    OfSymbols,
+    Supporting,
+    TwoWeights,
+)
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 from local_dp.randomizers.frequencies.unary import SUE
@@ -211,8 +217,8 @@ class LocalHashing(EncodedGRR, HashDesign):
     A report names the symbols with the reported hash: K / g of K = g^m >= k points. So this is
     subset selection with hyperplanes for sets. Privacy: g-ary randomized response in every row.
     Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p of
-    randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost:
-    log2 g bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1) rows.
+    randomized response, q = (K / g - p) / (K - 1). Cost: log2 g bits, one word; decoding O(n + R
+    k), R = (K - 1) / (g - 1) rows.
     """
 
     @property
@@ -255,9 +261,9 @@ class OLH(LocalHashing):
     have at most 2^20 cells.
     """
 
-    name: ClassVar[str] = "olh"
+    name = "olh"
     summary = "Reports a hash of a symbol to the best number of codes"
-    source: ClassVar[str] = (
+    source = (
         "Wang, Blocki, Li, Jha 2017; hashes and tally by an affine geometry (Bose 1942; Park, "
         "Nam, Lee 2023)"
     )
@@ -272,9 +278,9 @@ class BLH(LocalHashing):
     """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0; the
     variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
-    name: ClassVar[str] = "blh"
+    name = "blh"
     summary = "Reports a hash of a symbol to one bit"
-    source: ClassVar[str] = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
+    source = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
 
     @cached_property
     def hash(self) -> LinearHash:
@@ -315,15 +321,14 @@ class PIRappor(TwoWeights, HashDesign):
     likely as any other.
 
     The report stands for a bit of each symbol, 1 where the symbol has that hash. It is `OLH` with a
-    private coin. Privacy: T / s <= e^eps. Utility: `bounds.frequencies.hashing_variance`, that of
-    optimised unary encoding for g = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g -
-    1)) bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most 2^16
-    reports.
+    private coin. Privacy: T / s <= e^eps. Utility: that of `OLH`, and so that of optimised unary
+    encoding for g = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g - 1)) bits, one
+    word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most 2^16 reports.
     """
 
-    name: ClassVar[str] = "pi-rappor"
+    name = "pi-rappor"
     summary = "Reports a row and a linear hash of a symbol"
-    source: ClassVar[str] = "Feldman, Talwar 2021"
+    source = "Feldman, Talwar 2021"
 
     @cached_property
     def hash(self) -> LinearHash:
@@ -357,7 +362,7 @@ class PIRappor(TwoWeights, HashDesign):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountMeanSketch(PerCoin, OfSymbols):
+class CountMeanSketch(PerCoin, Supporting, OfSymbols):
     """Reports the bucket of the symbol, one of m, in a public row of a `LinearHash`, by symmetric
     unary encoding.
 
@@ -365,15 +370,18 @@ class CountMeanSketch(PerCoin, OfSymbols):
     in equally many rows, so the mean of the others' ones is known and taken off exactly. Privacy:
     that of `SUE`. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p -
     q); q mixes SUE's two chances by the chance (K / m - 1) / (K - 1) of a shared bucket, K = m^t >=
-    k (`bounds.frequencies.sketch_variance`). Cost: m bits and words; a sketch of R m numbers, R =
-    (K - 1) / (m - 1), decoded in O(R k). `m` is a prime power; for k <= m it is `SUE` of k symbols.
-    2 <= k <= 4096.
+    k. Cost: m bits and words; a sketch of R m numbers, R = (K - 1) / (m - 1), decoded in O(R k).
+    `m` is a prime power; for k <= m it is `SUE` of k symbols. 2 <= k <= 4096.
     """
 
-    name: ClassVar[str] = "count-mean-sketch"
+    name = "count-mean-sketch"
     summary = "Reports a sketch of a symbol in a public row of hashes"
-    source: ClassVar[str] = "Apple's Differential Privacy Team 2017 (CMS)"
+    source = "Apple's Differential Privacy Team 2017 (CMS)"
     m: int = 64
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=size, m=2 if size < 5 else 4)
 
     @cached_property
     def hash(self) -> LinearHash:
@@ -401,12 +409,11 @@ class CountMeanSketch(PerCoin, OfSymbols):
         sums = [ones_at(part)[: self.hash.g] for part in np.split(sorted_by_row, ends[:-1])]
         return Tally(np.stack(sums), len(reports))
 
+    @property
+    def chances(self) -> tuple[float, float]:
+        shared = collisions(self.hash.g, self.hash.m) / self.hash.rows
+        own, other = self.inner.chances
+        return own, shared * own + (1 - shared) * other
+
     def estimate(self, tally: Tally) -> Estimate:
-        n, inner, family = tally.answered, self.inner, self.hash
-        shared = collisions(family.g, family.m) / family.rows
-        own, other = inner.chances
-        others = shared * own + (1 - shared) * other
-        ends = -others / (own - others), (1 - others) / (own - others)
-        return Estimate.between(
-            ends, (family.support(tally.counts) / n - others) / (own - others), n
-        )
+        return self.supported(self.hash.support(tally.counts) / tally.answered, tally.n)

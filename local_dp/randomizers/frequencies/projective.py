@@ -4,7 +4,6 @@ client's symbol."""
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,9 +32,9 @@ class PGR(TwoWeights, EvenDesign):
     that is better. 2 <= k <= 4096; K <= 2^16.
     """
 
-    name: ClassVar[str] = "pgr"
+    name = "pgr"
     summary = "Reports a point of a projective geometry near the symbol"
-    source: ClassVar[str] = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
+    source = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
 
     @property
     def _chosen(self) -> tuple[int, int]:

@@ -4,7 +4,7 @@ symbols."""
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -47,6 +47,10 @@ class SignedOracle(FiniteChannel):
         Walsh-Hadamard transform for each law.
         """
 
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=size)
+
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
         """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a
         tally without reports."""
@@ -66,13 +70,17 @@ class SignedBlocks(SignedOracle):
       `size` is a power of two below 2 k.
     """
 
-    name: ClassVar[str] = "signed-blocks"
+    name = "signed-blocks"
     summary = "Names the block of a signed symbol, and one randomized sign"
-    source: ClassVar[str] = (
+    source = (
         "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked "
         "parity"
     )
     size: int = 1
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=size, size=1 << max(0, (size // 4).bit_length() - 1))
 
     def prepare(self) -> None:
         check_built(self._response)

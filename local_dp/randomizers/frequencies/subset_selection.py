@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 
@@ -48,8 +47,8 @@ class Translates(TwoWeights, OfSymbols):
     under its coin.
     """
 
-    name: ClassVar[str] = "translates"
-    source: ClassVar[str] = "Park, Nam, Lee 2023 (block designs)"
+    name = "translates"
+    source = "Park, Nam, Lee 2023 (block designs)"
     w: int = 1
 
     def _fits(self, bits: int) -> bool:
@@ -134,11 +133,9 @@ class SubsetSelection(PermutedSets, EvenDesign):
     other k. Cost: log2 K bits, one word; decoding O(n + K^3). 2 <= k <= 1024.
     """
 
-    name: ClassVar[str] = "subset-selection"
+    name = "subset-selection"
     summary = "Reports a random set of symbols, likely with the own one"
-    source: ClassVar[str] = (
-        "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
-    )
+    source = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
 
     @cached_property
     def inner(self) -> Translates:

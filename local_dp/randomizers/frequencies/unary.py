@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,12 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
-from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
+from local_dp.randomizers.frequencies.base import (
+    FrequencyOracle,
+    OfSymbols,
+    Supporting,
+    joint_of_places,
+)
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
@@ -26,7 +30,7 @@ _ROOT_BITS = 128  # of a square root, far beyond a word's
 
 
 @dataclass(frozen=True)
-class OwnPlace(BitVector, FrequencyOracle):
+class OwnPlace(BitVector, Supporting, FrequencyOracle):
     """Reports 1 at the client's own place, if it has one, with probability p = P / 2^m, and at each
     other place with probability q = Q / 2^m.
 
@@ -105,10 +109,7 @@ class UnaryEncoding(OwnPlace, OfSymbols):
         return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, (p, q) = tally.answered, self.chances
-        return Estimate.between(
-            (-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n
-        )
+        return self.supported(tally.counts / tally.answered, tally.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,18 +122,15 @@ class SUE(UnaryEncoding):
     bits.
     """
 
-    name: ClassVar[str] = "sue"
+    name = "sue"
     summary = "Reports a bit for each symbol, all flipped alike"
-    source: ClassVar[str] = (
-        "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
-    )
+    source = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
         square = exp_epsilon(nano_epsilon(self.epsilon))
         scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
-        root = Fraction(
-            math.isqrt(scaled), square.denominator << _ROOT_BITS
-        )  # at most e^(eps / 2), and within 2^-128 of it
+        # at most e^(eps / 2), and within 2^-128 of it
+        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
         flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
@@ -147,9 +145,9 @@ class OUE(UnaryEncoding):
     (`bounds.frequencies.oue_variance`). Cost: k bits.
     """
 
-    name: ClassVar[str] = "oue"
+    name = "oue"
     summary = "Reports a bit for each symbol, with the least variance"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
+    source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
         return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
@@ -168,12 +166,12 @@ class THE(UnaryEncoding):
     variance for a rare symbol. Privacy: the noisy counts lose eps, and the bits less: ln(p (1 - q)
     / (q (1 - p))), enumerated, is below eps / 2 + ln 4. So optimised unary encoding, which spends
     all, is never worse, and this is here for comparison. Utility: variance l (1 - l) / (n (p -
-    q)^2), l = q + f (p - q) (`bounds.frequencies.thresholded_variance`). Cost: k bits.
+    q)^2), l = q + f (p - q). Cost: k bits.
     """
 
-    name: ClassVar[str] = "the"
+    name = "the"
     summary = "Reports for each symbol whether a noisy count is large"
-    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
+    source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
         nano = nano_epsilon(self.epsilon)
@@ -214,8 +212,8 @@ class NoisyBit(TableChannel):
     """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, clamped
     to -B..B + 1, which are the reports 0..2 B + 1."""
 
-    name: ClassVar[str] = "noisy-bit"
-    source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
+    name = "noisy-bit"
+    source = "Ghosh, Roughgarden, Sundararajan 2009"
     domain = symbols(2)
 
     def law(self) -> Law:
@@ -266,11 +264,9 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     optimised unary encoding, so it is here for comparison. Cost: k bytes.
     """
 
-    name: ClassVar[str] = "she"
+    name = "she"
     summary = "Reports a noisy count for each symbol"
-    source: ClassVar[str] = (
-        "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
-    )
+    source = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
 
     def check(self) -> None:
         if self.nano < 2000:
@@ -284,6 +280,14 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     @cached_property
     def code(self) -> Ints:
         return np.eye(self.k, dtype=np.uint8)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """By the mean square of what a place reports for a bit: the mean is the bit."""
+        share, (none, one) = (
+            law @ self.truths(values),
+            self.inner.weights @ self.inner.decoded**2 / self.total,
+        )
+        return np.asarray(none + share * (one - none) - share**2)
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
         """The mean and the mean square of the reported values of each symbol."""

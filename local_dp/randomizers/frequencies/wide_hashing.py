@@ -4,13 +4,14 @@ bits; randomized response reports them."""
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, bit_strings
+from local_dp.randomizers.frequencies.base import Supporting
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Estimate, Tally
@@ -29,7 +30,7 @@ def best_parities(epsilon: float, length: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WideHashing(PerCoin):
+class WideHashing(PerCoin, Supporting):
     """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows of the public
     coin, by 2^b-ary randomized response.
 
@@ -42,13 +43,21 @@ class WideHashing(PerCoin):
     64 bits. Cost: b bits, one word; decoding O(2^b n + length 2^length). 1 <= length <= 22.
     """
 
-    name: ClassVar[str] = "wide-hashing"
+    name = "wide-hashing"
     summary = "Reports a few parities of a very long symbol"
-    source: ClassVar[str] = (
+    source = (
         "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its "
         "transform)"
     )
     length: int = 1
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, length=(size - 1).bit_length())
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        return self.inner.chances[0], 1 / self.inner.k
 
     @cached_property
     def inner(self) -> GRR:
@@ -93,7 +102,7 @@ class WideHashing(PerCoin):
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, p, q = tally.answered, self.inner.chances[0], 1 / self.inner.k
+        n, (p, q) = tally.answered, self.chances
         shares = walsh_hadamard(tally.counts)
         shares += n
         shares /= n * self.inner.k

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, repeat
 from operator import mul
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -29,16 +29,14 @@ class DiscreteLaplace(NumberTable):
     Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of
     at most a^(-steps), so eps-local. Decoding adds a / (1 - a) beyond the ends. Because the
     geometric law has no memory, the estimate is unbiased at every point, with less variance than
-    unclamped noise (`bounds.means.discrete_laplace_variances`). The table is built for epsilon -
-    1e-7, which covers the rounding to whole numbers over 2^64; narrow words round with a bias.
-    Cost: log2(steps + 1) bits.
+    unclamped noise. At v of S = steps it is (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2,
+    in units of [0, 1]. The table is built for epsilon - 1e-7, which covers the rounding to whole
+    numbers over 2^64; narrow words round with a bias. Cost: log2(steps + 1) bits.
     """
 
-    name: ClassVar[str] = "discrete-laplace"
+    name = "discrete-laplace"
     summary = "Adds geometric noise to a number, and clamps the sum"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
-    )
+    source = "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
 
     @property
     def _ratio(self) -> Decimal:
@@ -81,13 +79,13 @@ class BoundedLaplace(NumberTable):
     Privacy: at w = 0 the ratio against value d is a^-d Z(d) / Z(0). It rises with d up to a^-S at d
     = S, where Z is the same again: eps. Only values that differ by less than the range would need a
     larger scale than unbounded noise. Utility: the channel's inverse, three diagonals, decodes
-    without bias, at a price (`bounds.means.bounded_laplace_variances`): clamped noise,
-    `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
+    without bias, at a price: clamped noise, `discrete-laplace`, is better for a mean. Cost:
+    log2(steps + 1) bits.
     """
 
-    name: ClassVar[str] = "bounded-laplace"
+    name = "bounded-laplace"
     summary = "Reports a number near the true one, within the bounds"
-    source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
+    source = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
 
     @property
     def _decay(self) -> Decimal:
@@ -146,9 +144,9 @@ class Staircase(NumberTable):
     [-1, 1] scale, `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
     """
 
-    name: ClassVar[str] = "staircase"
+    name = "staircase"
     summary = "Adds noise in stairs to a number, of least variance"
-    source: ClassVar[str] = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
+    source = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
 
     @property
     def stair(self) -> int:
@@ -209,9 +207,8 @@ def folded_variance(growth: float, steps: int, stair: int) -> Floats:
     decay = 1 / growth
     stairs = np.where(np.arange(steps) < stair, 1.0, decay)
     further = float(stairs.sum()) * decay / (1 - decay)
-    reached = np.append(
-        further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay
-    )  # Pr[noise >= u] / Pr[0], u = 0..S+1
+    # Pr[noise >= u] / Pr[0], u = 0..S+1
+    reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)
     tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
     return np.asarray(added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2)
 
@@ -240,11 +237,15 @@ class DiscreteGaussian(NumberTable):
     some 18 sqrt V reports.
     """
 
-    name: ClassVar[str] = "discrete-gaussian"
+    name = "discrete-gaussian"
     summary = "Adds whole normal noise to a number"
-    source: ClassVar[str] = "Canonne, Kamath, Steinke 2020, on one record"
+    source = "Canonne, Kamath, Steinke 2020, on one record"
     delta: float = 1e-6
     steps: int = 15
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 8) - 1, delta=0.01)
 
     @property
     def loss(self) -> Approximate:

@@ -3,7 +3,7 @@ and a frequency oracle reports group and end."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -32,9 +32,9 @@ class OneBitMean(FiniteChannel):
     first-order minimax (limits 1, Theorem 1). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "one-bit-mean"
+    name = "one-bit-mean"
     summary = "Reports one bit whose chance grows with the number"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    source = "Duchi, Jordan, Wainwright 2013"
     alphabet = 2
     steps: int = 1 << 16
 
@@ -55,6 +55,10 @@ class OneBitMean(FiniteChannel):
     @property
     def domain(self) -> Domain:
         return levels(self.steps)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 64) - 1)
 
     def _ones(self, values: Ints) -> Words:
         return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)
@@ -92,9 +96,22 @@ class Rounded(Mixed, FiniteOracle):
     def domain(self) -> Domain:
         return grouped_levels(self.steps, self.groups)
 
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, groups=size, steps=4)
+
     @property
     def shares(self) -> int:
         return 2 * self.groups + 1
+
+    def truths(self, values: Ints) -> Floats:
+        """How much of each share a number counts for."""
+        lower, level = self._split(values)
+        symbols = np.arange(self.shares)
+        upper = (level / self.steps)[:, None]
+        return np.asarray(
+            (1 - upper) * (lower[:, None] == symbols) + upper * (lower[:, None] + 1 == symbols)
+        )
 
     @property
     def equal(self) -> int:
@@ -127,9 +144,9 @@ class RoundedGRR(Rounded, DirectOracle):
     for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
     """
 
-    name: ClassVar[str] = "rounded-grr"
+    name = "rounded-grr"
     summary = "Rounds a number at random and reports it with its group"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
+    source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def prepare(self) -> None:
         if self.slope < 1:
@@ -199,9 +216,9 @@ class RoundedHadamard(Rounded, SignOracle):
     share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "rounded-hadamard"
+    name = "rounded-hadamard"
     summary = "Rounds a number at random and reports one Hadamard sign"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
+    source = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
     alphabet = 2
 
     def prepare(self) -> None:
@@ -261,9 +278,9 @@ class RoundedOracle(Rounded):
     oracle for 2 groups + 1 symbols. Cost: the oracle's report. `steps` is a power of two.
     """
 
-    name: ClassVar[str] = "rounded-oracle"
+    name = "rounded-oracle"
     summary = "Rounds a number at random and reports it by any oracle"
-    source: ClassVar[str] = (
+    source = (
         "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
     )
     steps: int = 1 << 12
@@ -323,6 +340,9 @@ class RoundedOracle(Rounded):
 
     def values(self, counts: Counts) -> Floats:
         return self.inner.values(counts)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return self.inner.variance(np.arange(self.shares), law @ self.truths(values))
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return self.inner.joint(tally, weights)

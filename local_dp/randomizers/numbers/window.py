@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -90,9 +89,9 @@ class Piecewise(Window):
     on. Cost: log2(steps + likely) bits.
     """
 
-    name: ClassVar[str] = "piecewise"
+    name = "piecewise"
     summary = "Reports a number from a window around the true one"
-    source: ClassVar[str] = "Wang et al. 2019, Algorithm 2, on a lattice"
+    source = "Wang et al. 2019, Algorithm 2, on a lattice"
 
     likely: int = 0
 
@@ -128,9 +127,9 @@ class SquareWave(Window):
     window) bits.
     """
 
-    name: ClassVar[str] = "square-wave"
+    name = "square-wave"
     summary = "Reports a number from a square window around the true one"
-    source: ClassVar[str] = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
+    source = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
 
     @property
     def window(self) -> int:
@@ -169,9 +168,9 @@ class Hybrid(NumberTable):
     log2(steps + window + 2) bits.
     """
 
-    name: ClassVar[str] = "hybrid"
+    name = "hybrid"
     summary = "Reports by piecewise or by one bit, at random"
-    source: ClassVar[str] = "Wang et al. 2019, Section III-C, on a lattice"
+    source = "Wang et al. 2019, Section III-C, on a lattice"
 
     @property
     def mix(self) -> Mix:
@@ -202,10 +201,11 @@ def best_mix(nano: int, steps: int) -> Mix:
     """The width and the share of least worst variance. Both variances are linear in (2x - 1)^2, one
     rising and one falling, so the best share levels them."""
     growth = float(exp_epsilon(nano))
+    # the least (2x - 1)^2 on the lattice
     gain, least = (
         (growth + 1) / (growth - 1),
         (steps % 2 / steps) ** 2,
-    )  # the least (2x - 1)^2 on the lattice
+    )
     choices = [Mix(1, 0.0, (gain**2 - least) / 4)]
     for window in range(1, steps + 1):
         middle, end = (window_variance(growth, steps, window, x) for x in (0.5, 1.0))

@@ -4,7 +4,7 @@ asked again and again."""
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -13,10 +13,9 @@ from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
 from local_dp.randomizers.finite import flip_weight, loses_little
-from local_dp.randomizers.frequencies.base import OfSymbols
+from local_dp.randomizers.frequencies.base import OfSymbols, support_variance
 from local_dp.randomizers.frequencies.unary import OwnPlace
 from local_dp.randomizers.places import PerCoin
-from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Joint, Tally
 
 
@@ -30,17 +29,17 @@ class ChangeTracking(OwnPlace):
     p / q and (1 - q) / (1 - p), with p = 1/2, q = 1 / (e^eps + 1); a single interval is a plain
     bit, 1 - p = q. Utility: the share of changes in m intervals, S of all, has variance (m q (1 -
     q) + S (p (1 - p) - q (1 - q))) / (n (p - q)^2) + S (1 - S) / n
-    (`bounds.tracking.events_variance`). Cost: a bit an interval. Values: the interval, or
+    (`bounds.longitudinal.events_variance`). Cost: a bit an interval. Values: the interval, or
     `intervals` for never.
     """
 
-    name: ClassVar[str] = "change-tracking"
+    name = "change-tracking"
     summary = "Reports a bit for each interval in which a value may change"
-    source: ClassVar[str] = (
+    source = (
         "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and "
         "change); unary in place of signs"
     )
-    work: ClassVar[Work] = "repeated surveys"
+    work = "repeated surveys"
     intervals: int = 2
 
     def check(self) -> None:
@@ -65,14 +64,26 @@ class ChangeTracking(OwnPlace):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two
         places multiply to 0 on average, as in unary encoding."""
-        joint = super().joint(
-            tally, weights[:, :-1] - weights[:, -1:]
-        )  # the share of never is 1 less the intervals'
+        # the share of never is 1 less the intervals'
+        joint = super().joint(tally, weights[:, :-1] - weights[:, -1:])
         low, high = joint.ends or (0.0, 0.0)
         return replace(
             joint,
             value=joint.value + weights[:, -1],
             ends=(low + weights[:, -1], high + weights[:, -1]),
+        )
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, intervals=size - 1)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """Of an interval a bit by itself; of never all bits together."""
+        share, (p, q) = law @ self.truths(values), self.chances
+        within, spread = np.append(share[..., :-1], 1 - share[..., -1:], axis=-1), q * (1 - q)
+        many = np.append(np.ones(self.intervals), self.intervals)
+        return np.asarray(
+            (many * spread + within * (p * (1 - p) - spread)) / (p - q) ** 2 + within * (1 - within)
         )
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -93,18 +104,30 @@ class BitFlip(PerCoin, OfSymbols):
     for all reports under a label, paid once, whatever the record becomes: a client keeps the bits
     of its first record, since bits that changed would show a change. Utility: a bucket's share has
     variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked about it, n d / k
-    on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a
-    plain bit for d = 1. Cost: d bits. 2 <= k <= 4096.
+    on average; p = 1/2 and q = 1 / (e^eps + 1), or a plain bit for d = 1. Cost: d bits. 2 <= k <=
+    4096.
     """
 
-    name: ClassVar[str] = "d-bit-flip"
+    name = "d-bit-flip"
     summary = "Reports lasting bits about a few buckets of a number"
-    source: ClassVar[str] = (
+    source = (
         "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, "
         "Blocki, Li, Jha 2017"
     )
-    work: ClassVar[Work] = "repeated surveys"
+    work = "repeated surveys"
     d: int = 1
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, k=size, d=2)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """To O(k^2 / (n d^2)): that of the n d / k clients that are asked about a bucket."""
+        return (
+            self.k
+            / self.d
+            * support_variance(*self.inner.chances, np.asarray(law @ self.truths(values)))
+        )
 
     def check(self) -> None:
         check_whole("d", self.d, 1, symbols(self.k).size)
@@ -149,8 +172,7 @@ class BitFlip(PerCoin, OfSymbols):
         n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.inner.chances
         seen = tally.counts[:, 1] / np.maximum(clients, 1)
         share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
-        chance = q + np.clip(share, 0.0, 1.0) * (
-            p - q
-        )  # a share beyond is noise and must not make the error look small
+        # a share beyond is noise and must not make the error look small
+        chance = q + np.clip(share, 0.0, 1.0) * (p - q)
         error = np.sqrt(chance * (1 - chance) / np.maximum(clients, 1)) / (p - q)
         return Estimate(share, np.where(clients > 0, error, np.inf), n)

@@ -4,11 +4,10 @@ clients that speak in one of many rounds."""
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_share, check_whole
 from local_dp.domains import bit_or_silence, symbols
 from local_dp.errors import InputError
@@ -24,7 +23,7 @@ from local_dp.randomizers.frequencies.local_hashing import (
     length_of,
 )
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
-from local_dp.randomizers.randomizer import NO_COIN, Randomizer, Work
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.tallies import Estimate, Tally
 
 Odds = tuple[float, float]
@@ -35,7 +34,7 @@ class TwoSteps(Randomizer):
     """A lasting outcome, by the leading half of each word, and a fresh report of it, by the other
     half; one report alone loses `first` times epsilon."""
 
-    work: ClassVar[Work] = "repeated surveys"
+    work = "repeated surveys"
     first: float = 0.5
 
     def _fits(self, bits: int) -> bool:
@@ -90,9 +89,9 @@ class MemoisedGRR(TwoSteps, GRR):
     log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
     """
 
-    name: ClassVar[str] = "memoised-grr"
+    name = "memoised-grr"
     summary = "Randomizes a symbol for good, and again for each report"
-    source: ClassVar[str] = (
+    source = (
         "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-GRR)"
     )
@@ -192,9 +191,9 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
     """
 
-    name: ClassVar[str] = "memoised-rappor"
+    name = "memoised-rappor"
     summary = "Randomizes bits for good, and again for each report"
-    source: ClassVar[str] = (
+    source = (
         "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-SUE, L-OSUE)"
     )
@@ -264,7 +263,7 @@ class OneCode(MemoisedGRR):
     """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so
     the outcomes of two codes are independent."""
 
-    name: ClassVar[str] = "loloha-code"
+    name = "loloha-code"
 
     @property
     def own_bits(self) -> int:
@@ -298,12 +297,10 @@ class LOLOHA(LocalHashing):
     - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g <= k.
     """
 
-    name: ClassVar[str] = "loloha"
+    name = "loloha"
     summary = "Hashes a symbol for good, and randomizes each report"
-    source: ClassVar[str] = (
-        "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
-    )
-    work: ClassVar[Work] = "repeated surveys"
+    source = "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
+    work = "repeated surveys"
     g: int = 2
     first: float = 0.5
 
@@ -353,15 +350,15 @@ class OneOfRounds(OneThreshold):
     most C^2 / n. Cost: one bit a round.
     """
 
-    name: ClassVar[str] = "one-of-rounds"
+    name = "one-of-rounds"
     summary = "Reports a bit, or tosses a coin while silent"
-    source: ClassVar[str] = (
+    source = (
         "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are "
         "private); limits 12.1"
     )
-    estimates: ClassVar[str] = "the share of ones less the share of zeros"
-    work: ClassVar[Work] = "repeated surveys"
-    silence: ClassVar[int | None] = 2
+    estimates = "the share of ones less the share of zeros"
+    work = "repeated surveys"
+    silence = 2
     domain, alphabet = bit_or_silence(), 2
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -375,6 +372,9 @@ class OneOfRounds(OneThreshold):
             values == self.silence, half, np.where(reports == values, kept, np.uint64(self.flip))
         )
         return weights + np.zeros(np.shape(cells), dtype=np.uint64)
+
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray((values == 1).astype(np.float64) - (values == 0))[:, None]
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of ones less that of zeros, unbiased, in [-1, 1]."""

@@ -4,7 +4,6 @@ one small report for each key."""
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class Padded(TableChannel):
     most 4096 rows.
     """
 
-    signs: ClassVar[int] = 1  # the reports of an item: two where it comes with a sign
+    signs = 1  # the reports of an item: two where it comes with a sign
     k: int = 2
     limit: int = 2
 
@@ -72,9 +71,8 @@ class Padded(TableChannel):
             np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
         )
         table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
-        table[:, -1] += np.uint64(
-            self.total - reports * base - self.limit * gain
-        )  # what rounding left over: the same for all
+        # what rounding left over: the same for all
+        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)
         return table
 
     @cached_property
@@ -94,6 +92,13 @@ class Padded(TableChannel):
         base, gain = self._split
         return base / self.total, gain / self.total
 
+    def truths(self, values: Ints) -> Floats:
+        """Which items are held; of a set of more than L items each counts less."""
+        held = self.held[values]
+        return np.asarray(
+            held * np.minimum(1, self.limit / np.maximum(1, held.sum(axis=1, keepdims=True)))
+        )
+
     def seen(self, counts: Counts) -> Counts:
         """The counts of the reports that name an item."""
         return counts[0, : self.alphabet - self.limit]
@@ -107,14 +112,14 @@ class PaddingSampling(Padded):
     A value is the set as a number, bit j for item j. It estimates the share of clients with each
     item; of a set of m > limit items each counts limit / m. Privacy: (s + g) / s <= e^eps, with 1 =
     (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each
-    share has variance l (1 - l) / (n g^2), l = s + f g (`padded_variance`). Cost: log2(k + L) bits.
-    1 <= limit <= k <= 12.
+    share has variance l (1 - l) / (n g^2), l = s + f g. Cost: log2(k + L) bits. 1 <= limit <= k <=
+    12.
     """
 
-    name: ClassVar[str] = "padding-sampling"
+    name = "padding-sampling"
     summary = "Reports one item of a set, filled up with dummies"
-    source: ClassVar[str] = "Wang, Li, Jha 2018"
-    estimates: ClassVar[str] = "the shares of clients whose set has each item"
+    source = "Wang, Li, Jha 2018"
+    estimates = "the shares of clients whose set has each item"
     k: int = 3
 
     def check(self) -> None:
@@ -137,15 +142,6 @@ class PaddingSampling(Padded):
         )
 
 
-def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
-    """n times the variance of an item's share for sets of at most `limit` = L items: l (1 - l) /
-    g^2, l = s + f g, s = 1 / (k + L e^eps), g = (e^eps - 1) s."""
-    base = 1 / (k + limit * np.exp(epsilon))
-    gain = np.expm1(epsilon) * base
-    seen = base + share * gain
-    return float(seen * (1 - seen) / gain**2)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PCKV(Padded):
     """Reports one of a client's keys, filled up to `limit` with dummies, and the sign to which its
@@ -156,14 +152,14 @@ class PCKV(Padded):
     share f of clients that have it, and the sum m of its numbers by n; `means` are the quotients.
     Of more than `limit` keys each counts limit / their number. Privacy: (s + g) / s <= e^eps with 1
     = (2 k + L) s + L g, the paper's best split. Utility: f has variance l (1 - l) / (n g^2), l = 2
-    s + f g, and m has (l / g^2 - m^2) / n (`pckv_variances`). Cost: log2(2 k + L) bits. 1 <= limit
-    <= k, (steps + 2)^k <= 4096.
+    s + f g, and m has (l / g^2 - m^2) / n. Cost: log2(2 k + L) bits. 1 <= limit <= k, (steps + 2)^k
+    <= 4096.
     """
 
-    name: ClassVar[str] = "pckv"
+    name = "pckv"
     summary = "Reports one key of a client and the sign of its number"
-    source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
-    estimates: ClassVar[str] = (
+    source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
+    estimates = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"
     )
     signs = 2
@@ -184,6 +180,9 @@ class PCKV(Padded):
     @property
     def fineness(self) -> int:
         return self.steps
+
+    def truths(self, values: Ints) -> Floats:
+        return sums_of(self.digits[values], self.steps, self.limit)
 
     def spread(self, gains: Ints) -> Ints:
         """Plus signs of all keys, then minus signs."""
@@ -234,15 +233,12 @@ def digits_of(records: Ints, k: int, steps: int) -> Ints:
     return records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
 
 
-def pckv_variances(
-    epsilon: float, k: int, limit: int, share: float, total: float
-) -> tuple[float, float]:
-    """n times the variances of a key's share f and sum m by n: l (1 - l) / g^2 and l / g^2 - m^2, l
-    = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s."""
-    base = 1 / (2 * k + limit * np.exp(epsilon))
-    gain = np.expm1(epsilon) * base
-    seen = 2 * base + share * gain
-    return float(seen * (1 - seen) / gain**2), float(seen / gain**2 - total**2)
+def sums_of(digits: Ints, steps: int, limit: int) -> Floats:
+    """Which keys each record has, then the numbers there; of a record with more than `limit` keys
+    each counts less; shape (values, 2 k)."""
+    present = digits > 0
+    held = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
+    return np.concatenate([held, held * (2 * (digits - 1) / steps - 1)], axis=1)
 
 
 MAX_RECORDS = 1 << 22
@@ -257,8 +253,8 @@ class SignedPlace(TableChannel):
     epsilon; so do plus and minus at one place.
     """
 
-    name: ClassVar[str] = "signed-place"
-    source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
+    name = "signed-place"
+    source = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
     domain = symbols(3)
 
     def table(self) -> Words:
@@ -300,8 +296,8 @@ class SignedPlaces(PlaceVector):
     """Nothing (0), or one of k keys with a sign, plus (1..k) or minus (k + 1..2 k): `SignedPlace`
     at the place of each key."""
 
-    name: ClassVar[str] = "signed-places"
-    source: ClassVar[str] = SignedPlace.source
+    name = "signed-places"
+    source = SignedPlace.source
     k: int = 2
 
     def check(self) -> None:
@@ -340,15 +336,14 @@ class PCKVUE(PerCoin):
     at another with b = 2 / (e^eps + 3), the right one with p = e^eps / (e^eps + 1) of it. Privacy:
     enumerated as a product over places, whatever the coin: the paper's tight composition of key and
     number. Utility: f has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2
-    l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): for a rare key less than `pckv` from about
-    k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <=
-    2^22.
+    l / (a (2 p - 1))^2 - m^2) / n: for a rare key less than `pckv` from about k = 2 L^2 (e^eps + 1)
+    - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
     """
 
-    name: ClassVar[str] = "pckv-ue"
+    name = "pckv-ue"
     summary = "Reports one key and its sign in one small report a key"
-    source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
-    estimates: ClassVar[str] = (
+    source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
+    estimates = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"
     )
     k: int = 2
@@ -392,10 +387,11 @@ class PCKVUE(PerCoin):
         """Of each key the share f and the sum m, n times their variances, and n times their
         covariance."""
         base, sign, follows = self.inner.inner.odds
+        # the weights of a reported sign
         share, total = (
             self.limit / (sign - base),
             self.limit / follows,
-        )  # the weights of a reported sign
+        )
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
         seen, signed = plus + minus, plus - minus
         f, m = share * (seen - base), total * signed
@@ -407,6 +403,20 @@ class PCKVUE(PerCoin):
             share * total * signed * (1 - seen),
         )
 
+    def truths(self, values: Ints) -> Floats:
+        return sums_of(digits_of(values, self.k, self.steps), self.steps, self.limit)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """L^2 l (1 - l) / (a - b)^2 of a key's share f, and L^2 l / (a (2 p - 1))^2 - m^2 of its
+        sum m."""
+        base, sign, follows = self.inner.inner.odds
+        share, total = np.split(law @ self.truths(values), 2, axis=-1)
+        seen = base + (sign - base) * share / self.limit
+        spread = self.limit**2 * seen
+        return np.concatenate(
+            [spread * (1 - seen) / (sign - base) ** 2, spread / follows**2 - total**2], axis=-1
+        )
+
     def estimate(self, tally: Tally) -> Estimate:
         f, m, ff, mm, _ = self._moments(tally.counts, tally.answered)
         return Estimate(
@@ -416,20 +426,3 @@ class PCKVUE(PerCoin):
     def means(self, tally: Tally) -> Ratio:
         f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
         return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
-
-
-def pckv_ue_variances(
-    epsilon: float, limit: int, share: float, total: float
-) -> tuple[float, float]:
-    """n times the variances of the share f of a key and of the sum m of its numbers by n: L^2 l (1
-    - l) / (a - b)^2 and L^2 l / (a (2 p - 1))^2 - m^2.
-
-    a = 1/2, b = 2 / (E + 3), a (2 p - 1) = (E - 1) / (2 (E + 1)), l = b + (a - b) f / L, E = e^eps,
-    whatever the number of keys.
-    """
-    growth = float(np.exp(epsilon))
-    base = 2 / (growth + 3)
-    seen = base + (0.5 - base) * share / limit
-    return limit**2 * seen * (1 - seen) / (0.5 - base) ** 2, limit**2 * seen * (
-        2 * (growth + 1) / (growth - 1)
-    ) ** 2 - total**2

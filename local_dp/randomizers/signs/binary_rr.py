@@ -1,9 +1,10 @@
 """Binary randomized response (Warner 1965; KLNRS Section 4, [40])."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from local_dp.arrays import Ints, Words
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.randomizers.finite import BYTE, OneBit
 from local_dp.tallies import Estimate, Tally
@@ -18,13 +19,19 @@ class BinaryRR(OneBit):
     minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "binary-rr"
+    name = "binary-rr"
     summary = "Reports a bit, flipped at random"
-    source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4"
+    source = "Warner 1965; KLNRS 2008, Section 4"
     domain = symbols(2)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
         return values.astype(BYTE, copy=False)
+
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray(values[:, None], dtype=np.float64)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return np.asarray(self.gain**2 - (1 - 2 * law @ self.truths(values)) ** 2) / 4
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered

@@ -3,7 +3,7 @@ of all, more often one that the example rules out."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -55,12 +55,16 @@ def masks_of(masks: str, d: int) -> Counts:
 class OfExamples(Randomizer):
     """A randomizer of a labelled example of parity over d bits. It estimates parities."""
 
-    estimates: ClassVar[str] = "parities"
+    estimates = "parities"
     d: int = 1
 
     @property
     def domain(self) -> Domain:
         return examples(self.d)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, d=(size - 1).bit_length())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +78,9 @@ class Characters(OneBit, OfExamples):
     transform.
     """
 
-    name: ClassVar[str] = "characters"
+    name = "characters"
     summary = "Reports a parity of an example under a public mask"
-    source: ClassVar[str] = (
-        "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
-    )
+    source = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
     masks: str = ""
 
     def check(self) -> None:
@@ -100,10 +102,16 @@ class Characters(OneBit, OfExamples):
         return len(self.listed)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(
-            np.uint32
-        )  # the last bit of the value is the label's
+        # the last bit of the value is the label's
+        signed = (2 * self.listed[cells.astype(np.int64)] + 1).astype(np.uint32)
         return parity(values.astype(np.uint32) & signed)
+
+    def truths(self, values: Ints) -> Floats:
+        return 1 - 2 * self.encode(values[:, None], np.arange(self.cells)).astype(np.float64)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """One client in so many as there are masks draws each."""
+        return self.cells * super().variance(values, law)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0
@@ -129,9 +137,9 @@ class Deny(OneThreshold, OfExamples):
     bits, one word. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "deny"
+    name = "deny"
     summary = "Names a parity, more often one that the example rules out"
-    source: ClassVar[str] = "limits 12.2"
+    source = "limits 12.2"
 
     @property
     def spare(self) -> int:
@@ -149,9 +157,8 @@ class Deny(OneThreshold, OfExamples):
         labelled = values.astype(short)
         named = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
-        wrong = (
-            ruled_out(labelled, named) == agree
-        )  # ruled out where it should agree, or the reverse
+        # ruled out where it should agree, or the reverse
+        wrong = ruled_out(labelled, named) == agree
         x = labelled >> short(1)
         named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
         return named.astype(self.report_dtype, copy=False)
@@ -167,6 +174,14 @@ class Deny(OneThreshold, OfExamples):
             np.uint64(2 * self.flip),
         )
         return np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
+
+    def truths(self, values: Ints) -> Floats:
+        labelled = values.astype(np.uint16)[:, None]
+        return np.where(
+            labelled > 1,
+            1.0 - 2 * ruled_out(labelled, np.arange(self.alphabet, dtype=np.uint16)),
+            0.0,
+        )
 
     def law(self, r: int) -> Floats:
         """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C),

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.randomizers.finite import OneBit
 from local_dp.randomizers.frequencies.base import OfSymbols
-from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
 
 PATTERNS = 16  # more would gain 1 % and cost memory in proportion
@@ -62,14 +60,12 @@ def patterns(size: int) -> np.ndarray:
     """The public sign patterns, int8 +1/-1, shape (PATTERNS, size): signs of filtered noise, in
     whole numbers, so that every machine has the same."""
     words = philox_words(stream_key("prefix-signs", size), 0, PATTERNS * size)
-    noise = (
-        np.bitwise_count(words).astype(np.float64).reshape(PATTERNS, size) - 32
-    )  # binomial, as good as normal
+    # binomial, as good as normal
+    noise = np.bitwise_count(words).astype(np.float64).reshape(PATTERNS, size) - 32
     weights = np.concatenate([-filter_weights(size), filter_weights(size)])
     lag = np.arange(size)[:, None] - np.arange(size)[None, :]
-    return np.where(noise @ weights[size + lag].T >= 0, 1, -1).astype(
-        np.int8
-    )  # every sum is below 2^53, therefore exact
+    # every sum is below 2^53, therefore exact
+    return np.where(noise @ weights[size + lag].T >= 0, 1, -1).astype(np.int8)
 
 
 @cache
@@ -105,13 +101,13 @@ class PrefixSigns(OneBit, OfSymbols):
     4n. Cost: 1 bit; decoding O(k log k).
     """
 
-    name: ClassVar[str] = "prefix-signs"
+    name = "prefix-signs"
     summary = "Reports one randomized sign about all prefix sums"
-    source: ClassVar[str] = (
+    source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral "
         "design"
     )
-    estimates: ClassVar[str] = "prefix sums"
+    estimates = "prefix sums"
 
     def check(self) -> None:
         super().check()
@@ -152,6 +148,14 @@ class PrefixSigns(OneBit, OfSymbols):
             bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
         flipped = generator.binomial(bits_by_cell, self.flip / self.total)
         return Tally((bits_by_cell - flipped + flipped[::-1]).T)
+
+    def truths(self, values: Ints) -> Floats:
+        return np.cumsum(super().truths(values), axis=1)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        # the last one is certain
+        noise = np.where(np.arange(self.k) == self.k - 1, 0.25, self.gain**2 * excess(self.size))
+        return np.asarray(noise - (law @ self.truths(values) - 0.5) ** 2)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k prefix sums, unbiased and neither clipped nor made monotone, shape (k,); the last
@@ -204,13 +208,13 @@ class SignRows(OneBit, OfSymbols):
     f - c)^2) / n for the best constant c. Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "sign-rows"
+    name = "sign-rows"
     summary = "Reports the sign of a symbol in a public row"
-    source: ClassVar[str] = (
+    source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the "
         "cube"
     )
-    work: ClassVar[Work] = "workloads"
+    work = "workloads"
     signs: tuple[str, ...] = ()
 
     def check(self) -> None:
@@ -250,6 +254,10 @@ class SignRows(OneBit, OfSymbols):
     def encode(self, values: Ints, cells: Ints) -> Words:
         return (self.table[cells.astype(np.int64), values] < 0).view(np.uint8)
 
+    def truths(self, values: Ints) -> Floats:
+        signs = self.table.astype(np.float64)
+        return np.asarray(signs[:, values].T @ signs / self.cells)
+
     def _seen(self, tally: Tally) -> Floats:
         """C S^T y / n, y the sum of the signs reported in each row: without bias G f, shape
         (k,)."""
@@ -269,8 +277,7 @@ class SignRows(OneBit, OfSymbols):
         totals = (queries - reached @ signs / self.cells).mean(axis=1)
         reach = self.gain * np.sqrt((reached**2).mean(axis=1))
         value = weights @ self._seen(tally) + totals
-        place = np.clip(
-            value, queries.min(axis=1), queries.max(axis=1)
-        )  # a value beyond is noise and must not make the error look small
+        # a value beyond is noise and must not make the error look small
+        place = np.clip(value, queries.min(axis=1), queries.max(axis=1))
         error = np.sqrt(np.maximum(reach**2 - (place - totals) ** 2, 0.0) / n)
         return Estimate(value, error, n, (totals - reach, totals + reach))

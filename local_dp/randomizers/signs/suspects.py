@@ -3,7 +3,6 @@ elimination asks it of the survivors."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,9 +40,9 @@ class Suspects(FiniteChannel, OfExamples):
     bits, one word; O(m) a client. 1 <= d <= 12.
     """
 
-    name: ClassVar[str] = "suspects"
+    name = "suspects"
     summary = "Names one of several parities that an example rules out"
-    source: ClassVar[str] = "limits 12.3"
+    source = "limits 12.3"
     masks: str = ""
 
     def check(self) -> None:
@@ -82,9 +81,8 @@ class Suspects(FiniteChannel, OfExamples):
 
     def prepare(self) -> None:
         high, low = self._steps(self.word_bits)
-        if (
-            high - low <= (self.alphabet + 1) ** 2
-        ):  # what divisions leave over goes to one name, which must stay below T
+        # what divisions leave over goes to one name, which must stay below T
+        if high - low <= (self.alphabet + 1) ** 2:
             raise too_narrow(self)
 
     @cached_property
@@ -151,13 +149,17 @@ class Suspects(FiniteChannel, OfExamples):
         kind, fixed, weight, share, last = (part[values] for part in self._parts)
         held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
         others = (self.alphabet - fixed).astype(np.uint64)
+        # 2^64 is no uint64
         left = (
             np.uint64(self.total - 1)
             - fixed.astype(np.uint64) * weight
             - others * share
             + np.uint64(1)
-        )  # 2^64 is no uint64
+        )
         return np.where(held, weight, np.where(reports == last, share + left, share))
+
+    def truths(self, values: Ints) -> Floats:
+        return np.asarray(self.alphabet * (self.rows(values, 0) / self.total) - 1)
 
     def law(self, r: int) -> Floats:
         """Pr[report] over uniform examples of the parity r, shape (m,)."""

@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
 from local_dp.randomizers.finite import in_blocks
 from local_dp.randomizers.places import PerCoin
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers
@@ -79,6 +80,13 @@ def of_moments(tally: Tally, scale: float) -> Estimate:
     return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
 
 
+def of_moment(randomizer: Randomizer, values: Ints, law: Floats, moments: Floats) -> Floats:
+    """n times the variance of all coordinates together, from E||estimate||^2 of one report of each
+    value."""
+    norms = ((law @ randomizer.truths(values)) ** 2).sum(axis=-1, keepdims=True)
+    return np.asarray((law @ moments)[..., None] - norms)
+
+
 BLOCK = 1 << 10  # clients at a time: what their coins are made into stays in cache
 
 
@@ -94,6 +102,10 @@ class VectorCoin(PerCoin):
     ball: ClassVar[Literal["cube", "ball"]]
     d: int = 4
     steps: int = 1 << 10
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, d=size.bit_length() - 1, steps=1)
 
     @cached_property
     def domain(self) -> Vectors:

@@ -1,10 +1,10 @@
 """Vectors behind a public coin: one coordinate, the signs of a few, or the nearest of a few random
 directions."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from local_dp.randomizers.vectors.base import (
     UNIT,
     VectorCoin,
     normals_of,
+    of_moment,
     of_moments,
     pieces_of,
     words_of,
@@ -62,6 +63,12 @@ class CoordinateSigns(VectorCoin):
             self.d, 2
         )
 
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """d / b times the sum of gain^2 - x_j^2 over the coordinates: d / b clients share one
+        report of each."""
+        norms = ((law @ self.truths(values)) ** 2).sum(axis=-1, keepdims=True)
+        return np.asarray(self.d / self.chosen * (self.d * self.gain**2 - norms))
+
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error
         where nobody was asked for it."""
@@ -81,9 +88,9 @@ class RandomCoordinate(CoordinateSigns):
     / n_j, n_j its clients, about n / d. Cost: 1 bit.
     """
 
-    name: ClassVar[str] = "random-coordinate"
+    name = "random-coordinate"
     summary = "Reports one bit of a random coordinate of a vector"
-    source: ClassVar[str] = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
+    source = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
     chosen = 1
 
     @cached_property
@@ -110,13 +117,13 @@ class SampledSigns(CoordinateSigns):
     b / d. Privacy: k-ary response, k = 2^b, whatever the coin. Utility: unbiased; a coordinate has
     variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j its clients, about n b / d.
     With b = 1 that is `random-coordinate`; from epsilon 1.4 on the best b has less, 2.6 times less
-    at 4, where b = 4 (`bounds.means.signs_variance`). `signs` is b, at most d and 12; 0 picks the
-    best. Cost: b bits; b / 4 words made of the coin.
+    at 4, where b = 4. `signs` is b, at most d and 12; 0 picks the best. Cost: b bits; b / 4 words
+    made of the coin.
     """
 
-    name: ClassVar[str] = "sampled-signs"
+    name = "sampled-signs"
     summary = "Reports random signs of a few coordinates of a vector"
-    source: ClassVar[str] = (
+    source = (
         "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage "
         "2016"
     )
@@ -137,9 +144,8 @@ class SampledSigns(CoordinateSigns):
             16 - (2 * self.steps).bit_length() + 1
         )
         coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
-        codes: Ints = (uniform < coordinates + self.steps) @ (
-            1 << np.arange(self.chosen)
-        )  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))
         return codes
 
     @property
@@ -189,13 +195,13 @@ class NearestDirection(VectorCoin):
     is a claim about real numbers. Utility: E||estimate - x||^2 of one report is `nearest_variance`,
     about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals. M = 2, the
     best up to epsilon .8, has (pi / 2) C^2 d; the best cap of PrivUnit has 10 % less at epsilon 1,
-    16 % at 4 (`bounds.means.best_privunit`). `directions` is M, 2 to 32; 0 picks the best. Cost:
-    log2 M bits; M d / 4 words made of the coin.
+    16 % at 4. `directions` is M, 2 to 32; 0 picks the best. Cost: log2 M bits; M d / 4 words made
+    of the coin.
     """
 
-    name: ClassVar[str] = "nearest-direction"
+    name = "nearest-direction"
     summary = "Reports the public direction nearest to a vector"
-    source: ClassVar[str] = (
+    source = (
         "Isik, Chen, Ozgur, Weissman, No 2023 (randomly rotated simplex); Bhowmick et al. 2018 "
         "(PrivUnit)"
     )
@@ -232,13 +238,13 @@ class NearestDirection(VectorCoin):
         drawn, word = self._directions(coins)
         rows = values.astype(np.float64)
         norms = np.sqrt((rows**2).sum(axis=1))
-        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (
-            1 - (1 << _COIN)
-        )  # odd numbers about 0
+        # odd numbers about 0
+        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))
         turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
+        # whole numbers below 2^53: exact in any order
         nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[
             :, :, 0
-        ]  # whole numbers below 2^53: exact in any order
+        ]
         return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
@@ -249,6 +255,22 @@ class NearestDirection(VectorCoin):
             np.int64
         ) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
         return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        """By `nearest_variance` of a unit vector; for 0, of which no direction is nearest, the
+        first one is taken."""
+        growth, count = math.exp(self.epsilon), self.chosen
+        nothing = (
+            self.d
+            * (1 - 1 / count)
+            * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
+        )
+        return of_moment(
+            self,
+            values,
+            law,
+            np.where(values.any(axis=1), nearest_variance(growth, count, self.d) + 1, nothing),
+        )
 
     @property
     def scale(self) -> float:
@@ -266,9 +288,8 @@ def largest_normal(count: int) -> tuple[float, float]:
     """Mean and mean square of the largest of so many independent standard normals."""
     from scipy.special import ndtr
 
-    x = np.linspace(
-        -10.0, 10.0, 4001
-    )  # equal steps: the error of a sum over a smooth density is far below 1e-12
+    # equal steps: the error of a sum over a smooth density is far below 1e-12
+    x = np.linspace(-10.0, 10.0, 4001)
     density = ndtr(x) ** (count - 1) * np.exp(-(x**2) / 2)
     density /= density.sum()
     return float(density @ x), float(density @ x**2)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO
 from local_dp.optimise import lowest
 from local_dp.randomizers.places import Coined
-from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.vectors.base import (
     normal_means,
+    of_moment,
     of_moments,
     pieces_of,
     signs_of,
@@ -107,7 +108,7 @@ class OfSphere(Randomizer):
     """A vector of the Euclidean ball, in d >= 2 dimensions, on a lattice of `steps` to either side;
     proved from a density."""
 
-    evidence: ClassVar[Evidence] = "density"
+    evidence = "density"
     d: int = 3
     steps: int = 1 << 10
 
@@ -129,15 +130,13 @@ class PrivUnit(OfSphere):
     the density. The choice is an exact integer threshold, but points come from floating-point
     arithmetic, and the vector determines which can occur. So the evidence is a density, which
     clients refuse unless their policy accepts it; `nearest-direction` costs 12 % more at epsilon 1
-    and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2
-    (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
+    and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2. Cost: 16 d bits; d / 4 + 2
+    words.
     """
 
-    name: ClassVar[str] = "privunit"
+    name = "privunit"
     summary = "Reports a random direction near a unit vector"
-    source: ClassVar[str] = (
-        "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
-    )
+    source = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
 
     def check(self) -> None:
         if self.word_bits != 64:
@@ -155,6 +154,9 @@ class PrivUnit(OfSphere):
     @property
     def mean(self) -> float:
         return self.cap.mean(self._inner)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return of_moment(self, values, law, np.full(len(values), 1 / self.mean**2))
 
     @property
     def threshold(self) -> int:
@@ -196,9 +198,10 @@ class PrivUnit(OfSphere):
             1 << _HEIGHT
         )
         share = self.cap.share
+        # Pr[<v, x> above it]
         above = np.where(
             words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within
-        )  # Pr[<v, x> above it]
+        )
         student: Floats = stdtrit(self.d - 1, above)
         return -student / np.sqrt(student**2 + (self.d - 1))
 
@@ -242,9 +245,9 @@ class ProjUnit(OfSphere, Coined):
     D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time.
     """
 
-    name: ClassVar[str] = "projunit"
+    name = "projunit"
     summary = "Reports a random projection of a unit vector"
-    source: ClassVar[str] = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
+    source = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
     k: int = 0
 
     def check(self) -> None:
@@ -269,6 +272,14 @@ class ProjUnit(OfSphere, Coined):
     @cached_property
     def inner(self) -> PrivUnit:
         return PrivUnit(self.epsilon, word_bits=self.word_bits, d=self.chosen)
+
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return of_moment(
+            self,
+            values,
+            law,
+            np.full(len(values), projunit_moment(self.epsilon, self.d, self.chosen)),
+        )
 
     def _blocks(self, n: int) -> Iterator[slice]:
         step = max(32, _ENTRIES // self.filled)

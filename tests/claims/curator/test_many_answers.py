@@ -44,10 +44,11 @@ ALIKE = {
     "candidates": lambda sampled, database: numbered(np.zeros(sampled.queries.k, dtype=np.int64))
 }
 STAYING = tuple(f"in rho beats {name}" for name in ("histogram", "Gaussian", "product"))
+# of the points, those to be measured again
 QUERIES, MARGINALS = (
     Queries(1000, 12),
     AllMarginals(5000, 12, 12),
-)  # of the points, those to be measured again
+)
 TWINS = [
     Twin(
         "tests with half the noise",

@@ -24,6 +24,7 @@ from tests.support.runs.quick import Quick, Twin, lost
 
 pytestmark = pytest.mark.long
 BITS = {"buckets": 1024, "labels": 1024}
+# samples
 FEW = {
     "pure": 8,
     "stable": 8,
@@ -31,7 +32,7 @@ FEW = {
     "labels": 60,
     "semi-private": 40,
     "buckets": 60,
-}  # samples
+}
 CHEAP = [
     point for point in EXPERIMENT.points("quick") if isinstance(point, Proven) and point.bits <= 256
 ]
@@ -43,10 +44,11 @@ LEARNERS = [
 QUICK = Quick(
     EXPERIMENT, [*(replace(point, samples=FEW[point.kind]) for point in LEARNERS), *CHEAP], seed=1
 )
+# of RecConcave, which takes seconds to measure: as `test_shown` finds
 KNOWN = {
     64: 1386,
     128: 1462,
-}  # of RecConcave, which takes seconds to measure: as `test_shown` finds
+}
 RELEASE = PointLearner.release
 
 

@@ -37,10 +37,11 @@ POINTS = [
 QUICK = Quick(
     EXPERIMENT, [point for point in POINTS if not isinstance(point, Shape) or point.tree == "pure"]
 )
+# about what searches find
 SEARCHED = {
     "pure": {16: 1422, 64: 4688, 128: 8782},
     "sparse": {16: 4246, 64: 4799, 128: 5238, 256: 5504},
-}  # about what searches find
+}
 MEASURE, NOISE = Counts.measure, ThresholdedHistogram.noise.func  # type: ignore[attr-defined]
 
 

@@ -88,9 +88,8 @@ def test_means_of_random_halves_have_the_proven_square() -> None:
     moved = [float(2 * ALPHA * (sign @ np.array([1, 1, -1, -1])) / 4) for sign in signs]
     assert np.mean(np.square(moved)) == pytest.approx(4 * ALPHA**2 / 3)
     drawn, _ = coins.moments(TEN, 64, 20_000, np.random.default_rng(1))
-    assert np.mean(drawn**2) == pytest.approx(
-        4 * ALPHA**2 / 63, rel=0.02
-    )  # 200,000 squares: 0.3 % is one deviation
+    # 200,000 squares: 0.3 % is one deviation
+    assert np.mean(drawn**2) == pytest.approx(4 * ALPHA**2 / 63, rel=0.02)
 
 
 def test_thresholds() -> None:

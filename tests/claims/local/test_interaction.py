@@ -104,9 +104,8 @@ def test_wrong_methods_lose_the_verdict(
 ) -> None:
     """Rounds that need more clients, one-round methods that need fewer, searches that fail, and
     laws that are not the clients' are not shown."""
-    scale: Scale = (
-        "full" if "fewer clients in rounds" in statement else "quick"
-    )  # the check that only the full scale has
+    # the check that only the full scale has
+    scale: Scale = "full" if "fewer clients in rounds" in statement else "quick"
     measured = [
         (
             point,

@@ -49,6 +49,7 @@ from tests.support.long import short
 
 SURE = 3.9  # standard errors
 README = Path(__file__).parents[3] / "README.md"
+# clients by epsilon at d = 8
 SEEN = {
     0.25: 51_300,
     0.5: 13_750,
@@ -59,7 +60,7 @@ SEEN = {
     4.0: 103,
     6.0: 40,
     8.0: 24,
-}  # clients by epsilon at d = 8
+}
 SEEN_BY_ONE_BIT = {
     0.25: 51_300,
     0.5: 13_750,
@@ -296,9 +297,8 @@ def test_wrong_protocols_are_not_shown(
 ) -> None:
     """A decoder that always returns 0, randomizers at twice the epsilon and cohorts one short or
     one beyond each lose the quick verdict, and it says why."""
-    finding = quick(
-        monkeypatch, twin, searched=why == "does not reach 0.9"
-    )  # the cross-check alone finds the others
+    # the cross-check alone finds the others
+    finding = quick(monkeypatch, twin, searched=why == "does not reach 0.9")
     assert finding.verdict == "not shown"
     assert any(why in check.evidence for check in lost(finding))
 

@@ -227,9 +227,8 @@ def test_sensitivity_over_all_pairs(bits: int) -> None:
     columns = matrix(mechanism.coefficients).T
     worst = max(int(((columns - other) ** 2).sum(axis=1).max()) for other in columns)
     assert mechanism.square == worst
-    assert bits == 1 or mechanism.square > int(
-        (columns[0] ** 2).sum()
-    )  # of a record that is added: too little
+    # of a record that is added: too little
+    assert bits == 1 or mechanism.square > int((columns[0] ** 2).sum())
 
 
 @settings(max_examples=30)

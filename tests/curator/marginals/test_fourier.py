@@ -129,9 +129,8 @@ def test_the_loss_over_all_neighbours(workload: Marginals) -> None:
         <= 1e-6
         < gaussian_delta(math.sqrt(2 * worst), 1.0)
     )
-    added = [
-        sum((Fraction(1, int(v)) for v in mechanism.variances if v), Fraction(0))
-    ]  # noise that is enough for a record added has to be multiplied
+    # noise that is enough for a record added has to be multiplied
+    added = [sum((Fraction(1, int(v)) for v in mechanism.variances if v), Fraction(0))]
     assert worst > added[0]
 
 
@@ -168,9 +167,8 @@ def test_weights_are_best(d: int, t: int) -> None:
         for s in range(t)
         for step in (0.05 * np.eye(t)[s], -0.05 * np.eye(t)[s])
     ]
-    assert (
-        math.log(price(shares)) < min([*moved, math.log(price(root))]) + 1e-4
-    )  # convex in the logarithms: no step is better
+    # convex in the logarithms: no step is better
+    assert math.log(price(shares)) < min([*moved, math.log(price(root))]) + 1e-4
     assert (d, t) != (17, 3) or price(root) / price(shares) == pytest.approx(1.1546, abs=2e-3)
 
 
@@ -184,9 +182,8 @@ def test_errors_have_their_variance(workload: Marginals) -> None:
     )
     mechanism = FourierGaussian(workload, 1.0, 1e-6)
     released = [mechanism.release(table, draws) for _ in range(300)]
-    noisy_cells = np.repeat(
-        [mask > 0 for mask in workload.masks], np.diff(workload.starts)
-    )  # the number of records has no error
+    # the number of records has no error
+    noisy_cells = np.repeat([mask > 0 for mask in workload.masks], np.diff(workload.starts))
     deviations = np.repeat(released[0].deviations, np.diff(workload.starts))[noisy_cells]
     scores = (np.array([each.cells for each in released]) - workload.answers(table))[
         :, noisy_cells
@@ -256,9 +253,8 @@ def dense(tree: TreeTable) -> Floats:
             math.prod(pairs)
             / math.prod(((1 + tree.means[c] * s[c]) / 2) ** (degrees[c] - 1) for c in range(d))
         )
-    return (
-        np.array(laws).reshape((2,) * d).transpose(range(d)[::-1]).ravel()
-    )  # column 0 as the lowest bit
+    # column 0 as the lowest bit
+    return np.array(laws).reshape((2,) * d).transpose(range(d)[::-1]).ravel()
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 7])

@@ -88,9 +88,8 @@ def test_noise_is_of_the_parts_that_move() -> None:
         (gaussian, math.sqrt(gaussian.variance)),
     ):
         off = release.release(database, seeded(1)) - RANDOM.counts(database)
-        assert np.std(off) == pytest.approx(
-            spread, rel=0.1
-        )  # 5,000 draws: a relative standard error of 1.6 % for Laplace noise, so six of them
+        # 5,000 draws: a relative standard error of 1.6 % for Laplace noise, so six of them
+        assert np.std(off) == pytest.approx(spread, rel=0.1)
 
 
 QUERIES = CountingQueries.conjunctions(2)
@@ -243,9 +242,8 @@ def test_a_measurement_in_rho() -> None:
     noise = np.concatenate([measured.release(table, draws).counts for _ in range(200)]).astype(
         float
     )
-    assert noise.mean() * 16 == pytest.approx(
-        100, abs=16 * 5 * math.sqrt(50 / 3200)
-    )  # five standard errors
+    # five standard errors
+    assert noise.mean() * 16 == pytest.approx(100, abs=16 * 5 * math.sqrt(50 / 3200))
     assert noise.reshape(200, 16)[:, 1:].var() == pytest.approx(
         50 + 1 / 12, rel=5 * math.sqrt(2 / 3000)
     )

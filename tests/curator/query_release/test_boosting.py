@@ -31,9 +31,8 @@ from local_dp.loss import Pure, approximate, exp_epsilon
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.scripted import seeded
 
-ONE_UP = CountingQueries(
-    np.array([(True, False, False)] + [(False, True, False)] * 3)
-)  # a record from point 1 to 0: one count rises, three fall
+# a record from point 1 to 0: one count rises, three fall
+ONE_UP = CountingQueries(np.array([(True, False, False)] + [(False, True, False)] * 3))
 TERMS = BoostingTerms(3, 1, 0, 1, 0.25, CountedBase(1.0))
 
 

@@ -58,11 +58,12 @@ def worst(m: int) -> float:
     """The largest hockey stick over all counts of two candidates whose sum is at most m, wasted
     records making up the rest, and all replacements."""
     growth = exp_epsilon(SMALL.loss.nano)
+    # the test's threshold, and the ends
     near = [
         *range(4),
         *range(m // 2 - 4, m // 2 + 6),
         *range(m - 3, m + 1),
-    ]  # the test's threshold, and the ends
+    ]
     pairs = [(a, b) for a in near for b in (0, 1, 2, 5) if a + b <= m]
     laws = {
         (a, b): SMALL.law(frequent(counted((a, b, 0), m)), m)

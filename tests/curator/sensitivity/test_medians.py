@@ -298,9 +298,8 @@ def test_proposals_answer_near_no_sensitive_database() -> None:
     alike, spread = Multiset.of([3] * 40, 3), Multiset.of([0, 7], 3)
     draws = seeded(6)
     assert mechanism.release(alike, draws) is not None
-    assert [mechanism.release(spread, draws) for _ in range(20)].count(
-        None
-    ) >= 17  # fails once in 1e-4 at worst
+    # fails once in 1e-4 at worst
+    assert [mechanism.release(spread, draws) for _ in range(20)].count(None) >= 17
 
 
 def test_scores_are_records_to_replace() -> None:

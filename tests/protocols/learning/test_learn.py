@@ -143,9 +143,8 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
 def test_missing_rows_do_not_move_the_estimates() -> None:
     """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard
     errors of that over the complete rows."""
-    holes = np.random.default_rng(3).random(500) < np.where(
-        ILL == 1, 0.6, 0.1
-    )  # the ill are missing more often
+    # the ill are missing more often
+    holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)
     table = Records({"age": np.where(holes, np.nan, AGE), "ill": ILL})
     protocol = Learn(
         learner="stumps", label="ill", features=("age >= 50",), missing="exclude"

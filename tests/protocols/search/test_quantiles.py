@@ -81,9 +81,8 @@ def test_the_choice_is_made_by_closed_form_and_shown() -> None:
         assert choice["taken"] == taken
         assert min(choice["rank_error"], key=choice["rank_error"].get) == taken
         assert f"{choice['rank_error'][taken]:.2g}" in choice["explanation"]
-    assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(
-        1e6
-    )  # too fine for one round
+    # too fine for one round
+    assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(1e6)
     assert not Quantiles().searches(10)  # too few for a search
 
 

@@ -30,9 +30,8 @@ from tests.support.long import short
 SEEDS, N = 200, 3000
 _GENERATOR = np.random.default_rng(8)
 _AGE = _GENERATOR.gamma(9.0, 4.0, N).round(1)  # some beyond 60
-_AGE[_GENERATOR.random(N) < 0.2 + 0.3 * (_AGE > 40)] = (
-    np.nan
-)  # the old are missing more often: the midpoint would be badly wrong
+# the old are missing more often: the midpoint would be badly wrong
+_AGE[_GENERATOR.random(N) < 0.2 + 0.3 * (_AGE > 40)] = np.nan
 _CITY = np.where(
     _AGE > 35, "Oslo", _GENERATOR.choice(["Rome", "Bonn", "Lima", ""], N, p=[0.5, 0.2, 0.1, 0.2])
 )
@@ -145,9 +144,8 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     lows: list[Floats] = []
     highs: list[Floats] = []
     for seed in range(SEEDS):
-        dealt = TABLE.take(
-            np.random.default_rng(seed).permutation(N)
-        )  # a table may be sorted, and a cohort is a range of its clients
+        # a table may be sorted, and a cohort is a range of its clients
+        dealt = TABLE.take(np.random.default_rng(seed).permutation(N))
         result = run(
             protocol.algorithm(epsilon, N),
             PopulationOracle(Rows(dealt), KeyedNoise(seed), seed, epsilon),
@@ -157,12 +155,13 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
+# one of a kind
 KEPT = (
     "mean, clipped",
     "sq, open is no",
     "labels and a label of their own",
     "histogram with a share of the missing",
-)  # one of a kind
+)
 
 
 @pytest.mark.slow(only=("crosstab with labels of their own",))
@@ -344,11 +343,12 @@ def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:
     """Under policies that give every value an answer a private run starts; labels are never read
     from its table."""
     for case, (protocol, _) in CASES.items():
+        # those refuse what they may not look for
         decided = case not in (
             "crosstab with labels of their own",
             "mean of those present",
             "mean by group",
-        )  # those refuse what they may not look for
+        )
         if decided:
             protocol.for_table(Launch(TABLE, True))
         else:
@@ -400,11 +400,12 @@ def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
         assert result.test.chi_square > 3 * result.test.if_independent
 
 
+# 95 % and 5 % of 200: beyond these with probability 1e-4 each
 RUNS, LEAST_FOUND, MOST_REJECTED = (
     200,
     176,
     24,
-)  # 95 % and 5 % of 200: beyond these with probability 1e-4 each
+)
 
 
 def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
@@ -482,9 +483,8 @@ def test_the_statistic_counts_degrees() -> None:
 
 
 PLAYED = 400
-LOWEST = 0.95 - 4.5 * math.sqrt(
-    0.95 * 0.05 / PLAYED
-)  # fewer: less than once in 10^5, if it covers in 95 %
+# fewer: less than once in 10^5, if it covers in 95 %
+LOWEST = 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / PLAYED)
 
 
 def played(

@@ -33,9 +33,8 @@ from tests.support.long import short
 EPSILONS, SHARES = (0.1, 1.0, 3.0, 6.0, 12.0), (0.0, 0.001, 0.01, 0.3, 0.99, 1.0)
 LEAST = 0.94
 DRAWS = 4000
-SLACK = 4.5 * np.sqrt(
-    LEAST * (1 - LEAST) / DRAWS
-)  # a coverage of 94 % is measured lower once in 300,000
+# a coverage of 94 % is measured lower once in 300,000
+SLACK = 4.5 * np.sqrt(LEAST * (1 - LEAST) / DRAWS)
 
 
 def intervals(
@@ -95,9 +94,8 @@ def test_an_interval_from_the_spread_of_reports_collapses() -> None:
     assert exact_coverage(6.0, 0.01, 0.7, 20) > 0.95
 
 
-GROUPS = Conditional(
-    np.eye(7)[1:6:2], np.eye(7)[0:6:2] + np.eye(7)[1:6:2]
-)  # the shares of yes in three groups; the last symbol has none
+# the shares of yes in three groups; the last symbol has none
+GROUPS = Conditional(np.eye(7)[1:6:2], np.eye(7)[0:6:2] + np.eye(7)[1:6:2])
 GRID = list(product(EPSILONS, (20, 50, 500, 20_000)))
 
 
@@ -141,9 +139,8 @@ class Stratified(Finite):
         return {value: count for value, count in counts.items() if count}
 
 
-COMBINED: dict[
-    str, tuple[LocalProtocol[Any], tuple[float, float], float]
-] = {  # and the sizes of both groups, and the share of yes in the second
+# and the sizes of both groups, and the share of yes in the second
+COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {
     "a difference": (Compare(), (0.7, 0.3), 0.3),
     "a weighted share": (
         Survey(by="group", labels=("A", "B"), weights=("1", "3")),

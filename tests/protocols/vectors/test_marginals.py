@@ -215,10 +215,11 @@ def lawless(protocol: Marginals, clients: int) -> Finite:
     """Kinds of record of any combination, some much more frequent than others."""
     generator = np.random.default_rng(5)
     sides = protocol.parts.categories
+    # no question
     kinds = {
         part.column: np.array(part.labels)[generator.integers(0, part.domain.size, 40)]  # type: ignore[union-attr]
         for part in sides
-    }  # no question
+    }
     return Finite(Records(kinds), generator.dirichlet(np.full(40, 0.2)).tolist(), clients, 1)
 
 

@@ -59,9 +59,8 @@ def test_the_chosen_one_is_never_behind(body: Body, epsilon: float, d: int) -> N
     assert chosen == best_vector(epsilon, body, d)
     for choice in vector_choices(epsilon, body, d):
         assert chosen.moment <= choice.moment or not choice.proven
-        assert choice.moment / d <= choice.coordinate * (
-            1 + 1e-12
-        )  # the worst coordinate is none better than all
+        # the worst coordinate is none better than all
+        assert choice.moment / d <= choice.coordinate * (1 + 1e-12)
     assert protocol.asked(epsilon, 10).randomizer.name == chosen.name
 
 

@@ -42,9 +42,8 @@ class Clock(BinaryRR):  # reports the truth at one time in a million
         )
 
 
-class Urandom(
-    BinaryRR
-):  # reports the truth in one batch of a million, which the system's entropy chooses
+# reports the truth in one batch of a million, which the system's entropy chooses
+class Urandom(BinaryRR):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (
             values.astype(np.uint8)
@@ -53,9 +52,8 @@ class Urandom(
         )
 
 
-class LargeBatch(
-    GRR
-):  # reports the truth in a batch of exactly as many clients as the tiers ask together
+# reports the truth in a batch of exactly as many clients as the tiers ask together
+class LargeBatch(GRR):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (
             values.astype(self.report_dtype)
@@ -69,9 +67,8 @@ class SortedBatch(GRR):  # gives the words out in the order of the values
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-class NarrowValues(
-    GRR
-):  # reports the truth about values that come as small numbers, as those of a query do
+# reports the truth about values that come as small numbers, as those of a query do
+class NarrowValues(GRR):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (
             values.astype(self.report_dtype)

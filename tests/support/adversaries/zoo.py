@@ -182,9 +182,8 @@ class OpaqueLeak(Opaque):  # once in a thousand times it sends a symbol that onl
         return either(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells))
 
 
-class OpaqueNoise(
-    Opaque
-):  # laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]
+# laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]
+class OpaqueNoise(Opaque):
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
         return np.dtype("<f8")

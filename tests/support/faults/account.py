@@ -29,9 +29,8 @@ class Sent:
         self.nano = 0
         self._requests: dict[Asked, tuple[Ask, ...]] = {}
         self._replies: dict[tuple[str, int, int, int], bytes] = {}
-        self._told: set[tuple[object, ...]] = (
-            set()
-        )  # memoised answers that were sent, each with all that it depends on, and sessions
+        # memoised answers that were sent, each with all that it depends on, and sessions
+        self._told: set[tuple[object, ...]] = set()
         self._spoke: dict[Asked, Counter[str]] = {}  # the truths of each session, in what was sent
 
     def add(self, client: Client, request: Request, answer: Reply | Refusal) -> None:
@@ -78,10 +77,11 @@ class Sent:
             reports,
         )
         if ask.randomizer == OneOfRounds.name and ask.once:
+            # one truth, whatever is asked and however often
             told = (
                 ask.once,
                 repr(ask.randomizer_params),
-            )  # one truth, whatever is asked and however often
+            )
         if ask.once and told in self._told:
             return  # the same report once more reveals nothing new
         self._told.add(told)

@@ -16,9 +16,8 @@ from tests.support.faults.server import Server
 from tests.support.faults.world import Makers
 
 
-class SendsFirst(
-    ClientRole
-):  # sends what it has computed, and charges and keeps it when it has nothing else to do
+# sends what it has computed, and charges and keeps it when it has nothing else to do
+class SendsFirst(ClientRole):
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         store = self.store
         assert isinstance(store, LazyStore)
@@ -69,17 +68,15 @@ class LooksAwayStore(DurableStore):  # does not know with which request a round 
         return None if commit is None else replace(commit, request=AnyDigest())
 
 
-class VolatileLedgerStore(
-    DurableStore
-):  # knows after a crash what it has sent, and not what it cost
+# knows after a crash what it has sent, and not what it cost
+class VolatileLedgerStore(DurableStore):
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, charges=()) for commit in disk.commits]))
         self.disk = disk
 
 
-class ForgetsWhoSpokeStore(
-    DurableStore
-):  # remembers after a crash what it has sent and its cost, but not that it spoke the truth
+# remembers after a crash what it has sent and its cost, but not that it spoke the truth
+class ForgetsWhoSpokeStore(DurableStore):
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))
         self.disk = disk
@@ -155,23 +152,22 @@ class Forgetful(Server):  # keeps over a restart how many have answered, and not
                 part.answered[:] = np.False_
 
 
-class ForgetsOutcomesStore(
-    DurableStore
-):  # remembers after a crash what it has sent and its cost, but not what its labels keep
+# remembers after a crash what it has sent and its cost, but not what its labels keep
+class ForgetsOutcomesStore(DurableStore):
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, kept=()) for commit in disk.commits]))
         self.disk = disk
 
 
-TWINS = {
-    "send before charge": Makers(role=SendsFirst, store=LazyStore),
-    "randomize again": Makers(role=RandomizesAgain),
-    "no equivocation check": Makers(store=LooksAwayStore),
-    "volatile ledger": Makers(store=VolatileLedgerStore),
-    "trust the server's epsilon": Makers(role=Trusting, store=TrustingStore),
-    "no deduplication": Makers(server=CountingTwice),
-    "volatile deduplication": Makers(server=Forgetful),
-    "accept late": Makers(server=AcceptingLate),
-    "volatile outcomes of labels": Makers(store=ForgetsOutcomesStore),
-    "a second truth after a crash": Makers(store=ForgetsWhoSpokeStore),
+TWINS = {  # with a seed in whose world each breaks a promise
+    "send before charge": (0, Makers(role=SendsFirst, store=LazyStore)),
+    "randomize again": (0, Makers(role=RandomizesAgain)),
+    "no equivocation check": (0, Makers(store=LooksAwayStore)),
+    "volatile ledger": (8, Makers(store=VolatileLedgerStore)),
+    "trust the server's epsilon": (3, Makers(role=Trusting, store=TrustingStore)),
+    "no deduplication": (4, Makers(server=CountingTwice)),
+    "volatile deduplication": (1, Makers(server=Forgetful)),
+    "accept late": (0, Makers(server=AcceptingLate)),
+    "volatile outcomes of labels": (383, Makers(store=ForgetsOutcomesStore)),
+    "a second truth after a crash": (21, Makers(store=ForgetsWhoSpokeStore)),
 }

@@ -15,9 +15,8 @@ from tests.support.faults.client import RUN, Client, DurableStore, MakeRole, Mak
 from tests.support.faults.hostile import corrupted, equivocated, hostile
 from tests.support.faults.server import CLIENTS, Server
 
-Operation: TypeAlias = tuple[
-    str, int, int
-]  # a name, and two numbers that choose among whatever is there when its turn comes
+# a name, and two numbers that choose among whatever is there when its turn comes
+Operation: TypeAlias = tuple[str, int, int]
 
 WEIGHTS = {  # how often each is drawn
     "deliver": 46,  # the oldest message
@@ -232,20 +231,10 @@ def play(seed: int, operations: Sequence[Operation], makers: Makers = Makers()) 
         raise BrokenError(f"{type(error).__name__}: {error}") from error
 
 
-def fault(seed: int, operations: Sequence[Operation], makers: Makers) -> str:
-    """Which promise was not kept; empty if all were."""
+def fault(seed: int, makers: Makers = Makers()) -> str:
+    """Which promise was not kept in the world of this seed; empty if all were."""
     try:
-        play(seed, operations, makers)
+        play(seed, drawn(seed, EVENTS), makers)
     except BrokenError as broken:
         return str(broken)
     return ""
-
-
-def searched(seeds: range, makers: Makers = Makers()) -> tuple[int, list[Operation], str] | None:
-    """The first seed at which a promise is not kept, its operations and which promise."""
-    for seed in seeds:
-        operations = drawn(seed, EVENTS)
-        reason = fault(seed, operations, makers)
-        if reason:
-            return seed, operations, reason
-    return None

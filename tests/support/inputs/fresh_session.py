@@ -21,12 +21,13 @@ from tests.support.inputs.fresh_tables import COPIES, SOURCES, Arrow, copied, re
 from tests.support.inputs.fresh_truth import Truth
 from tests.support.runs.command import local_dp
 
+# lines beside a refusal: too few people, progress, dates, and how a file is read
 _NOTICES = (
     "You have ",
     "round ",
     "column ",
     "'",
-)  # lines beside a refusal: too few people, progress, dates, and how a file is read
+)
 
 
 @dataclass(frozen=True)

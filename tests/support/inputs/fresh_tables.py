@@ -97,9 +97,8 @@ def write(folder: Path) -> None:
         folder / "penguins raw.csv", index=False
     )
     copied("flights").to_csv(folder / "flights.tsv", index=False, sep="\t")
-    copied("planes").to_csv(
-        folder / "planes.csv", index=False, sep=";", decimal=","
-    )  # as a German spreadsheet
+    # as a German spreadsheet
+    copied("planes").to_csv(folder / "planes.csv", index=False, sep=";", decimal=",")
     polars.DataFrame(records(copied("airports"))).write_parquet(folder / "airports.parquet")
     instants = polars.col("time_hour").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC")
     polars.DataFrame(records(copied("weather"))).with_columns(instants).write_parquet(

@@ -44,6 +44,7 @@ def _any_parameters(name: str) -> dict[str, Any]:
 
 
 ANY_PARAMETERS = {name: _any_parameters(name) for name in QUERIES}
+# what they read
 ANY_COLUMNS = (
     "x",
     "i",
@@ -60,7 +61,7 @@ ANY_COLUMNS = (
     "key3",
     "level",
     "table0",
-)  # what they read
+)
 
 EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -np.inf, np.nan])
 SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers overflow

@@ -1,16 +1,14 @@
 """Every registered randomizer that can be enumerated, at several sizes: a new one is among them by
-itself, with its defaults or with its `k`."""
+itself, by its `example`."""
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import fields
-from typing import Any
 
 from local_dp.randomizers.compressed.genprot import GenProt
 from local_dp.randomizers.compressed.purified import Purified
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols
 from local_dp.randomizers.frequencies.hadamard import (
     Hadamard,
     HadamardResponse,
@@ -23,7 +21,7 @@ from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import STEPS, THE, best_threshold
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.numbers.rounded import RoundedOracle
+from local_dp.randomizers.numbers.rounded import OneBitMean, Rounded, RoundedOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.change_tracking import BitFlip
@@ -31,6 +29,9 @@ from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, Memoised
 from local_dp.randomizers.sets.padding_sampling import PCKV, PCKVUE, PaddingSampling
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import SignRows
+from local_dp.randomizers.signs.suspects import Suspects
+from local_dp.randomizers.table import NumberTable
+from local_dp.randomizers.vectors.coordinates import NearestDirection, SampledSigns
 from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)
@@ -42,64 +43,22 @@ DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (
     HadamardResponse,
     RecursiveHadamard,
 )
-ORACLES = (
-    "grr",
-    "hadamard",
-    "olh",
-    "blh",
-    "pi-rappor",
-    "pgr",
-    "subset-selection",
-    "affine-sets",
-    "hadamard-response",
-    "recursive-hadamard",
-)
-PROVEN_NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].evidence in PROVEN]
-NUMBERS = (
-    "one-bit-mean",
-    "discrete-laplace",
-    "bounded-laplace",
-    "staircase",
-    "piecewise",
-    "hybrid",
-    "square-wave",
-)
-_SIZED: dict[
-    str, Callable[[int], dict[str, Any]]
-] = {  # of k values, where the size is not a parameter `k` alone
-    "signed-blocks": lambda k: {"k": k, "size": 1 if k < 8 else k // 4},
-    **dict.fromkeys(NUMBERS, lambda k: {"steps": min(k, 64) - 1}),
-    **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
-    "rounded-oracle": lambda k: {"groups": k, "steps": 4},
-    **dict.fromkeys(("characters", "deny", "suspects"), lambda k: {"d": (k - 1).bit_length()}),
-    "affine-sets": lambda k: {"k": min(k, 64)},
-    "discrete-gaussian": lambda k: {"steps": min(k, 8) - 1, "delta": 0.01},
-    "count-mean-sketch": lambda k: {"k": k, "m": 2 if k < 5 else 4},
-    "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},
-    "change-tracking": lambda k: {"intervals": k - 1},
-    "wide-hashing": lambda k: {"length": (k - 1).bit_length()},
-    **dict.fromkeys(
-        ("random-coordinate", "nearest-direction", "sampled-signs"),
-        lambda k: {"d": k.bit_length() - 1, "steps": 1},
-    ),
-    **dict.fromkeys(("padding-sampling", "pckv", "pckv-ue"), lambda k: {}),
-}
-
-
-def of_size(name: str, epsilon: float, k: int) -> Randomizer:
-    """The built-in randomizer of this name for k values, or as many groups, or the bits that number
-    them; by default parameters where it has no size."""
-    sized = {"k": k} if "k" in {field.name for field in fields(RANDOMIZERS[name])} else {}
-    return RANDOMIZERS.build(
-        name, {"epsilon": epsilon, **(_SIZED[name](k) if name in _SIZED else sized)}
-    )
+KINDS = {name: RANDOMIZERS[name] for name in RANDOMIZERS.built_in}
+ORACLES = [
+    name
+    for name, kind in KINDS.items()
+    if issubclass(kind, FiniteOracle)
+    and issubclass(kind, OfSymbols)
+    and kind.work == "one question"
+]
+PROVEN_NAMES = [name for name, kind in KINDS.items() if kind.evidence in PROVEN]
 
 
 def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer]:
     """Each that can be enumerated at each size, and some with other parameters; without the coins
     that clients draw, which `with_coins` has."""
-    made = dict.fromkeys(of_size(name, epsilon, k) for name in PROVEN_NAMES for k in sizes)
-    return iter(each for each in (*made, *_others(epsilon)) if not _is_wide(each))
+    made = dict.fromkeys(KINDS[name].example(epsilon, k) for name in PROVEN_NAMES for k in sizes)
+    return iter(each for each in (*made, *others(epsilon)) if not _is_wide(each))
 
 
 def _is_wide(randomizer: Randomizer) -> bool:
@@ -110,11 +69,14 @@ def _is_wide(randomizer: Randomizer) -> bool:
     )
 
 
-def _others(epsilon: float) -> list[Randomizer]:
+def others(epsilon: float) -> list[Randomizer]:
+    """What examples leave out: other parameters than the defaults."""
+    rows = ("2a", "15", "33", "07")
     signs = [
         SignedHadamard(epsilon, k=1),
         SignedBlocks(epsilon, k=3, size=4),
-        SignRows(epsilon, k=6, signs=("2a", "15", "33", "07")),
+        SignRows(epsilon, k=6, signs=rows),
+        Suspects(epsilon, d=3, masks="b5"),
     ]
     sets = [
         PaddingSampling(epsilon, k=4, limit=1),
@@ -130,7 +92,20 @@ def _others(epsilon: float) -> list[Randomizer]:
         GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3),
         Characters(epsilon, d=3, masks="a5"),
     ]
-    return [*signs, *sets, *repeated, *short]
+    return [*signs, *sets, *repeated, *short, RecursiveHadamard(epsilon, k=5, b=2)]
+
+
+def examples(epsilon: float) -> list[Randomizer]:
+    """The example of each, some with other parameters, and larger ones, in which hashes collide and
+    vectors lie inside the body."""
+    kinds = (OLH, BLH, PIRappor, PGR, HadamardResponse, SubsetSelection)
+    larger = [
+        SampledSigns(epsilon, d=4, signs=2),
+        NearestDirection(epsilon, d=4),
+        CountMeanSketch(epsilon, k=6, m=3),
+        *(kind(epsilon, k=13) for kind in kinds),
+    ]
+    return [*(kind.example(epsilon) for kind in KINDS.values()), *others(epsilon), *larger]
 
 
 def with_coins(epsilon: float) -> list[Randomizer]:
@@ -157,13 +132,11 @@ def stated_loss(randomizer: Randomizer) -> float:
     if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if isinstance(randomizer, RoundedOracle):
-        return math.log(
-            exact_ratio(randomizer.inner)
-        )  # the loss of the oracle in the 32 bits that it has of a word
+        # the loss of the oracle in the 32 bits that it has of a word
+        return math.log(exact_ratio(randomizer.inner))
     if isinstance(randomizer, Purified):
-        return math.log(
-            exact_ratio(randomizer._channel)
-        )  # of a pure inner one, which stays as it is
+        # of a pure inner one, which stays as it is
+        return math.log(exact_ratio(randomizer._channel))
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS
@@ -175,25 +148,26 @@ def stated_loss(randomizer: Randomizer) -> float:
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
-    """The finite channels that estimate averages or shares, at every size."""
-    names = (
-        "binary-rr",
-        "grr",
-        "hadamard",
-        "signed-hadamard",
-        "signed-blocks",
-        *NUMBERS,
-        "rounded-grr",
-        "rounded-hadamard",
+    """The finite channels that estimate averages or shares of few numbers, at every size."""
+    simple = ("binary-rr", "grr", "hadamard", "signed-hadamard", "signed-blocks")
+    chosen = [
+        kind
+        for name, kind in KINDS.items()
+        if name in simple or issubclass(kind, NumberTable | OneBitMean | Rounded)
+    ]
+    made = dict.fromkeys(
+        kind.example(epsilon, k)
+        for kind in chosen
+        if kind.name not in ("discrete-gaussian", "rounded-oracle")
+        for k in SIZES
     )
-    made = dict.fromkeys(of_size(name, epsilon, k) for name in names for k in SIZES)
     return [each for each in made if isinstance(each, FiniteChannel)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report stands for a set of symbols, at every size."""
     return [
-        of_size(name, epsilon, k)
+        KINDS[name].example(epsilon, k)
         for name in ("sue", "oue", "subset-selection", "count-mean-sketch", "wide-hashing")
         for k in SIZES
     ]

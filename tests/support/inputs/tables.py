@@ -10,9 +10,10 @@ from local_dp.records import Records
 
 def fair() -> Records:
     """6,366 women's marriages (statsmodels): eight features and `affairs`."""
+    # not statsmodels.api, which imports everything
     from statsmodels.datasets import (
         fair as shipped,
-    )  # not statsmodels.api, which imports everything
+    )
 
     frame = shipped.load_pandas().data
     return Records({name: frame[name].to_numpy() for name in frame.columns})

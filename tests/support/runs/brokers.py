@@ -1,16 +1,14 @@
 """Real brokers for tests, in processes of their own on free loopback ports: Mosquitto, and the
 embedded broker shared by several runs."""
 
-import asyncio
 import os
 import re
 import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -20,7 +18,6 @@ from paho.mqtt.publish import single
 
 from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
-from local_dp.bus.interface import Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 
@@ -148,22 +145,6 @@ def a_broker(kind: str, folder: Path, *lines: str) -> Iterator[str]:
             yield broker.url
 
 
-def line_to(address: Address) -> socket.socket:
-    """A connection to a broker of this machine, that has said nothing."""
-    if address.transport == "tcp":
-        return socket.create_connection((address.host, address.port))
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(address.host)
-    return line
-
-
-def by_way_of(port: int, url: str) -> str:
-    """The URL of a broker whose clients come over this port of the loopback address."""
-    address = Address.parse(url)
-    login = "" if address.user is None else f"{address.user}:{address.password}@"
-    return f"mqtt://{login}127.0.0.1:{port}"
-
-
 def retain(url: str, topic: str, payload: bytes) -> None:
     """Has the broker keep a message for later subscribers of its topic."""
     at = Address.parse(url)
@@ -188,35 +169,3 @@ async def joins(url: str) -> bool:
     except BusError:
         pass
     return False
-
-
-@contextmanager
-def overheard(
-    url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]
-) -> Iterator[None]:
-    """Somebody on the broker who reads everything, in a thread of the test, from before the block
-    until its end."""
-    joined, over = threading.Event(), threading.Event()
-
-    async def read() -> None:
-        bus = MqttBus(Address.parse(url), name, ["#"])
-        async for event in bus.messages(5.0):
-            if isinstance(event, Delivery):
-                await hear(bus, event)
-            else:
-                joined.set()
-
-    async def live() -> None:
-        reading = asyncio.create_task(read())
-        while not over.is_set():
-            await asyncio.sleep(0.02)
-        reading.cancel()
-
-    thread = threading.Thread(target=lambda: asyncio.run(live()))
-    thread.start()
-    try:
-        assert joined.wait(10)
-        yield
-    finally:
-        over.set()
-        thread.join()

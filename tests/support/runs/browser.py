@@ -69,9 +69,8 @@ class Tab:
     ) -> None:
         self._socket = socket
         self._numbers: itertools.count[int] = opener._numbers if opener else itertools.count(1)
-        self._heard: dict[str, list[str]] = (
-            opener._heard if opener else {}
-        )  # the errors of each tab of the browser
+        # the errors of each tab of the browser
+        self._heard: dict[str, list[str]] = opener._heard if opener else {}
         self._session = ""
         self.errors: list[str] = []
         profile = opener._profile if opener else {}

@@ -22,38 +22,18 @@ def certify(folder: Path, *names: str, asked: str = "") -> None:
         _run([request.replace(f"CN={name}", f"CN={asked or name}"), *others], folder)
 
 
-def deployed(
-    folder: Path,
-    port: int,
-    members: Sequence[str],
-    servers: Sequence[str] = ("server",),
-    websocket: int | None = None,
-) -> Path:
+def deployed(folder: Path, port: int, members: Sequence[str]) -> Path:
     """The configuration, in a new folder with all certificates; its broker listens on loopback
     alone."""
     folder.mkdir()
     _run([line.replace("broker.example", "localhost") for line in _AUTHORITY], folder)
-    certify(folder, *servers, *members)
+    certify(folder, "server", *members)
     configuration, rules = blocks(_PAGE, "text")[:2]
-    listener, rest = (
-        re.sub(r"(?m)^(\w*file) ", rf"\1 {folder}/", configuration)
-        .replace(" 8883", f" {port} 127.0.0.1")
-        .split("\n\n")
+    lines = re.sub(r"(?m)^(\w*file) ", rf"\1 {folder}/", configuration).replace(
+        " 8883", f" {port} 127.0.0.1"
     )
-    second = (
-        []
-        if websocket is None
-        else [listener.replace(f" {port} ", f" {websocket} "), "protocol websockets"]
-    )
-    (folder / "mosquitto.conf").write_text(
-        "\n".join((f"user {getuser()}", listener, *second, rest))
-    )
-    of_members, of_server = rules.split("\n\n")
-    (folder / "acl").write_text(
-        "\n\n".join(
-            (of_members, *(of_server.replace("user server", f"user {name}") for name in servers))
-        )
-    )
+    (folder / "mosquitto.conf").write_text(f"user {getuser()}\n{lines}")
+    (folder / "acl").write_text(rules)
     return folder / "mosquitto.conf"
 
 

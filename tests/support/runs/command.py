@@ -18,12 +18,13 @@ import pytest
 
 from local_dp.cli.main import main
 
+# what an interpreter does not show by itself
 _QUIET = (
     DeprecationWarning,
     PendingDeprecationWarning,
     ImportWarning,
     ResourceWarning,
-)  # what an interpreter does not show by itself
+)
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,8 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
         threading.Thread(target=live, args=each) for each in zip(cast.members, urls, strict=True)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "local_dp.clients.member.unheard", nullcontext
-        )  # which is of a process, and there are several members in this one
+        # which is of a process, and there are several members in this one
+        patch.setattr("local_dp.clients.member.unheard", nullcontext)
         for each in living:
             each.start()
         try:

@@ -65,10 +65,10 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, questions: str = QUESTIONS) -> Iterator[Running]:
+def running(folder: Path, *arguments: str) -> Iterator[Running]:
     """`local-dp poll` with these questions, until the end of the block at the latest; with
     --resume, the poll of this folder; with --game, a game."""
-    (folder / "questions.toml").write_text(questions)
+    (folder / "questions.toml").write_text(QUESTIONS)
     asked = () if {"--resume", "--game"} & {*arguments} else (str(folder / "questions.toml"),)
     errors = folder / f"errors-{time.monotonic_ns()}"
     with errors.open("w") as stream:

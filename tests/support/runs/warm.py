@@ -1,5 +1,5 @@
-"""Helpers, brokers and commands that start at once, each forked from an interpreter that has
-imported what they import: for tests that are not about starts.
+"""Helpers and brokers that start at once, each forked from an interpreter that has imported what
+they import: for tests that are not about starts.
 
 A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.embedded`;
 it asks the warm interpreter for a fork and lives exactly as long.
@@ -12,21 +12,12 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-
-COMMAND = "local_dp.cli.main"
-NEEDED = (  # by commands, which import some late
-    "local_dp.cli.commands", "local_dp.api.curate", "local_dp.cli.run.join",
-    "local_dp.storage.budget_file", "polars",
-)  # fmt: skip
 
 
 @contextmanager
@@ -66,7 +57,7 @@ def serve(path: str) -> None:
     from local_dp.bus.embedded import main as broker
     from local_dp.clients.helper import main as helper
 
-    mains = {"local_dp.clients.helper": helper, "local_dp.bus.embedded": broker, COMMAND: typed}
+    mains = {"local_dp.clients.helper": helper, "local_dp.bus.embedded": broker}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(path)
@@ -76,14 +67,10 @@ def serve(path: str) -> None:
             assert ready == [line]
             caller, _ = line.accept()
             data, streams, _, _ = socket.recv_fds(caller, 1 << 16, 2)
-            if json.loads(data)[1] == COMMAND:
-                for name in NEEDED:  # once, for all of them
-                    import_module(name)
             if os.fork() == 0:
                 os.setsid()
-                for there, here in enumerate(
-                    (caller.fileno(), *streams)
-                ):  # its standard input closes when the caller ends
+                # its standard input closes when the caller ends
+                for there, here in enumerate((caller.fileno(), *streams)):
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
@@ -94,23 +81,6 @@ def serve(path: str) -> None:
             for each in streams:
                 os.close(each)
             caller.close()
-
-
-def typed() -> None:
-    """One command: its process's number on the line, then at its end the exit code."""
-    from local_dp.cli.main import main
-
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    threading.Thread(
-        target=lambda: os.read(0, 1) or os._exit(1), daemon=True
-    ).start()  # it ends with the test
-    os.write(0, struct.pack("<I", os.getpid()))
-    code: object = 0
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-    os.write(0, bytes([code if isinstance(code, int) else int(code is not None)]))
 
 
 def wait_for_it(path: str, *arguments: str) -> None:

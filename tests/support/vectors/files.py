@@ -82,9 +82,8 @@ def unplain(value: Json) -> Any:
     return value
 
 
-Pieces: TypeAlias = (
-    str | list[list[Json]]
-)  # hex digits, or pieces of them each with the number of times that it is repeated
+# hex digits, or pieces of them each with the number of times that it is repeated
+Pieces: TypeAlias = str | list[list[Json]]
 
 
 def joined(pieces: Pieces) -> bytes:

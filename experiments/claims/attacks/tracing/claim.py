@@ -208,9 +208,8 @@ class Accusations:
     caught: dict[str, int]  # by strategy or decoder: runs in which a pirate or traitor is accused
     falsely: int  # runs in which an innocent is
     bits: int = 0  # of the code
-    scores: list[float] = field(
-        default_factory=list
-    )  # the mean score of pirates who interleave their rows, in each run
+    # the mean score of pirates who interleave their rows, in each run
+    scores: list[float] = field(default_factory=list)
     tardos: int = 0  # runs in which Tardos's own score accuses anybody, but those of one row copied
 
     @property
@@ -469,9 +468,8 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
         f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98)
         for p, m in full
     }
-    deviations = {
-        p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full
-    }  # sqrt(d) / c
+    # sqrt(d) / c
+    deviations = {p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full}
     times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
     return [
         holds(

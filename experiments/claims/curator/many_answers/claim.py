@@ -376,9 +376,8 @@ LEAST: dict[
     PURE: {1000: 1.08, 5000: 1.9, 15_000: 2.5},
     PRODUCT: {1000: 1.15, 5000: 4.4, 15_000: 10},
 }
-NEARER: dict[
-    str, dict[int, tuple[float, float]]
-] = {  # how many times the error of the nearest table, in the mean over cells
+# how many times the error of the nearest table, in the mean over cells
+NEARER: dict[str, dict[int, tuple[float, float]]] = {
     CONCENTRATED: {
         300: (1.05, 1.4),
         1000: (1, 1.2),

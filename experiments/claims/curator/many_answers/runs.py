@@ -72,9 +72,8 @@ BOOSTED, SYNOPSIS, FITTED, WORST = (
 BOOSTED_RUNS, WORST_RUNS = 4, 3
 BOOSTED_QUERIES = (1000, 10_000)  # from, to
 ROUNDS, SAMPLES, MARGIN, ETA = 10, 100, RECORDS // 50, 0.4  # of boosting
-WORST_ROUNDS = concentrated_rounds(
-    POINTS_BITS, RECORDS, rho_within(BUDGET).rho
-)  # by the rule for marginals, which sees no data
+# by the rule for marginals, which sees no data
+WORST_ROUNDS = concentrated_rounds(POINTS_BITS, RECORDS, rho_within(BUDGET).rho)
 
 
 Named = dict[str, list[float]]

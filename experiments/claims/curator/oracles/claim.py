@@ -59,11 +59,12 @@ from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 
 DELTA = 1e-6
+# bits, those that the labels depend on, the share of labels that are wrong
 D, RELEVANT, FLIPPED = (
     14,
     3,
     0.1,
-)  # bits, those that the labels depend on, the share of labels that are wrong
+)
 ONE = 2 ** (-1 / RELEVANT)  # the share of ones of each bit, with which half of the labels are 1
 RSPM, EXPONENTIAL, COUNTED, NOTHING = (
     "RSPM",
@@ -91,10 +92,11 @@ ROWS: dict[Scale, tuple[int, ...]] = {
     "quick": (1000, 6366, 100_000),
     "full": (1000, 6366, 30_000, 100_000, 1_000_000),
 }
+# runs; a quarter of them on the fewest rows, which only the figure shows
 PLAYED: dict[Scale, int] = {
     "quick": 12,
     "full": 24,
-}  # runs; a quarter of them on the fewest rows, which only the figure shows
+}
 FEW, MANY = 1000, 3000  # examples of which RSPM has too few, and enough
 SOME, ALL = 6366, 100_000  # rows, by which the game is compared
 

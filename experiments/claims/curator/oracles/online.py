@@ -31,9 +31,8 @@ BITS, DRAWS = (6, 10), 400  # the classes whose perturbations are counted have 2
 
 @dataclass(frozen=True)
 class Regrets:
-    perturbed: dict[
-        float, list[float]
-    ]  # by epsilon, one for each run, of fresh noise in each round
+    # by epsilon, one for each run, of fresh noise in each round
+    perturbed: dict[float, list[float]]
     gumbel: dict[float, float]  # exact
 
 

@@ -70,14 +70,14 @@ CROSSED: dict[Key, tuple[int, int, float]] = {
     ("thresholds", "RecConcave", 1e-6): (64, 128, 0.9),
 }
 BEYOND = 3.75  # times as many records as dyadic thresholds RecConcave takes, at least
-DOUBLED = (
-    4 * math.log(2) / (ALPHA * EPSILON)
-)  # the growth of the proven number of records of dyadic thresholds where the bits double
+# the growth of the proven number of records of dyadic thresholds where the bits double
+DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)
 SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is stated
+# and how many times fewer records a delta takes there than is proven without
 APART: dict[str, float] = {
     "points": 1.5,
     "thresholds": 2.5,
-}  # and how many times fewer records a delta takes there than is proven without
+}
 BEST: dict[str, Key] = {
     "points": ("points", "stable", 1e-6),
     "thresholds": ("thresholds", "dyadic", 1e-6),
@@ -106,9 +106,8 @@ class Series:
     """The least numbers of one learner, or the proven ones, by the bits of the domain."""
 
     numbers: dict[int, float]
-    figures: dict[
-        int, Positive
-    ]  # the same with their errors: none where the number is an exact sum
+    # the same with their errors: none where the number is an exact sum
+    figures: dict[int, Positive]
 
     @property
     def bits(self) -> list[int]:

@@ -305,9 +305,8 @@ class Least:
     high: float
     law: str  # the worst distribution
     success: float | None = None  # by an exact sum, where there is one
-    others: dict[str, Normal] = field(
-        default_factory=dict
-    )  # where there is: the mean chances on all other distributions
+    # where there is: the mean chances on all other distributions
+    others: dict[str, Normal] = field(default_factory=dict)
 
     def figure(self, samples: int) -> Positive:
         """The number with its error: none where it is exact.

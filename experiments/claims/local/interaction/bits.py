@@ -18,10 +18,11 @@ from local_dp.hardness.transcripts import (
 )
 
 LEAST = 4  # chances from 4 to 12 sixteenths: purely private
+# by clients
 TURNS: dict[Scale, dict[int, int]] = {
     "quick": {2: 6, 3: 6},
     "full": {2: 8, 3: 7, 4: 8},
-}  # by clients
+}
 COUNT = 15  # protocols
 MASKED = (4, 8, 12, 16, 20)  # the d of the table
 HELPS_FROM = 12
@@ -51,9 +52,8 @@ class OneBit:
         for _ in range(self.count):
             protocol = random_protocol(self.clients, self.turns, generator, LEAST)
             round = as_randomized_response(protocol, self.clients)
-            exact = np.vectorize(Fraction, otypes=[object])(
-                transcript_laws(protocol, inputs)
-            )  # sixteenths are exact in doubles
+            # sixteenths are exact in doubles
+            exact = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))
             same += bool((round.laws() == exact).all())
             proper += bool((round.server >= 0).all() and (round.server.sum(axis=1) == 1).all())
             growths.append(round.growth)

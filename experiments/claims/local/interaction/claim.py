@@ -46,16 +46,18 @@ PREFIX_CLIENTS = 1 << 14
 # how far from the formula's the gain lies at most: only the sizes of the cohorts are rounded
 WITHIN = 0.01
 LEAST = 9.0  # times fewer clients for 256 sums and more: by the formula 9.96
+# where the baseline, drawn from its law, is run client by client
 CROSS_CHECKED, CROSS_CLIENTS = (
     16,
     3000,
-)  # where the baseline, drawn from its law, is run client by client
+)
 TRIALS: dict[Scale, int] = {"quick": 800, "full": 1600}
 
+# runs by the number of rules
 DESCENTS: dict[Scale, dict[int, int]] = {
     "quick": {2: 40, 3: 5, 4: 2},
     "full": {2: 60, 3: 20, 4: 10, 5: 5},
-}  # runs by the number of rules
+}
 OFTEN = 0.95  # of the runs; of 30 and more at seeds 5, 7 and 8 none failed
 
 

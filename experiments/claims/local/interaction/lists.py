@@ -56,11 +56,12 @@ LONGEST, GAIN = (
 # the success of the other methods with the clients of GUESSES[BEST]: .58 of degree 1 at d = 4, else
 # none
 OFTEN = 0.75
+# its mean error with any number of clients, at least: .12 to .17, .22 and .29; more at greater d
 AVERAGING = {
     4: 0.1,
     6: 0.2,
     8: 0.25,
-}  # its mean error with any number of clients, at least: .12 to .17, .22 and .29; more at greater d
+}
 
 
 @dataclass(frozen=True)
@@ -179,11 +180,12 @@ def points(scale: Scale) -> list[Least | Grid | Placed | Users]:
     dimensions = (4, 6, 8, 10, 12) if full else (4, 6, 8)
     grid = [int(1e4 * 4**power) for power in (range(8) if full else range(6))]
     return [
+        # at d = 8 see PLACED
         *(
             Least(learner, d, _trials(d, full))
             for learner in (ROUNDS, BEST)
             for d in (dimensions if full else dimensions[:2])
-        ),  # at d = 8 see PLACED
+        ),
         *(
             Grid(learner, d, sorted({*grid, GUESSES[BEST][d]}), SOME)
             for learner in OTHERS

@@ -48,9 +48,8 @@ from local_dp.theorems.likelihood import (
 
 Law: TypeAlias = Sequence[Fraction]
 Channel: TypeAlias = Sequence[Law]  # one row for each value: the law of the report
-Accept: TypeAlias = Callable[
-    [Fraction, Fraction], Fraction
-]  # (ratio, ceiling) -> probability, as `rejection.acceptance`
+# (ratio, ceiling) -> probability, as `rejection.acceptance`
+Accept: TypeAlias = Callable[[Fraction, Fraction], Fraction]
 
 
 def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
@@ -470,9 +469,8 @@ def _outside(rows: Merged) -> tuple[int, int]:
 def _within(statement: str, rows: Merged) -> Check:
     outside, patterns = _outside(rows)
     worst = max((distances.ratio for _, distances in rows if distances.bound), default=math.nan)
-    printed = all(
-        distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows
-    )  # `outside` may be decided by another way to the bound
+    # `outside` may be decided by another way to the bound
+    printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
     return Check(
         statement,
         patterns > 0 and outside == 0 and printed,

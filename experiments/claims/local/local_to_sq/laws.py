@@ -61,17 +61,15 @@ class Setting:
 
 
 SETTINGS: Final = (
-    Setting(
-        "binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 12
-    ),  # everybody as far from the reference as can be: the ceiling is reached
+    # everybody as far from the reference as can be: the ceiling is reached
+    Setting("binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 12),
     Setting("binary-rr", 0.5, (0.0, 1.0), 0.01, "exact", 0),
     Setting("binary-rr", 1.0, (0.5, 0.5), 0.01, "exact", 1),
     Setting("binary-rr", 1.0, (0.5, 0.5), 0.01, "exact", 3),
     Setting("binary-rr", 1.0, (0.3, 0.7), 0.4, "up", 0),
     Setting("binary-rr", 1.0, (0.7, 0.3), 0.4, "down", 12),
-    Setting(
-        "binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 12
-    ),  # tau' > 1: the estimates leave the range of the true ones and are moved back
+    # tau' > 1: the estimates leave the range of the true ones and are moved back
+    Setting("binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 12),
     Setting("binary-rr", 1.0, (0.1, 0.9), 0.6, "outwards", 0),
     Setting("binary-rr", 1.0, (0.1, 0.9), 0.4, "inwards", 12),
     Setting("grr", 1.0, (0.1, 0.2, 0.7), 0.01, "exact", 12),
@@ -172,9 +170,8 @@ class TwoReplies:
 
 
 Replies: TypeAlias = OneReply | TwoReplies
-Laws: TypeAlias = dict[
-    str, tuple[list[int], list[float]]
-]  # by case, how often each outcome was drawn, and its probabilities
+# by case, how often each outcome was drawn, and its probabilities
+Laws: TypeAlias = dict[str, tuple[list[int], list[float]]]
 
 
 def law_points(scale: Scale) -> list[Replies]:

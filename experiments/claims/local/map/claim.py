@@ -91,11 +91,12 @@ TIGHTER = {
 }
 RULED_OUT = "masked-parity-one-round"  # cheap to run
 MEASURED, EXACT = "measured minimum", "exact minimum, runs agree"
+# small points that are run client by client too: d, people
 USERS = {
     "stumps": (4, 180),
     "masked-parity": (4, 1200),
     "parity-halving": (4, 460),
-}  # small points that are run client by client too: d, people
+}
 TITLES = {
     **{name: kind.title for name, kind in ONE_ROUND.items()},
     "masked-parity": "Masked parity",

@@ -88,9 +88,8 @@ def _one_round(
 ) -> Single:
     checked = verify_certificate(hidden_set_certificate(learner.queries, d))
     success = str(exact_success(learner, tuple(spectrum(query, d) for query in learner.queries)))
-    certified = (
-        checked.figures["success_at_most"] if checked.valid else "0"
-    )  # nothing is within an invalid certificate
+    # nothing is within an invalid certificate
+    certified = checked.figures["success_at_most"] if checked.valid else "0"
     return Single(
         name,
         len(learner.queries),
@@ -120,9 +119,8 @@ def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
                 f"{play.played}), {float(certified):.3f} certified, no learner more than "
                 f"{single.bound:.3f}"
             )
-            if success == Fraction(
-                1, 2
-            ):  # all masks are hidden: one of each pair (r, 0), (r, 1) is won
+            # all masks are hidden: one of each pair (r, 0), (r, 1) is won
+            if success == Fraction(1, 2):
                 shown = shown and 2 * single.wins == play.played
     return Check(
         (
@@ -161,9 +159,8 @@ class FewQueries:
 
 @dataclass(frozen=True)
 class GamePlay:
-    single: list[
-        tuple[int, str]
-    ]  # (queries about single parities, the share of all parities that they find)
+    # (queries about single parities, the share of all parities that they find)
+    single: list[tuple[int, str]]
     cosets: list[Cosets]
     few: FewQueries
 

@@ -64,10 +64,11 @@ TIGHT = 4.0  # times the proven lower bounds: by the formulas 3.6 at d = 4, less
 # how much more halving saves at the greatest d than at the least: by the formulas 1.8 times from d
 # = 4 to 8
 STEP = 1.5
+# of the formulas lie the counts: a normal approximation asks for some percent too many
 LOW, HIGH = (
     0.9,
     0.97,
-)  # of the formulas lie the counts: a normal approximation asks for some percent too many
+)
 FORMULA: dict[str, Callable[[int, float, float], int]] = {
     HALVING: parity_halving_clients,
     ONE_ROUND: parity_one_round_clients,

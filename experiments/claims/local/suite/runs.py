@@ -112,9 +112,8 @@ def worst_case(
         for concept in oracle.alive
     ]
     opposites = None
-    if (
-        learner.name == "decision-lists"
-    ):  # where a list is, the list with all labels reversed is, by its last rule too
+    # where a list is, the list with all labels reversed is, by its last rule too
+    if learner.name == "decision-lists":
         labellings = {concepts.row(concept).tobytes() for concept in range(concepts.size)}
         opposites = (
             sum(
@@ -410,10 +409,11 @@ class Fewest:
         return measured_clients(successes, guess, target=1 - BETA, trials=self.trials, least=least)
 
 
+# parameters, clients, runs
 CHECKED = {
     "stumps": ({"d": "3", "alpha": "0.3"}, 150, 600),
     "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120, 200),
-}  # parameters, clients, runs
+}
 
 
 @dataclass(frozen=True)
@@ -476,9 +476,8 @@ TOLERANCES: Final = {
     "naive-bayes": 0.1 / 25,  # alpha / (4 d + 1), d = 6
     "low-degree": math.sqrt(0.1 / 16),  # sqrt(alpha / N), N = 1 + 5 + 10
     "linear-regression": 1
-    / (
-        1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3
-    ),  # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
+    # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
+    / (1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3),
     "decision-lists": 0.1 / 5,  # alpha / (d + 1), d = 4
     "perceptron": 0.3 * 0.25 / 8,  # gamma alpha / (8 sqrt(d) bound), bound = 1 / sqrt(d)
     "trees": 0.1 / 16,  # alpha / 2^(depth + 1), depth 3
