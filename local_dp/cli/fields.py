@@ -260,8 +260,7 @@ class Kinds(Group):
         return list(self.kinds)
 
     def line_of(self, name: str) -> str:
-        line: str = self.kinds[name].summary
-        return line
+        return str(self.kinds[name].summary)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.kinds:
@@ -329,11 +328,8 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
             )
             for end, brief in ends
         ]
-    attributes["type"] = read or (
-        click.Choice(about["choices"])
-        if about.get("choices")
-        else _type_of(each.name, get_args(hint)[0] if many else hint)
-    )
+    inner = get_args(hint)[0] if many else hint
+    attributes["type"] = read or _type_of(each.name, inner, about.get("choices"))
     if about.get("is_argument"):
         return [Argument([each.name], about, nargs=-1 if many else 1, **attributes)]
     if hint is bool:
@@ -390,9 +386,9 @@ def _without_none(hint: Any) -> Any:
     )
 
 
-def _type_of(name: str, hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return click.Choice(get_args(hint))
+def _type_of(name: str, hint: Any, choices: tuple[str, ...] | None) -> Any:
+    if choices or get_origin(hint) is Literal:
+        return click.Choice(choices or get_args(hint))
     readers: dict[Any, Callable[[str, str], Any]] = {
         int: whole_number,
         float: real_number,

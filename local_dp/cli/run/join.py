@@ -43,9 +43,9 @@ from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
 from local_dp.wire import check_name
 
-KEY_FILE = "File of the private key; `keys create` makes one"
+KEY_FILE = "Private key file; `local-dp keys create` makes one"
 SERVER_KEY = "Public key of the server or shuffler, or its .pub file"
-ROSTER = "File of the members' keys; `keys enrol` writes it"
+ROSTER = "Members' keys file; `local-dp keys enrol` writes it"
 RUN = "Name of the run, the same for server, hosts and clients"
 URL = "Address of the MQTT broker"
 FORM = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
