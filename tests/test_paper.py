@@ -15,7 +15,7 @@ from local_dp.cube import character
 from local_dp.curator.parity import gf2
 from local_dp.interaction import Nonadaptive, run
 from local_dp.masked.population import Concept
-from local_dp.masked.queries import MaskedBit, MaskedCoset
+from local_dp.masked.queries import MaskedBit
 from local_dp.masked.statistical import MidpointOracle, two_round_learner
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import masked_parity
@@ -47,43 +47,6 @@ def test_d_need_not_be_a_power_of_two(d: int) -> None:
     3, 5, 6, also from a hostile oracle."""
     for r, a in product(range(0, 1 << d, 1 if d == 3 else 5), (0, 1)):
         assert run(two_round_learner(d), MidpointOracle(d, r, a)) == Concept(d, r, a)
-
-
-def test_a_function_can_be_near_two_characters_at_once() -> None:
-    """E4, step 2: a Boolean function has correlation 1/2 with two orthogonal characters, a real one
-    1/sqrt 2; with all 2^d of them it is 2^(-d/2)."""
-    d = 4
-    x = np.arange(1 << d, dtype=np.uint64)
-    first, second = character(1, x).astype(float), character(2, x).astype(float)
-    boolean = np.where(first == second, first, 1.0)
-    assert [float((boolean * each).mean()) for each in (first, second)] == [0.5, 0.5]
-    real = (first + second) / math.sqrt(2)
-    assert float((real**2).mean()) == pytest.approx(1)
-    assert [float((real * each).mean()) for each in (first, second)] == pytest.approx(
-        [math.sqrt(0.5)] * 2
-    )
-    bent = MaskedCoset(d, d).function(x)
-    assert {abs(float((bent * character(r, x)).mean())) for r in range(1 << d)} == {2 ** (-d / 2)}
-
-
-@pytest.mark.parametrize("d", [4, 8])
-def test_a_hypothesis_can_be_near_two_concepts(d: int) -> None:
-    """E4, step 3: where r and r' differ in one bit, one hypothesis has correlation 3/4 - 1/(2d)
-    with both, above 1/2; c_{r,0} and c_{r,1} allow no such one."""
-    concepts = masked_parity(d)
-    one, other, opposite = (
-        concepts.row(0).astype(int),
-        concepts.row(2).astype(int),
-        concepts.row(1).astype(int),
-    )
-    # where the two differ, one's label and the other's in turn
-    hypothesis = np.where(np.cumsum(one != other) % 2 == 0, one, other)
-    both = [float((hypothesis * each).mean()) for each in (one, other)]
-    assert both == pytest.approx([0.75 - 1 / (2 * d)] * 2)
-    # the advantage that the printed theorem asks for
-    assert d < 8 or min(both) > 0.5 + 2 ** (-2 * d / 3)
-    # so correlations of any hypothesis with these two add up to 1 at most
-    assert float(np.abs(one + opposite).mean()) == 1
 
 
 @pytest.mark.parametrize("d", [4, 5])

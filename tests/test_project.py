@@ -68,23 +68,6 @@ def test_the_citation_is_of_this_version() -> None:
         project["license"],
         project["authors"],
     )
-    assert cited.keys() == {
-        "cff-version",
-        "message",
-        "type",
-        "title",
-        "authors",
-        "version",
-        "license",
-        "abstract",
-        "keywords",
-        "references",
-    }
-    assert {(paper["title"], paper["year"], paper["type"]) for paper in cited["references"]} == {
-        ("What Can We Learn Privately?", 2008, "conference-paper"),
-        ("What Can We Learn Privately?", 2011, "article"),
-    }
-    assert all(len(paper["authors"]) == 5 for paper in cited["references"])
     assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {
         paper["doi"] for paper in cited["references"]
     }

@@ -77,16 +77,11 @@ def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
 # mesh of 2e-6
 ACCOUNTED = [
     ("pure 0.1 x 100", 1e-6, 4.7745164, 4.7747165),
-    ("pure 0.5 x 10", 1e-6, 4.9998854, 4.9999055),
     ("pure 0.1 x 50 + pure 0.25 x 20", 1e-6, 6.2859434, 6.2860835),
-    ("pure 2 + pure 0.05 x 64", 1e-6, 3.6984843, 3.6986124),
     ("discrete-laplace 0.5 4 x 20", 1e-6, 9.7175147, 9.7175148),
     ("discrete-laplace 1 10 x 8", 1e-8, 7.9999982, 7.9999983),
-    ("discrete-laplace 0.2 2 x 40 + pure 0.1 x 40", 1e-6, 6.8231888, 6.8233464),
     ("gaussian 5 x 10", 1e-6, 2.9215905, 2.9216006),
-    ("discrete-gaussian 1", 1e-6, 4.4995909, 4.499591),
     ("discrete-gaussian 5 x 20", 1e-6, 4.3061528, 4.3061689),
-    ("discrete-gaussian 2 x 3 + gaussian 3 x 2", 1e-6, 4.8088811, 4.8088832),
     ("pure 0.1 x 20 + gaussian 4 x 5 + discrete-laplace 0.3 3 x 6", 1e-6, 4.5337739, 4.533819),
     (
         "pure 0.2 x 10 + discrete-gaussian 6 x 12 + gaussian 10 x 7 + discrete-laplace 0.4 2 x 5",
@@ -206,13 +201,16 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
 def test_losses_of_nothing_cost_nothing() -> None:
     """An epsilon of 0 adds none; of several small chances of a full disclosure, that of any
     counts."""
+    leaky = {Approximate(0, ATTO // 1000): 2}
     assert [epsilon({Pure(0): 3}, 1e-6, rule) for rule in ("basic", "tanh", "exact")] == [0.0] * 3
-    assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9991e-3) == 0
-    assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9989e-3) == math.inf
-    assert delta({Approximate(0, ATTO // 1000): 2}, 0.0) == pytest.approx(1 - 0.999**2, rel=1e-9)
-    assert epsilon({Pure(0): 3, Pure(NANO): 1, Pure(NANO // 2): 1}, 1e-9) == pytest.approx(
-        1.5, abs=1e-6
-    )
+    assert [epsilon(leaky, rare) for rare in (1.9991e-3, 1.9989e-3)] == [0, math.inf]
+    assert delta(leaky, 0.0) == pytest.approx(1 - 0.999**2, rel=1e-9)
+
+
+def test_the_most_rho_within_a_budget() -> None:
+    """It is converted to no more than epsilon, and a billionth more of it to more."""
+    most = rho_within(Approximate(NANO, ATTO // 10**6)).rho
+    assert conversion(most, 1e-6) <= 1 < conversion(most * (1 + 1e-9), 1e-6)
 
 
 def test_concentrated_losses_are_converted() -> None:
@@ -229,13 +227,6 @@ def test_concentrated_losses_are_converted() -> None:
     assert epsilon({Concentrated(ATTO // 4): 1}, 1e-6, "basic") == pytest.approx(
         conversion(0.25, 1e-6), rel=1e-11
     )
-
-
-def test_the_most_rho_within_a_budget() -> None:
-    """It is converted to no more than epsilon, and a billionth more of it to more; without a delta
-    there is none."""
-    most = rho_within(Approximate(NANO, ATTO // 10**6)).atto_rho
-    assert conversion(most / ATTO, 1e-6) <= 1 < conversion(most * (1 + 1e-9) / ATTO, 1e-6)
 
 
 def test_what_no_delta_pays_for() -> None:

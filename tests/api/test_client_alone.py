@@ -20,8 +20,6 @@ from tests.support.inputs.documents import ROOT
 from tests.support.runs.brokers import embedded
 from tests.support.runs.command import command, local_dp
 
-MOST = 110e6  # bytes
-INSTALLERS = ("pip", "setuptools", "wheel")
 SCHEMA = {"age": "number", "n": "whole", "smokes": "truth", "city": "text 8"}
 WRITTEN = {
     "plain": ("age,n,smokes,city\n34.5,7,true,Rome\n-1e3,-2,0,\n,0,1,Lake Constance\n", ""),
@@ -104,32 +102,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     return folder / "bin"
-
-
-SIZES = """
-import json
-from importlib.metadata import distributions
-def size(each):
-    return sum(path.locate().stat().st_size for path in each.files if path.locate().exists())
-print(json.dumps({each.name: size(each) for each in distributions()}))
-"""
-
-
-@pytest.mark.slow
-def test_a_clients_environment_is_small(installed: Path) -> None:
-    """All its distributions but the installer have at most 110 MB of files, and none of them is for
-    servers or figures; another command is one line."""
-    found = subprocess.run(
-        [installed / "python", "-c", SIZES], check=True, capture_output=True, text=True
-    ).stdout
-    sizes = {name: size for name, size in json.loads(found).items() if name not in INSTALLERS}
-    assert not HEAVY & {name.lower() for name in sizes}
-    assert sum(sizes.values()) <= MOST, sizes
-    refused = subprocess.run(
-        [installed / "local-dp", "plan", "survey"], check=False, capture_output=True, text=True
-    )
-    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "pip install local-dp has every command" in refused.stderr
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Costs by closed form: blanket messages behind a shuffler, and prices."""
 
-import json
 import math
 from pathlib import Path
 
@@ -18,16 +17,14 @@ from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.shuffle import histogram
 from local_dp.shuffle.histogram import WORD_BITS, BlanketHistogram
 from local_dp.text.layout import bound
-from tests.support.runs.command import local_dp
-from tests.support.runs.people import people, written
+from tests.support.runs.people import people
 
 
 def test_the_table_has_every_rule() -> None:
     """10,000 answers of .01 beside delta 1e-6: each rule's price, rounded up; as JSON unrounded,
     and null where a rule promises nothing."""
-    done = local_dp("price", "discrete-laplace 0.01 x 10000", "--delta", "1e-6")
-    assert done.returncode == 0
-    lines = {line.split(":")[0]: line.split()[-1] for line in done.stdout.splitlines()[4:]}
+    text = ldp.price("discrete-laplace 0.01 x 10000", delta=1e-6).text()
+    lines = {line.split(":")[0]: line.split()[-1] for line in text.splitlines()[4:]}
     assert lines == {
         "basic": "100",
         "advanced": "6.262",
@@ -35,27 +32,21 @@ def test_the_table_has_every_rule() -> None:
         "zcdp": "5.222",
         "exact": "4.886",
     }
-    assert "10,000 answers, delta 1e-06" in done.stdout
+    assert "10,000 answers, delta 1e-06" in text
     assert PRICED.keys() == RULES.keys()
-    data = json.loads(
-        local_dp("price", "approximate 0.1 1e-4 x 10", "--delta", "9.999e-4", "--json").stdout
-    )
+    data = ldp.price("approximate 0.1 1e-4 x 10", delta=9.999e-4).to_dict()
     assert [rule for rule, price in data["epsilon"].items() if price is None] == [
         "basic",
         "advanced",
         "tanh",
         "zcdp",
     ]
-    assert data == ldp.price("approximate 0.1 1e-4 x 10", delta=9.999e-4).to_dict()
-    assert (data["answers"], data["delta"]) == (10, 9.999e-4)
 
 
 def test_delta_beside_an_epsilon() -> None:
-    """--epsilon asks for deltas: at the exact price the exact delta is the one that was asked for,
-    and no rule has a smaller one."""
+    """At the exact price the exact delta is the one that was asked for, and no rule has a smaller
+    one."""
     price = ldp.price("pure 0.1 x 100").data["epsilon"]["exact"]
-    done = local_dp("price", "pure 0.1 x 100", "--epsilon", str(price))
-    assert done.returncode == 0
     shares = ldp.price("pure 0.1 x 100", epsilon=price).data["delta"]
     assert shares["exact"] == pytest.approx(1e-6, rel=1e-6)
     assert shares["basic"] is None
@@ -89,23 +80,17 @@ def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
         assert "1.00004" in text
 
 
-@pytest.mark.long
 def test_both_sides_are_printed() -> None:
-    """The upper bound rounded up, the lower one down; as JSON and in Python the same; with
-    --shuffled the reports together keep to it."""
-    output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
+    """The upper bound rounded up, the lower one down; with `together` the reports together keep to
+    it."""
+    output = ldp.shuffled("binary-rr", clients=10000).text()
     assert all(part in output for part in ("0.035659", "0.035658", "known from both sides"))
-    data = json.loads(
-        local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout
-    )
-    assert data == ldp.shuffled("grr", k=3, clients=1000).to_dict()
+    data = ldp.shuffled("grr", k=3, clients=1000).to_dict()
     assert (
         data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
     )
     assert not data["exact"]
-    data = json.loads(
-        local_dp("shuffle", "binary-rr", "--clients", "1000", "--shuffled", "0.2", "--json").stdout
-    )
+    data = ldp.shuffled("binary-rr", clients=1000, together=0.2).to_dict()
     assert data["most"] <= 0.2 < data["epsilon"] - 0.8
 
 
@@ -146,35 +131,7 @@ def test_intervals_hold_the_law() -> None:
     assert np.abs(np.var(errors, axis=0) / expected - 1).max() < 4.5 * np.sqrt(2 / SEEDS)
 
 
-@pytest.mark.long
-def test_the_command_is_the_function() -> None:
-    typed = local_dp(
-        "mix",
-        "frequency",
-        "--k",
-        "4",
-        "--clients",
-        "500",
-        "--epsilon",
-        "2",
-        "--seed",
-        "3",
-        "--json",
-    )
-    assert (
-        json.loads(typed.stdout)
-        == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
-    )
-    output = " ".join(
-        local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split()
-    )
-    assert all(
-        part in output
-        for part in ("The shuffler itself sees the true symbols", "simulation: not private, seed 3")
-    )
-
-
-def test_a_table_is_mixed(tmp_path: Path) -> None:
+def test_a_table_is_mixed() -> None:
     labels = ("baker", "smith", "clerk")
     result = ldp.mix(
         "frequency", people(), column="job", labels=labels, other="category", seed=1
@@ -182,19 +139,6 @@ def test_a_table_is_mixed(tmp_path: Path) -> None:
     assert (result["clients"], result["result"]["labels"]) == (4000, [*labels, "(other)"])
     assert result["result"]["true_error"] < 0.02
     assert result["lower"] <= result["upper"] <= 1.0
-    arguments = (
-        "--column",
-        "job",
-        "--labels",
-        ";".join(labels),
-        "--other",
-        "category",
-        "--seed",
-        "1",
-        "--json",
-    )
-    typed = local_dp("mix", "frequency", "--records", str(written(tmp_path)), *arguments)
-    assert json.loads(typed.stdout) == result
 
 
 @pytest.mark.parametrize(

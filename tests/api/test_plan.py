@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.inputs.randomizers import ORACLES
-from tests.support.runs.command import local_dp
 
 TABLE = {
     "age": [float(20 + row % 40) for row in range(400)],
@@ -88,35 +86,6 @@ def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], 
         ldp.plan(task, **question)
 
 
-def test_the_command_is_the_function(tmp_path: Path) -> None:
-    typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
-    assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
-    made_up = local_dp(
-        "plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json"
-    )
-    assert json.loads(made_up.stdout) == ldp.plan("mean", epsilon=4, of="made-up", p=0.1).to_dict()
-    shown = local_dp("plan", "prefix-sums", "--clients", "200000")
-    assert shown.returncode == 0, shown.stderr
-    assert "By the protocol's own bound" in shown.stdout
-    few = local_dp("plan", "prefix-sums", "--clients", "100")
-    assert "too few for any accuracy" in few.stdout
-    path = tmp_path / "people.csv"
-    path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
-    typed = local_dp(
-        "plan",
-        "survey",
-        "--records",
-        str(path),
-        "--question",
-        "smokes == 1",
-        "--epsilon",
-        "4",
-        "--json",
-    )
-    assert json.loads(typed.stdout)["population"] == "table"
-    assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("k", [2, 8, 20])
@@ -156,7 +125,6 @@ def test_the_best_is_told_with_its_reason() -> None:
     for wrong in (
         {"task": "frequencies"},
         {"task": "frequency", "k": 1},
-        {"task": "survey", "epsilon": 0.0},
         {"task": "survey", "clients": 0},
     ):
         with pytest.raises(InputError):

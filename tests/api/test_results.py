@@ -2,7 +2,6 @@
 line."""
 
 import inspect
-import json
 import math
 import re
 import sys
@@ -42,62 +41,18 @@ def test_every_name_has_an_example_that_runs() -> None:
     assert [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)] == []
 
 
-def test_large_numbers_of_clients_are_told_apart() -> None:
-    """Labels of bins, in the text and the frame; quantiles of whole numbers; the bounds in a
-    refusal; the questions of a learner."""
-    days = {"day": np.repeat([20200101, 20200102], 3000), "late": np.repeat([0, 1], 3000)}
-    bins = ldp.histogram(days, "day", bounds=(20200100, 20200110), **HOW)
-    labels = bins.to_pandas()["label"].tolist()
-    assert labels[:3] == ["below 20200100", "[20200100, 20200101)", "[20200101, 20200102)"]
-    assert len(set(labels)) == 12
-    assert "[20200109, 20200110]" in bins.text()
-    assert "20,200,101 .. 20,200,101" in ldp.quantiles(
-        days, "day", bounds=(20200000, 20201231), at=0.3, bins=2048, **HOW
-    ).text().replace("\xa0", " ")
-    with pytest.raises(ldp.InputError, match=re.escape("outside the bounds [20200102, 20200105]")):
-        ldp.mean(days, "day", bounds=(20200102, 20200105))
-    assert (
-        "day >= 20200105"
-        in ldp.learn(
-            days,
-            "late",
-            features=["day"],
-            bounds={"day": (20200100, 20200110)},
-            learner="stumps",
-            **HOW,
-        ).text()
-    )
-
-
 @pytest.mark.parametrize(
     "result",
     [
         lambda: ldp.mean(TABLE, "age", bounds=(0, 60), **HOW),
-        pytest.param(
-            lambda: ldp.marginals(
-                TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW
-            ),
-            marks=pytest.mark.long,
-        ),
         lambda: ldp.curate.mean(TABLE, "age", bounds=(0, 60), seed=1),
         lambda: ldp.curate.histogram(people(), "job", seed=1),
-        pytest.param(
-            lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=64, seed=1),
-            marks=pytest.mark.long,
-        ),
         pytest.param(
             lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), bins=1024, seed=1),
             marks=pytest.mark.long,
         ),
     ],
-    ids=[
-        "clients, a number",
-        "clients, a list",
-        "curator, a number",
-        "curator, counts",
-        "curator, a tree",
-        "curator, a factorization",
-    ],
+    ids=["clients, a number", "curator, a number", "curator, counts", "curator, a factorization"],
 )
 def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Path) -> None:
     """The interval lies around the value, at about two standard errors; frames have a row for each;
@@ -136,19 +91,6 @@ def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) 
     )
 
 
-def test_intervals_of_a_curator_hold_the_truth() -> None:
-    """Of 400 means, at least 360 lie in their 95 % interval: fewer with probability below 1e-4 if
-    that is right, and 300 if the noise were twice as large."""
-    held = 0
-    for seed in range(400):
-        mean = ldp.curate.mean(
-            {"age": np.array([20.0, 30.0, 40.0, 55.0] * 5)}, "age", bounds=(0, 60), seed=seed
-        )
-        low, high = mean.interval
-        held += low <= mean.truth["mean"] <= high
-    assert 360 <= held < 400
-
-
 def test_a_warning_points_at_the_line_of_its_caller() -> None:
     """Too few clients and cut texts, in a function, by name, from an estimator: the file and the
     line are the caller's."""
@@ -158,7 +100,6 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
     X, y = np.zeros((100, 1)), np.arange(100) % 2
     calls = (
         lambda: ldp.survey(TABLE, "yes == 1", seed=1),
-        lambda: ldp.marginals(TABLE, ["yes == 1"], ways=1, seed=1),
         lambda: ldp.run("survey", TABLE, question="yes == 1", seed=1),
         lambda: ldp.curate.threshold(long, "yes", "yes > 0", seed=1),
         lambda: LocalClassifier(bounds=(-1, 1), random_state=1).fit(X, y),
@@ -191,33 +132,9 @@ def test_parameters_are_written_as_python_writes_them() -> None:
         == ldp.run("crosstab", TABLE, labels=[["a", "b", "c"], [0.0, 1.0]], **how).value
     )
     assert one == ldp.run("crosstab", TABLE, labels=("a|b|c", "0|1"), **how).value
-    assert (
-        ldp.run("histogram", TABLE, column="age", bounds=(0, 60), **HOW).value
-        == ldp.histogram(TABLE, "age", bounds=(0, 60), **HOW).value
-    )
-    rows = ldp.workload(TABLE, "town", [[1, 0, 0], (1, 1, 0)], labels=["a", "b", "c"], **HOW)
-    assert (
-        rows.value
-        == ldp.run(
-            "workload", TABLE, columns="town", queries="prefixes", labels=["a", "b", "c"], **HOW
-        ).value
-    )
     assert list(inspect.signature(ldp.marginals).parameters)[:3] == ["table", "columns", "ways"]
-    for wrong, words in (
-        (lambda: ldp.marginals(TABLE, ["town"], labels={"towns": ["a"]}), "the columns are town"),
-        (lambda: ldp.marginals(TABLE, ["town"], 1), "by place"),  # type: ignore[call-arg]
-        (lambda: ldp.marginals(TABLE, ["town"], epsilo=1), "did you mean 'epsilon'"),  # type: ignore[call-arg]
-        (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
-        (
-            lambda: ldp.learn(
-                TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW
-            ).plot(),
-            "is a hypothesis",
-        ),
-        (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
-    ):
-        with pytest.raises(ldp.InputError, match=words):
-            wrong()
+    with pytest.raises(ldp.InputError, match="by place"):
+        ldp.marginals(TABLE, ["town"], 1)  # type: ignore[call-arg]
 
 
 def test_no_share_is_printed_that_cannot_be() -> None:
@@ -226,9 +143,6 @@ def test_no_share_is_printed_that_cannot_be() -> None:
     how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
     labels = {"town": ["a", "b", "c"]}
     asked: dict[str, Any] = {
-        "frequency": lambda raw: ldp.frequency(
-            TABLE, "town", labels=labels["town"], raw=raw, **how
-        ),
         "crosstab": lambda raw: ldp.crosstab(
             TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how
         ),
@@ -269,7 +183,7 @@ def test_no_share_is_printed_that_cannot_be() -> None:
                 & (interval[:, 1] <= 1)
             )
         ), name
-    assert "moved" in asked["frequency"](False).data["result"]
+    assert "moved" in asked["crosstab"](False).data["result"]
 
 
 def test_no_interval_of_a_release_is_upside_down() -> None:
@@ -310,16 +224,3 @@ def test_what_is_missing_has_no_count() -> None:
     assert 0 < median.value < 2
     assert median.to_dict()["truth"] == {"median": 2.0, "records_between": 0}
     assert values_of("x", [math.nan] * 3).dtype == np.float64
-
-
-def test_no_release_prints_infinity() -> None:
-    """With few records the noise of a quantile goes beyond all numbers: then it is unknown, in
-    words and as JSON. Every further number is readable."""
-    table = {"size": [4.9, 5.1, 5.8, 6.4] * 30}
-    for result in (
-        ldp.curate.quantiles(table, "size", seed=1),
-        *(ldp.curate.median(table, "size", epsilon=epsilon, seed=1) for epsilon in (0.0001, 0.01)),
-    ):
-        json.dumps(result.to_dict(), allow_nan=False)
-        assert not re.search(r"\binf|nan\b|\d{20}", str(result).replace("inferred", ""))
-    assert "No error is known" in str(ldp.curate.quantiles(table, "size", seed=1))

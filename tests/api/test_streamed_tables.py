@@ -4,7 +4,6 @@ that of the same table in memory."""
 import pickle
 from collections import Counter
 from datetime import date, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from local_dp.api.asking import RunOptions, ask
 from local_dp.api.tables import read_records, sample_rows, unsaid
 from local_dp.clients.process import Shared
 from local_dp.errors import InputError
-from local_dp.oracles.local.asked import CHUNK
 from local_dp.populations.finite import Rows
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
@@ -220,35 +218,6 @@ def test_hosts_read_the_files_themselves(
         _asked(protocol, tmp_path, tier="hosts", hosts=3),
         _asked(protocol, tmp_path, tier="hosts", clients=2_000),
     ] == in_memory
-
-
-@pytest.mark.long
-@pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
-@pytest.mark.parametrize("protocol", [SURVEY, SQ], ids=["in order", "dealt"])
-def test_workers_read_the_files_themselves(
-    protocol: LocalProtocol[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers of a cluster give the digests of the tier population, from a task that has no row
-    in it."""
-    from distributed import LocalCluster
-
-    polars.DataFrame(TABLE.columns).sample(2 * CHUNK, with_replacement=True, seed=1).write_parquet(
-        path := tmp_path / "t.parquet"
-    )
-    in_memory = _asked(protocol, path)
-    monkeypatch.setattr(tables, "MANY", 1)
-    sent = pickle.dumps(
-        sample_rows(read_records(path, notice=unsaid, only=protocol.reads), 2 * CHUNK, 1)
-    )
-    assert len(sent) < 2_000
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        silence_logs=50,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-    ) as started:
-        assert _asked(protocol, path, cluster=started.scheduler_address) == in_memory
 
 
 def test_what_everybody_was_asked_is_not_read_again(

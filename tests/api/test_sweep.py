@@ -2,14 +2,10 @@
 
 import json
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 import pytest
 
 import local_dp as ldp
@@ -19,18 +15,8 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
-from tests.support.runs.command import command, local_dp
 
 AGES = Records({"age": np.array([float(20 + row % 40) for row in range(400)])})
-GRID = """
-epsilon = [1, 2]
-clients = 300
-seed = [1, 2]
-only = ["grr", "olh"]
-runs = 40
-[frequency]
-k = [4, 9]
-"""
 WHOLE: dict[str, Any] = {
     "epsilon": [1, 4],
     "clients": [400],
@@ -72,41 +58,6 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
     ).data["rows"][0]["error"]
     assert (found[1], compared) == (found[0], found[2])
     assert found[0] != found[2]
-
-
-def _bytes(folder: Path) -> dict[str, bytes]:
-    return {
-        path.name: path.read_bytes()
-        for path in folder.iterdir()
-        if path.suffix in (".parquet", ".svg", ".jsonl")
-    }
-
-
-def _grid(folder: Path) -> list[str]:
-    (folder / "grid.toml").write_text(GRID)
-    return ["sweep", str(folder / "grid.toml"), "--out", str(folder / "out" / "sweep.parquet")]
-
-
-@pytest.mark.slow
-def test_a_killed_sweep_goes_on_and_ends_alike(tmp_path: Path) -> None:
-    """Killed after the first, the middle and nearly all points, and cut at bytes within a line, it
-    ends with the files of one that was never stopped."""
-    (tmp_path / "out").mkdir()
-    typed, out = _grid(tmp_path), tmp_path / "out" / "sweep.parquet"
-    whole = ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
-    expected, stored = _bytes(out.parent), tmp_path / "out" / "sweep.parquet.measurements.jsonl"
-    assert polars.read_parquet(out).to_dicts() == whole.data["rows"]
-    for points in (1, 6, 14):
-        for path in out.parent.iterdir():
-            path.unlink()
-        with subprocess.Popen(command(*typed), stdout=subprocess.DEVNULL) as running:
-            while running.poll() is None and not (
-                stored.exists() and stored.read_bytes().count(b"\n") >= points
-            ):
-                time.sleep(0.01)
-            running.send_signal(signal.SIGKILL)
-        ldp.sweep(tmp_path / "grid.toml", out=out, workers=1)
-        assert _bytes(out.parent) == expected
 
 
 def test_a_cut_store_is_completed(tmp_path: Path) -> None:
@@ -178,20 +129,6 @@ def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path)
     ):
         swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())
     assert (out.read_text(), stored.read_text().count("\n")) == (text, 1)
-
-
-def test_a_stored_nan_is_measured_again(tmp_path: Path) -> None:
-    """No line with NaN was ever written: it is dropped like one that is cut."""
-    stored, out, grid = (
-        tmp_path / "t.csv.measurements.jsonl",
-        tmp_path / "t.csv",
-        read_grid({"clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}}),
-    )
-    swept(grid, out, formats=())
-    whole, text = stored.read_text(), out.read_text()
-    stored.write_text(re.sub('"rmse":[^}]*', '"rmse":NaN', whole))
-    swept(grid, out, formats=())
-    assert (stored.read_text(), out.read_text()) == (whole, text)
 
 
 @pytest.mark.long
@@ -271,36 +208,3 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
     assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
-
-
-@pytest.mark.slow
-def test_the_commands_measure(tmp_path: Path) -> None:
-    """`compare` and `sweep` print the table and name its files; with --json they give the same rows
-    again without measuring; bad words are one line."""
-    arguments = [
-        "compare",
-        "survey",
-        "--epsilon",
-        "1",
-        "--clients",
-        "200",
-        "--runs",
-        "50",
-        "--out",
-        str(tmp_path / "c.csv"),
-    ]
-    done = local_dp(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert all(part in done.stdout for part in ("closed form", "c.png", "c.csv"))
-    rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
-    assert rows[0]["randomizer"] == "binary-rr"
-    assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
-    (tmp_path / "out").mkdir()
-    assert "k " in local_dp(*_grid(tmp_path)).stdout
-    for wrong, said in (
-        (["compare", "survey", "--out", "folder"], "ends in .parquet, .csv or .json"),
-        (["sweep", str(tmp_path / "no.toml")], "give a file such as"),
-    ):
-        refused = local_dp(*wrong)
-        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-        assert said in refused.stderr

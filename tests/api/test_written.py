@@ -58,32 +58,17 @@ def test_a_release_and_a_mixture_are_written_too(tmp_path: Path) -> None:
     """A private release has no seed; a password in an address is not written."""
     (tmp_path / "t.csv").write_text("age\n" + "".join(f"{20 + row % 40}\n" for row in range(400)))
     (tmp_path / "schema.json").write_text('{"age": "number"}')
-    asked = [
-        "curate",
-        "mean",
-        "--records",
-        str(tmp_path / "t.csv"),
-        "--column",
-        "age",
-        "--low",
-        "0",
-        "--high",
-        "100",
-        "--outside",
-        "clip",
-    ]
-    asked += [
-        "--missing",
-        "exclude",
-        "--schema",
-        str(tmp_path / "schema.json"),
-        "--private",
-        "--epsilon",
-        "1",
-        "--out",
-        str(tmp_path / "r.parquet"),
-    ]
-    assert local_dp(*asked).returncode == 0
+    path = tmp_path / "t.csv"
+    asked = (
+        f"curate mean --records {path} --column age --low 0 --high 100 --outside clip --missing "
+        "exclude --private --epsilon 1"
+    ).split()
+    assert (
+        local_dp(
+            *asked, "--schema", str(tmp_path / "schema.json"), "--out", str(tmp_path / "r.parquet")
+        ).returncode
+        == 0
+    )
     assert polars.read_parquet(tmp_path / "r.parquet").height == 1
     assert json.loads((tmp_path / "r.provenance.json").read_text())["seed"] is None
     assert (

@@ -22,25 +22,6 @@ from local_dp.bus.children import environment, python
 from local_dp.bus.door import packed
 from local_dp.errors import BusError, InputError
 from tests.support.runs.brokers import needs_mosquitto
-from tests.support.runs.command import outcome_of
-
-BROKERS = ["amqtt", pytest.param("Mosquitto", marks=needs_mosquitto)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", BROKERS)
-@pytest.mark.parametrize("tier", ["hosts", "processes"])
-def test_either_broker_carries_a_run(name: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result says which broker ran, and the digests of both rounds are those of the population
-    tier."""
-    monkeypatch.setenv(SETTING, name)
-    asked = ("quantiles", "--rounds", "several", "--clients", "60", "--seed", "4")
-    over, alone = (outcome_of(*asked, "--tier", each) for each in (tier, "population"))
-    assert (over["broker"], "broker" in alone) == (name, False)
-    assert [each["digest"] for each in over["rounds"]] == [
-        each["digest"] for each in alone["rounds"]
-    ]
-    assert len(over["rounds"]) == 2
 
 
 @pytest.mark.parametrize(

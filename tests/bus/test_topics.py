@@ -16,7 +16,7 @@ from local_dp.bus.address import TIMEOUT, Address
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus, _Connection
 from tests.support.adversaries.spoken import WELCOME, Answer, granted, said, scripted
-from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
+from tests.support.runs.brokers import a_broker, needs_mosquitto
 
 WAIT = 20.0  # seconds, of a broker that has much to do
 
@@ -71,28 +71,6 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
 
     with a_broker(kind, tmp_path) as url:
         asyncio.run(play(url))
-
-
-@needs_mosquitto
-def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
-    async def play() -> None:
-        address = Address.parse(running.url)
-        hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
-        async with aclosing(await _joined(hearing)) as events:
-            await hearing.listen(["t/1", "t/2"])
-            running.restart()
-            again = asyncio.ensure_future(anext(events))
-            while hearing._connection is not None:
-                await asyncio.sleep(0.01)
-            await hearing.listen(["t/2"])
-            assert await asyncio.wait_for(again, WAIT) == CONNECTED
-            async with aclosing(await _joined(speaking)):
-                for topic in ("t/left", "t/1", "t/2"):
-                    await speaking.publish(topic, b"1")
-                assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
-
-    with mosquitto(tmp_path) as running:
-        asyncio.run(play())
 
 
 def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:

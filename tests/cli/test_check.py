@@ -5,22 +5,16 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from local_dp.errors import BusError
-from local_dp.experiments.bench import bare_clients, cases, commands, fleets
+from local_dp.experiments.bench import cases, fleets
 from local_dp.experiments.bench import peers as bench_peers
-from local_dp.experiments.bench.bare_clients import Fleet
 from local_dp.experiments.bench.cases import Speed
-from local_dp.experiments.bench.peers import Row, describe, speed_figure
-from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import oracles
 from local_dp.experiments.peers.oracles import PAIRS, closed_form
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.simulation.settings import EMBEDDED
 from tests.support.long import short
-from tests.support.runs.brokers import free_port
 from tests.support.runs.command import local_dp
 
 MODULE = """
@@ -86,41 +80,12 @@ def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: st
     assert done.stderr.count("\n") == 1
 
 
-_LARGE = 200 << 20  # bytes
-
-
-@pytest.mark.long
-def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
-    """A process that starts another lends it its own peak, which is none of the command's; a
-    command that fails has no speed."""
-    values = np.ones(_LARGE, dtype=np.uint8)
-    seconds, mebibytes = commands._command(["-c", "import numpy"])
-    assert values.all()
-    assert 0 < seconds < 60
-    assert 10 < mebibytes < 100
-    with pytest.raises(BusError, match=r"ended with exit code 3; run it alone to see why"):
-        commands._command(["-c", "raise SystemExit(3)"])
-
-
 @pytest.mark.long
 def test_bare_clients_join_and_answer() -> None:
     """What client processes stand beside by the embedded broker too: seconds until they are there,
     those of a round, and the size of one."""
     for fleet in fleets.beside_bare(2, EMBEDDED):
         assert min(fleet.ready, fleet.round, fleet.memory) > 0
-
-
-def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> None:
-    assert fleets._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
-
-
-@pytest.mark.long
-def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(
-        BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"
-    ):
-        bare_clients.bare_clients(2, f"mqtt://127.0.0.1:{free_port()}")
-    assert "2 of 2 could not join" in capfd.readouterr().err
 
 
 def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,54 +105,10 @@ def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(local_dp("bench", "--json").stdout)[1]["asked"] == 2.0
 
 
-@pytest.mark.slow
-def test_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that needs no large table, no cluster and no process; its name is one that something is
-    asked of, and no other."""
-    monkeypatch.setattr(cases, "table_speeds", list)
-    monkeypatch.setattr(cases, "cluster_speeds", list)
-    monkeypatch.setattr(cases, "fastest", lambda arguments: (1.0, 50.0))
-    monkeypatch.setattr(cases, "with_stores", lambda clients, tier, broker: (1.0, "s", 1.0))
-    names = [speed.what for speed in cases.all_speeds(0)]
-    left = ("client processes", "survey of", "survey, 10^9")
-    assert names == [what for what in cases.ASKED if not what.startswith(left)]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("stores", [False, True])
 def test_a_round_is_measured(stores: bool) -> None:
     assert 0 < fleets._seconds(20, "hosts", EMBEDDED, stores) < 20
-
-
-ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: server", 3.0, {})]
-
-
-def test_the_best_peer_is_the_fastest() -> None:
-    """The ratio is to the fastest of them, also where it is ahead of ours; without a peer there is
-    none."""
-    assert (ROWS[0].best, ROWS[0].ratio, ROWS[1].best, ROWS[1].ratio) == ("pure-ldp", 0.5, "", None)
-
-
-def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every row is printed, with and without a peer; the figure has a curve for each library with
-    rows."""
-    monkeypatch.setattr(
-        bench_peers, "variances", lambda: [oracles.Variance("grr", 8.0, 8.1, {"opendp": 7.9})]
-    )
-    monkeypatch.setattr(bench_peers, "claims", list)
-    words = describe(ROWS, 100)
-    assert all(
-        word in words
-        for word in ("a: clients", "pure-ldp", "0.5", "b: server", "opendp 7.9", "epsilon exact")
-    )
-    figure = speed_figure(ROWS)
-    assert [(curve.label, list(curve.x), list(curve.y)) for curve in figure.curves] == [
-        ("ours", [0, 1], [6, 3]),
-        ("pure-ldp", [0], [12]),
-        ("opendp", [0], [2]),
-    ]
-    save(figure, tmp_path / "peers.png")
-    assert (tmp_path / "peers.png").stat().st_size > 1000
 
 
 def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

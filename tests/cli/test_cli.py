@@ -16,10 +16,10 @@ from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.server.remote import Journal
-from local_dp.simulation.installation import runs_folder, stores_folder
+from local_dp.simulation.installation import runs_folder
 from tests.support.inputs.builders import request, survey_query
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.command import command, enrolled, local_dp, outcome_of, together
+from tests.support.runs.command import local_dp, outcome_of, together
 from tests.support.runs.stores import CLIENTS, asked, member
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -66,27 +66,6 @@ def test_private_runs_show_no_seed() -> None:
     assert "stamp" not in data
 
 
-def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
-    """Fewer clients than rows are a random sample, the same in every tier: the first rows of a
-    sorted table would all say yes."""
-    arguments = [
-        "survey",
-        "--records",
-        str(table),
-        "--question",
-        "smokes == 'yes'",
-        "--clients",
-        "120",
-        "--seed",
-        "5",
-        "--epsilon",
-        "8",
-    ]
-    runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts")]
-    assert len({run["rounds"][0]["digest"] for run in runs}) == 1
-    assert runs[0]["result"]["true_error"] < 0.2
-
-
 @needs_mosquitto
 def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
     """A broker that wants a password: the right one runs, a wrong one gets exit code 5 and a line
@@ -108,29 +87,6 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
             assert (wrong.returncode, len(lines_of(wrong.stderr))) == (5, 1), wrong.stderr
             assert "refused" in wrong.stderr
             assert ":wrong" not in wrong.stderr
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
-    """A server, a host with 90 clients and a client of its own, started as three commands, meet at
-    a broker and finish the run."""
-    with mosquitto(tmp_path) as broker:
-        common = ["survey", "--broker", broker.url, "--run", "meeting"]
-        commands = [
-            ["host", *common, "--start", "0", "--clients", "90", "--seed", "3"],
-            ["client", *common, "--index", "90", "--seed", "3"],
-            ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
-        ]
-        ended = together(*commands)
-        assert [each.returncode for each in ended] == [0, 0, 0], ended
-        data = json.loads(ended[2].stdout)
-        assert data["clients"]["answered"] == 91
-        alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
-        assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert all(
-            part in ended[0].stderr for part in ("simulation: not private", "epsilon spent 1")
-        )
 
 
 @pytest.mark.long
@@ -216,73 +172,6 @@ def test_what_there_is_can_be_listed() -> None:
     assert "Privacy" in local_dp("describe", "grr").stdout
     assert "protocol, model LI" in local_dp("describe", "masked-parity").stdout
     assert local_dp("describe", "telepathy").returncode == 2
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
-    """A private run: its members' stores and its journal lie in the user's folder; `runs` and
-    `show` tell it, its name is used up, and so is the budget."""
-    with mosquitto(tmp_path) as broker:
-        enrolled(tmp_path, 0, clients=40)
-        table, schema = tmp_path / "people.csv", tmp_path / "schema.json"
-        table.write_text("\n".join(["ill", *map(str, [0, 1] * 20)]))
-        schema.write_text('{"ill": "whole"}')
-        common = [
-            "survey",
-            "--broker",
-            broker.url,
-            "--private",
-            "--question",
-            "ill == 1",
-            "--records",
-            str(table),
-            "--schema",
-            str(schema),
-        ]
-        served = [
-            *common,
-            "--quorum",
-            "0.1",
-            "--key",
-            str(tmp_path / "server.key"),
-            "--roster",
-            str(tmp_path / "roster"),
-            "--clients",
-            "40",
-        ]
-        options = [
-            *common,
-            "--key",
-            str(tmp_path / "host-0.key"),
-            "--server-key",
-            str(tmp_path / "server.key.pub"),
-            "--clients",
-            "40",
-        ]
-        for run, replies in (("first", True), ("second", False)):
-            host = subprocess.Popen(
-                command("host", *options, "--run", run), stderr=subprocess.PIPE, text=True
-            )
-            done = local_dp("server", *served, "--run", run)
-            assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
-            assert host.stderr is not None
-            said = host.stderr.read()
-            assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in said
-            assert "answering in private" in said
-        again = local_dp("server", *served, "--run", "first")
-        assert (again.returncode, "show first" in again.stderr) == (2, True)
-    assert "Budgets match: all 40 reports are accounted for." in " ".join(
-        local_dp("show", "first").stdout.split()
-    )
-    assert json.loads(local_dp("show", "first", "--json").stdout)["clients"]["answered"] == 40
-    listed = local_dp("runs").stdout
-    assert all(part in listed for part in ("done", "0 of 1 rounds closed"))
-    assert "0 of 1 rounds closed" in local_dp("show", "second").stdout
-    assert (local_dp("resume", "first").returncode, local_dp("show", "third").returncode) == (2, 2)
-    spent = local_dp("budget", str(stores_folder() / "host-0.store"))
-    assert "epsilon 1 of 1 spent for life; 0 is left" in " ".join(spent.stdout.split())
-    assert "first" in spent.stdout
 
 
 def test_ordinary_runs_are_listed_and_shown(

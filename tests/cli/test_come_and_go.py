@@ -2,10 +2,8 @@
 one that hears nothing leaves."""
 
 import asyncio
-import json
 import math
 import random
-import subprocess
 import time
 from collections.abc import Coroutine
 from contextlib import closing
@@ -27,46 +25,10 @@ from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import decode
 from tests.support.inputs.builders import RUN, SEED, in_population, role, small
 from tests.support.runs.brokers import embedded
-from tests.support.runs.command import command, local_dp, outcome_of
+from tests.support.runs.command import local_dp
 from tests.support.runs.virtual_time import beside, run_virtually
 
 CLIENTS, ROUNDS = 60, 4
-SGD = f"local-sgd --d 2 --gamma 0.9 --alpha 0.9 --rounds {ROUNDS} --seed 3".split()
-
-
-def _host(*options: str) -> "subprocess.Popen[str]":
-    """A host that has joined."""
-    host = subprocess.Popen(command("host", *options), stderr=subprocess.PIPE, text=True)
-    assert host.stderr is not None
-    assert any("ready for run" in line for line in iter(host.stderr.readline, ""))
-    return host
-
-
-@pytest.mark.long
-def test_a_run_below_its_quorum_is_resumed_with_its_members() -> None:
-    """Half of the clients are absent: the round is lost, their host comes, and `resume` ends with
-    the digests of the uncut run; no member was started twice."""
-    whole = outcome_of(*SGD, "--clients", str(CLIENTS), "--tier", "population")
-    with embedded() as url:
-        common = [*SGD, "--broker", url, "--run", "cut", "--clients"]
-        hosts = [_host(*common, str(CLIENTS // 2))]
-        began = time.monotonic()
-        lost = local_dp(
-            "server", *common, str(CLIENTS), "--quorum", "1", "--joining", "2", "--deadline", "60"
-        )
-        assert (lost.returncode, hosts[0].poll()) == (3, None), lost.stderr
-        assert time.monotonic() - began < 60, "it waits for nobody who never came"
-        assert "`local-dp resume cut`" in " ".join(lost.stderr.split())
-        hosts.append(_host(*common, str(CLIENTS // 2), "--start", str(CLIENTS // 2)))
-        done = local_dp("resume", "cut", "--broker", url, "--json")
-        assert done.returncode == 0, done.stderr
-        ends = [host.communicate(timeout=20)[1] for host in hosts]
-    data = json.loads(done.stdout)
-    assert [each["digest"] for each in data["rounds"]] == [
-        each["digest"] for each in whole["rounds"]
-    ]
-    assert data["clients"]["answered"] == CLIENTS == whole["clients"]["answered"]
-    assert all("the run is over" in end for end in ends)
 
 
 def test_a_member_that_hears_nothing_leaves_with_one_line() -> None:

@@ -12,9 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_dp.cli.commands import COMMANDS
 from local_dp.cli.run.run import run_progress
-from local_dp.experiments.lab.runner import run_experiments
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.server.progress import Attendance
 from local_dp.text.screen import SCREEN, Screen
@@ -182,47 +180,13 @@ def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
 
 
 SECOND = 1.0
-AWAY = ("--broker", "mqtt://127.0.0.1:1", "--run", "nowhere")  # nobody listens there
-TYPED: dict[str, list[tuple[str, ...]]] = {
-    "run": [
-        ("survey", "--seed", "1"),
-        ("masked-parity", "--tier", "processes", "--clients", "300"),
-        ("mean", "--tier", "population", "--clients", "1e8"),
-    ],
-    "plan": [("quantiles", "--clients", "1e5")],
-    "compare": [("survey", "--out", "compared.csv")],
-    "sweep": [("grid.toml",)],
-    "curate": [("histogram", "--records", "fair.csv", "--column", "age")],
-    "budget": [("fair.budget", "--epsilon", "1")],
-    "price": [("pure 0.1 x 100",)],
-    "shuffle": [("grr", "--set", "k=16")],
-    "poll": [("Did you ever cheat?",)],
-    "mix": [("frequency", "--clients", "100000")],
-    "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
-    **{
-        name: [()]
-        for name in ("protocols", "randomizers", "queries", "mechanisms", "runs", "bench", "schema")
-    },
-    "describe": [("masked-parity",)],
-    "audit": [("prefix-signs", "--set", "k=512")],
-    "server": [("survey", *AWAY, "--clients", "10")],
-    "resume": [("nowhere",)],
-    "show": [("nowhere",)],
-    "shuffler": [(*AWAY, "--clients", "10", "--crowd", "5")],
-    "host": [("survey", *AWAY, "--clients", "10")],
-    "client": [("survey", *AWAY, "--index", "0")],
-    "experiment": [("parity",)],
-    "report": [("results",)],
-    "dimension": [("signed-conjunctions",)],
-    "certify": [("certificate.json",)],
-    "export": [("fair", "fair.csv")],
-    "keys": [("create", "host.key")],
-}
-EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
-
-
-def test_every_command_is_timed() -> None:
-    assert TYPED.keys() == COMMANDS.keys()
+TYPED = (
+    ("bench",),
+    ("curate", "histogram", "--records", "fair.csv", "--column", "age"),
+    ("run", "masked-parity", "--tier", "processes", "--clients", "300"),
+    ("experiment", "parity"),
+    ("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "nowhere", "--clients", "10"),
+)
 
 
 def first_words(*arguments: str) -> float:
@@ -240,22 +204,10 @@ def first_words(*arguments: str) -> float:
     return float(used.user + used.system)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    short(
-        EVERY,
-        lambda each: each[0] in ("curate", "bench") and each[1] == TYPED[each[0]][0],
-        several=True,
-    ),
-    ids=[" ".join((name, *arguments[:1])) for name, arguments in EVERY],
-)
+@pytest.mark.parametrize("arguments", short(TYPED, lambda each: each[0] in ("bench", "curate")))
 def test_a_command_says_something_within_a_second(
-    name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if name == "report":
-        run_experiments(
-            ["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1
-        )
-    turns = (first_words(name, *arguments) for _ in range(3))
+    turns = (first_words(*arguments) for _ in range(3))
     assert any(used + SCREEN.delay <= SECOND for used in turns)

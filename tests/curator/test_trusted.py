@@ -2,11 +2,11 @@
 of neighbours, outcomes and transcripts."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
-from typing import ClassVar
+from functools import partial
+from itertools import combinations, combinations_with_replacement, product
+from operator import mul
 
 import numpy as np
 import pytest
@@ -33,6 +33,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
+from tests.support.inputs.refusals import refuse
 from tests.support.runs.scripted import seeded
 
 SMALL = st.integers(0, 6)
@@ -55,30 +56,17 @@ class Coin(Mechanism[int, int, Loss | Concentrated]):
         return database + draws.below(2)
 
 
-@dataclass(frozen=True)
-class EdgeCoin(Coin):
-    """The same, for graphs."""
-
-    neighbours: ClassVar[Neighbours] = "edge"
-
-
 class Watched(Draws):
     """Writes down what has been spent whenever a word is drawn."""
 
     def __init__(self, account: Account) -> None:
         super().__init__(KeyedNoise(0))
         self.account = account
-        self.spent_when_drawn: list[int] = []
+        self.spent: list[Loss] = []
 
     def words(self, count: int) -> Words:
-        self.spent_when_drawn.append(self.account.spent.nano)
+        self.spent.append(self.account.spent)
         return super().words(count)
-
-
-def watched(budget: Loss, database: int = 0) -> tuple[TrustedOracle[int], Watched]:
-    account = Account(budget)
-    draws = Watched(account)
-    return TrustedOracle(database, account, draws), draws
 
 
 @given(LOSSES, st.lists(LOSSES, max_size=12))
@@ -96,42 +84,47 @@ def test_the_budget_is_never_passed(budget: Loss, losses: list[Loss]) -> None:
         assert (account.spent.nano, account.spent.atto) == (nano, atto)
 
 
+def refused(
+    oracle: TrustedOracle[int], word: str, *losses: Loss | Concentrated, code: str = "budget"
+) -> None:
+    """Nothing is drawn and nothing is committed of a round of mechanisms of these losses."""
+    before = oracle.account.spent, oracle.queries, oracle.rounds
+    with pytest.raises(RefusedError, match=word) as error:
+        oracle.answer(tuple(Coin(loss) for loss in losses))
+    assert (error.value.code, before) == (
+        code,
+        (oracle.account.spent, oracle.queries, oracle.rounds),
+    )
+
+
 def test_a_round_is_paid_for_whole_before_it_is_drawn() -> None:
     """Three of a round are drawn when all three are committed; a round of which only a part is
-    affordable draws and commits nothing."""
-    oracle, draws = watched(Pure(5))
+    affordable, or which has a delta, draws nothing."""
+    account = Account(Pure(5))
+    draws = Watched(account)
+    oracle = TrustedOracle(0, account, draws)
     assert len(oracle.answer((Coin(Pure(1)),) * 3)) == 3
-    assert draws.spent_when_drawn == [3, 3, 3]
-    with pytest.raises(RefusedError, match="on top of") as refused:
-        oracle.answer((Coin(Pure(1)),) * 3)
-    assert refused.value.code == "budget"
-    assert (len(draws.spent_when_drawn), oracle.account.spent, oracle.queries, oracle.rounds) == (
-        3,
-        Pure(3),
-        3,
-        1,
-    )
+    refused(oracle, "on top of", *[Pure(1)] * 3)
+    refused(oracle, "exceeds the budget", Approximate(1, 1))
     oracle.answer((Coin(Pure(2)),))
-    assert draws.spent_when_drawn == [3, 3, 3, 5]
+    assert draws.spent == [*[Pure(3)] * 3, Pure(5)]
 
 
 def test_a_failed_release_is_not_refunded() -> None:
-    oracle, _ = watched(Pure(5), database=-1)
+    oracle = TrustedOracle(-1, Account(Pure(5)), seeded(0))
     with pytest.raises(InputError, match="below 0"):
         oracle.answer((Coin(Pure(2)),))
     assert oracle.account.spent == Pure(2)
 
 
-def test_losses_of_other_kinds_are_refused() -> None:
-    """A pure budget pays for no delta, and a budget of records for no loss that compares graphs:
-    nothing is drawn."""
-    oracle, draws = watched(Pure(5))
-    with pytest.raises(RefusedError, match="exceeds the budget"):
-        oracle.answer((Coin(Approximate(1, 1)),))
-    with pytest.raises(RefusedError, match="'replace'") as refused:
-        oracle.answer((Coin(Pure(1)), EdgeCoin(Pure(1))))
-    assert refused.value.code == "neighbours"
-    assert (draws.spent_when_drawn, oracle.account.spent) == ([], Pure(0))
+def test_losses_of_other_neighbours_are_refused() -> None:
+    """A budget of graphs pays for no loss that compares records: nothing is drawn."""
+    refused(
+        TrustedOracle(0, Account(Pure(5), "edge"), seeded(0)),
+        "'replace'",
+        Pure(1),
+        code="neighbours",
+    )
 
 
 def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
@@ -144,104 +137,71 @@ def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
         return first + second + third
 
     once: Nonadaptive[Coin, int, int] = Nonadaptive((Coin(Pure(1)), Coin(Pure(1))), sum)
-    adaptive: Adaptive[Coin, int, int] = Adaptive(play)
-    oracle, _ = watched(Approximate(5, 5), database=100)
-    assert 200 <= run(once, oracle) <= 202
-    assert oracle.rounds == 1
-    assert 300 <= run(adaptive, oracle) <= 303
+    oracle = TrustedOracle(100, Account(Approximate(5, 5)), seeded(0))
+    assert (200 <= run(once, oracle) <= 202, oracle.rounds) == (True, 1)
+    assert 300 <= run(Adaptive(play), oracle) <= 303
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (3, 5, Approximate(5, 2))
-
-
-def test_declared_queries_may_lose_more_each() -> None:
-    """Ten thousand within (1, 1e-6) may lose 23.7 times their share of epsilon each, a nano-nat
-    more would pass delta; without delta, their share."""
-    budget = approximate(1, 1e-6)
-    part = DeclaredAccount(budget, 10_000).part
-    assert round(part.nano / (NANO / 10_000), 1) == 23.7
-    assert (
-        optimal_delta(part, 10_000, Pure(NANO))
-        <= budget.atto
-        < optimal_delta(Pure(part.nano + 1), 10_000, Pure(NANO))
-    )
-    assert DeclaredAccount(Pure(NANO), 10_000).part == Pure(NANO // 10_000)
 
 
 def test_a_declared_account_pays_for_places() -> None:
     """So many queries of at most the part are paid for, whole rounds only; one more, a dearer one
     and one with a delta are refused and commit nothing."""
     account = DeclaredAccount(approximate(1, 1e-6), 100)
-    part, spent = account.part, list[Loss]()
-    oracle = TrustedOracle(0, account, seeded(0))
-    oracle.answer((Coin(part),) * 10)
-    spent.append(account.spent)
-    oracle.answer((Coin(part),) * 88)
-    spent.append(account.spent)
+    part, oracle = account.part, TrustedOracle(0, account, seeded(0))
+    spent = list[Loss]()
+    for times in (10, 88):
+        oracle.answer((Coin(part),) * times)
+        spent.append(account.spent)
     assert spent == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
-    for refused in ((Coin(part),) * 3, (Coin(Pure(part.nano + 1)),), (Coin(Approximate(1, 1)),)):
-        with pytest.raises(RefusedError, match="declared") as error:
-            oracle.answer(refused)
-        assert error.value.code == "budget"
-        assert (account.count, oracle.queries) == (98, 98)
+    for losses in ([part] * 3, [Pure(part.nano + 1)], [Approximate(1, 1)]):
+        refused(oracle, "declared", *losses)
     oracle.answer((Coin(Pure(1)), Coin(part)))
-    assert account.spent.nano <= account.budget.nano
-    assert account.spent.atto <= account.budget.atto
-    with pytest.raises(RefusedError, match="exceed the 100"):
-        oracle.answer((Coin(part),))
+    assert (
+        account.spent.nano <= account.budget.nano,
+        account.spent.atto <= account.budget.atto,
+    ) == (True, True)
+    refused(oracle, "exceed the 100", part)
 
 
 def test_a_concentrated_account_is_a_filter() -> None:
     """Rho and pure losses are paid for in any order as long as their rhos fit; what is spent is
     their conversion, and never passes the budget."""
-    budget = approximate(1, 1e-6)
-    account = ConcentratedAccount(budget)
+    account = ConcentratedAccount(approximate(1, 1e-6))
     oracle, tenth = TrustedOracle(0, account, seeded(0)), Concentrated(account.rho.atto_rho // 10)
     oracle.answer((Coin(tenth), Coin(Pure(NANO // 100))))
     assert account.spent_rho == Concentrated(tenth.atto_rho + ATTO // 20_000)
-    rho = account.spent_rho.rho
-    assert (
-        conversion(rho, 1e-6) <= account.spent.epsilon < conversion(rho, 1e-6) + 2e-9,
-        account.spent.atto,
-    ) == (True, budget.atto)
-    for refused in ((Coin(tenth),) * 10, (Coin(tenth), Coin(Approximate(1, 1)))):
-        with pytest.raises(RefusedError) as error:
-            oracle.answer(refused)
-        assert (error.value.code, account.spent_rho.rho, oracle.queries) == ("budget", rho, 2)
+    assert 0 <= account.spent.epsilon - conversion(account.spent_rho.rho, 1e-6) < 2e-9
+    assert account.spent.atto == account.budget.atto
+    refused(oracle, "exceeds", *[tenth] * 10)
+    refused(oracle, "no rho covers", tenth, Approximate(1, 1))
     oracle.answer((Coin(Concentrated(account.rho.atto_rho - account.spent_rho.atto_rho)),))
-    assert 1 - 1e-8 <= account.spent.epsilon <= budget.epsilon
-    with pytest.raises(RefusedError, match="is worth"):
-        oracle.answer((Coin(Concentrated(1)),))
+    assert 1 - 1e-8 <= account.spent.epsilon <= account.budget.epsilon
+    refused(oracle, "is worth", Concentrated(1))
 
 
 def test_other_accounts_pay_for_no_rho() -> None:
     for account in (Account(approximate(1, 1e-6)), DeclaredAccount(approximate(1, 1e-6), 10)):
-        with pytest.raises(RefusedError, match="rho 1e-18"):
-            account.charge(Pure(1), Concentrated(1))
-        assert account.spent == Pure(0)
+        refused(TrustedOracle(0, account, seeded(0)), "rho 1e-18", Pure(1), Concentrated(1))
 
 
 Rows = tuple[tuple[int, int], ...]
 UNIVERSE = [(1, 1), (0, 1), (0, 0), (1, 0)]
 
 
-def as_they_are(rows: Rows) -> Rows:
-    return rows
-
-
-def differ(one: Rows, other: Rows) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """What each has that the other has not."""
-    return sorted((Counter(one) - Counter(other)).elements()), sorted(
-        (Counter(other) - Counter(one)).elements()
-    )
+def small(
+    n: int, universe: list[tuple[int, int]] = UNIVERSE
+) -> SmallDatabases[tuple[int, int], Rows]:
+    return SmallDatabases(universe, n, lambda rows: rows)
 
 
 def are_neighbours(one: Rows, other: Rows, kind: Neighbours) -> bool:
-    gone, come = differ(one, other)
-    if kind in ("replace", "labels"):
-        return len(gone) == len(come) == 1 and (kind == "replace" or gone[0][0] == come[0][0])
-    return len(gone) + len(come) == 1 and (
-        kind == "add-remove"
-        or (max(Counter(one + other).values()) <= 2 and len({*one}) == len(one))
+    gone, come = (
+        list((Counter(one) - Counter(other)).elements()),
+        list((Counter(other) - Counter(one)).elements()),
     )
+    if kind in ("edge", "add-remove"):
+        return len(gone) + len(come) == 1
+    return len(gone) == len(come) == 1 and (kind == "replace" or gone[0][0] == come[0][0])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -249,50 +209,30 @@ def are_neighbours(one: Rows, other: Rows, kind: Neighbours) -> bool:
 def test_every_pair_of_neighbours_is_enumerated_once(kind: Neighbours, n: int) -> None:
     """The pairs are exactly those that a search through all pairs of databases finds by the
     definition, each in both orders."""
-    sizes = (n,) if kind in ("replace", "labels") else (n - 1, n)
-    every = [
-        rows for size in sizes for rows in combinations_with_replacement(sorted(UNIVERSE), size)
-    ]
-    if kind == "edge":
-        every = [rows for rows in every if len(set(rows)) == len(rows)]
-    expected = {
+    choose = combinations if kind == "edge" else combinations_with_replacement
+    every = list(choose(sorted(UNIVERSE), n))
+    if kind in ("edge", "add-remove"):
+        every += choose(sorted(UNIVERSE), n - 1)
+    expected = Counter(
         (one, other) for one, other in product(every, every) if are_neighbours(one, other, kind)
-    }
-    result = list(SmallDatabases(UNIVERSE, n, as_they_are).pairs(kind))
-    assert set(result) == expected
-    assert len(result) == len(expected)
+    )
+    assert Counter(small(n).pairs(kind)) == expected
 
 
-def test_hockey_stick_is_the_worst_set() -> None:
-    """On 200 random pairs of laws, with different totals and impossible outcomes, it is the largest
-    Pr[S] - e^eps Pr'[S] over all sets S."""
-    generator = np.random.default_rng(0)
-    for _ in range(200):
-        law, other = (
-            {
-                outcome: int(weight)
-                for outcome, weight in enumerate(generator.integers(0, 6, 4))
-                if weight or not outcome
-            }
-            for _ in range(2)
-        )
-        if not sum(law.values()) or not sum(other.values()):
-            continue
-        growth = Fraction(int(generator.integers(4, 12)), 4)
-        sets = [
-            [outcome for outcome, inside in enumerate(chosen) if inside]
-            for chosen in product((0, 1), repeat=4)
-        ]
-        ours, theirs = (
-            [
-                Fraction(sum(one.get(outcome, 0) for outcome in chosen), sum(one.values()))
-                for chosen in sets
-            ]
-            for one in (law, other)
-        )
-        assert hockey_stick(law, other, growth) == max(
-            a - growth * b for a, b in zip(ours, theirs, strict=True)
-        )
+@given(st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=4), st.integers(4, 11))
+def test_hockey_stick_is_the_worst_set(weights: list[tuple[int, int]], quarters: int) -> None:
+    """With different totals and impossible outcomes, it is the largest Pr[S] - e^eps Pr'[S] over
+    all sets S."""
+    ours, theirs = zip(*weights, (1, 0), (0, 1), strict=True)
+    worst, growth = Fraction(0), Fraction(quarters, 4)
+    for inside in product((0, 1), repeat=len(ours)):
+        here, there = (Fraction(sum(map(mul, law, inside)), sum(law)) for law in (ours, theirs))
+        worst = max(worst, here - growth * there)
+    law, other = (
+        {outcome: weight for outcome, weight in enumerate(each) if weight}
+        for each in (ours, theirs)
+    )
+    assert hockey_stick(law, other, growth) == worst
 
 
 @dataclass(frozen=True)
@@ -306,94 +246,82 @@ class Leak(Mechanism[Rows, int | None, Approximate]):
         return Approximate(0, self.atto)
 
     def release(self, database: Rows, draws: Draws) -> int | None:
-        return database.count((1, 1)) if draws.coin(Fraction(self.atto, ATTO)) else None
+        raise NotImplementedError
 
     def law(self, database: Rows) -> Law[int | None]:
-        return whole_weights(
-            {None: 1 - Fraction(self.atto, ATTO), database.count((1, 1)): Fraction(self.atto, ATTO)}
-        )
+        return {None: ATTO - self.atto, database.count((1, 1)): self.atto}
 
 
 def test_a_delta_is_found_exactly() -> None:
     """A mechanism that fails with probability delta has that delta at every epsilon; one that fails
     twice as often is caught; its ratios are infinite."""
-    small = SmallDatabases(UNIVERSE, 2, as_they_are)
     assert (
-        small.worst_delta(Leak(10**12))
+        small(2).worst_delta(Leak(10**12))
         == Fraction(1, 10**6)
-        == small.worst_delta(Leak(10**12), Approximate(3 * 10**9, 0))
+        == small(2).worst_delta(Leak(10**12), Approximate(3 * 10**9, 0))
     )
-    assert small.worst_delta(Leak(2 * 10**12), Leak(10**12).loss) > Fraction(1, 10**6)
-    with pytest.raises(InputError, match="the loss is infinite"):
-        small.worst_ratios(Leak(10**12))
-
-
-def test_a_law_without_an_outcome_is_refused() -> None:
-    """Probabilities that do not sum to 1 are an error of the law, not a matter of scale."""
+    assert small(2).worst_delta(Leak(2 * 10**12), Leak(10**12).loss) > Fraction(1, 10**6)
+    refuse(
+        ("the loss is infinite", lambda: small(2).worst_ratios(Leak(10**12))),
+        *(
+            (
+                "nothing or too many to enumerate",
+                lambda n=n: next(small(n, UNIVERSE * 4).pairs("replace")),
+            )
+            for n in (0, 30)
+        ),
+        *(
+            ("miss 1", partial(whole_weights, law))
+            for law in ({0: Fraction(5, 6)}, {0: Fraction(1), 1: Fraction(1, 10**30)})
+        ),
+    )
     assert whole_weights({0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 6)}) == {
         0: 3,
         1: 2,
         2: 1,
     }
-    for law in ({0: Fraction(1, 2), 1: Fraction(1, 3)}, {0: Fraction(1), 1: Fraction(1, 10**30)}):
-        with pytest.raises(InputError, match="miss 1"):
-            whole_weights(law)
-
-
-def test_what_cannot_be_enumerated_is_refused() -> None:
-    for n in (0, 30):
-        with pytest.raises(InputError, match="nothing or too many to enumerate"):
-            next(SmallDatabases(UNIVERSE * 4, n, as_they_are).pairs("replace"))
 
 
 @dataclass(frozen=True)
-class WeightedCoin(Mechanism[tuple[int, ...], int, Pure]):
-    """1 with weight `high` if the only record is 1, else `low`; 0 with weight 1."""
+class WeightedCoin(Mechanism[int, int, Pure]):
+    """1 with weight `high` if the record is 1, else 1; 0 with weight 1."""
 
     high: int
-    low: int = 1
 
     @property
     def loss(self) -> Pure:
         return Pure(0)
 
-    def release(self, database: tuple[int, ...], draws: Draws) -> int:
+    def release(self, database: int, draws: Draws) -> int:
         raise NotImplementedError
 
-    def law(self, database: tuple[int, ...]) -> Mapping[int, int]:
-        return {1: self.high if database == (1,) else self.low, 0: 1}
-
-
-DATABASES: SmallDatabases[tuple[int], tuple[int, ...]] = SmallDatabases(
-    [(0,), (1,)], 1, lambda records: records[0]
-)
-
-
-def again_after_one() -> Play[WeightedCoin, int, int]:
-    """Asks a second coin if the first one shows 1."""
-    (first,) = yield (WeightedCoin(3),)
-    if first:
-        yield (WeightedCoin(5),)
-    return first
-
-
-def test_a_round_is_a_product() -> None:
-    both = Nonadaptive((WeightedCoin(3), WeightedCoin(1)), sum)
-    assert transcripts(both, (1,)) == {
-        ((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)
-    }
+    def law(self, database: int) -> Law[int]:
+        return {1: self.high if database else 1, 0: 1}
 
 
 def test_what_is_asked_depends_on_what_was_told() -> None:
-    """The branch that ends has one answer, the other two; and the worst ratio of each transcript,
-    either way round."""
-    algorithm = Adaptive(again_after_one)
-    assert transcripts(algorithm, (1,)) == {
+    """A round is a product; the branch that ends has one answer, the other two; and the worst ratio
+    of each transcript, either way round."""
+
+    def again_after_one() -> Play[WeightedCoin, int, None]:
+        (first,) = yield (WeightedCoin(3),)
+        if first:
+            yield (WeightedCoin(5),)
+
+    both, algorithm = (
+        Nonadaptive((WeightedCoin(3), WeightedCoin(1)), sum),
+        Adaptive(again_after_one),
+    )
+    assert transcripts(both, 1) == {
+        ((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)
+    }
+    assert transcripts(algorithm, 1) == {
         ((0,),): Fraction(1, 4),
         ((1,), (0,)): Fraction(1, 8),
         ((1,), (1,)): Fraction(5, 8),
     }
-    assert worst_transcripts(algorithm, DATABASES) == {
+    databases = SmallDatabases([(0,), (1,)], 1, lambda records: records[0][0])
+    assert worst_transcripts(algorithm, databases) == {
         ((0,),): 2,
         ((1,), (0,)): 2,
         ((1,), (1,)): Fraction(5, 2),
@@ -403,29 +331,21 @@ def test_what_is_asked_depends_on_what_was_told() -> None:
 @pytest.mark.parametrize("bits", [3, 63, 64, 65, 200, MAX_BITS])
 def test_points_are_sorted_and_counted(bits: int) -> None:
     """Whole numbers of any size, in any order; 64 bits fit a machine word, more do not and are not
-    cut."""
+    cut; labels are counted apart."""
     top = (1 << bits) - 1
-    held = Multiset.of([top, 0, 5, top, top - 1], bits)
-    assert [int(value) for value in held.values] == [0, 5, top - 1, top]
-    assert held.counts.tolist() == [1, 1, 1, 2]
-    assert held.size == 5
-    assert held.values.dtype == (np.uint64 if bits <= 64 else object)
-
-
-def test_labels_are_counted_apart() -> None:
-    held = LabelledMultiset.of_pairs([(7, 1), (2, 0), (7, 0), (7, 1)], 3)
-    assert (held.values.tolist(), held.zeros.tolist(), held.ones.tolist(), held.size) == (
-        [2, 7],
+    points = Multiset.of([top, 0, 5, top, top - 1], bits)
+    assert (points.values.tolist(), points.counts.tolist(), points.size) == (
+        [0, 5, top - 1, top],
+        [1, 1, 1, 2],
+        5,
+    )
+    assert points.values.dtype == (np.uint64 if bits <= 64 else object)
+    pairs = LabelledMultiset.of_pairs([(top, 1), (2, 0), (top, 0), (top, 1)], bits)
+    assert (pairs.values.tolist(), pairs.zeros.tolist(), pairs.ones.tolist(), pairs.size) == (
+        [2, top],
         [1, 1],
         [0, 2],
         4,
     )
-    assert (
-        held.labelled(1).values.tolist(),
-        held.labelled(0).values.tolist(),
-        held.labelled(0).size,
-    ) == ([7], [2, 7], 2)
-
-
-def test_nobody_is_a_database_too() -> None:
-    assert Multiset.of([], 70).size == LabelledMultiset.of_pairs([], 8).size == 0
+    assert [pairs.labelled(label).values.tolist() for label in (0, 1)] == [[2, top], [top]]
+    assert Multiset.of([], bits).size == LabelledMultiset.of_pairs([], bits).size == 0

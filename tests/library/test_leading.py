@@ -34,23 +34,6 @@ def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
     return words
 
 
-def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Cut anywhere, across blocks too, the words are the same; so is that of every 50th client
-    alone."""
-    monkeypatch.setattr(module, "_TIED", 1 << 10)
-    start, stop = 700, 5000
-    whole = _whole(start, stop)
-    for middle in (701, 1023, 1024, 1025, 3333, 4999):
-        assert (
-            np.concatenate([_whole(start, middle), _whole(middle, stop)]).tolist() == whole.tolist()
-        )
-    assert [int(_whole(client, client + 1)[0]) for client in range(start, stop, 50)] == whole[
-        ::50
-    ].tolist()
-
-
 def test_a_cut_of_one_byte_ties_nobody() -> None:
     """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order
     of the cuts."""
@@ -211,15 +194,11 @@ def test_who_answers_in_its_own_way_is_asked_itself() -> None:
 @pytest.mark.parametrize(
     "shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)]
 )
-def test_who_holds_what_follows_the_shares(shares: tuple[float, ...]) -> None:
-    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9
-    (Hoeffding). Values are those of the records, for any range."""
+def test_values_are_those_of_the_records(shares: tuple[float, ...]) -> None:
+    """Values are those of the records, for any range."""
     n, query = 1 << 20, Question("kind >= 1")
     population = Finite(Records({"kind": np.arange(len(shares))}), shares, n, 5)
     kinds = population.batch(0, n)["kind"]
-    assert np.abs(
-        np.bincount(kinds, minlength=len(shares)) / n - population.shares
-    ).max() < np.sqrt(np.log(2e9 * len(shares)) / (2 * n))
     for start, stop in ((0, n), (17, 200_000), (n - 3, n)):
         assert (
             population.values(query, start, stop).tolist()

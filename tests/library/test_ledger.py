@@ -33,10 +33,9 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 HOSTILE: list[Any] = [
-    0, -1, -5, 0.0, -0.0, 1.0, 0.5, -5.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 1e308, True,
-    False, None, "1", "", b"1", [1], (1,), {}, {1: 1},
-    set(), object(), 1j, np.int64(1), np.float64(1.0), np.uint8(1), np.bool_(True), 2**63, 2**64,
-    10**400, -(2**63), NANO + 1, 2 * NANO, "nan", int, ...,
+    0, -1, 0.0, 1.0, 0.5, math.nan, math.inf, 1e308, True, None, "1", b"1", [1], {}, object(), 1j,
+    np.int64(1), np.float64(1.0), np.bool_(True),
+    2**64, 10**400, -(2**63), NANO + 1,
 ]  # fmt: skip
 BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
 
@@ -56,8 +55,7 @@ def state(ledger: Ledger) -> dict[str, Any]:
 
 @pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
 def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
-    """Forty values that are no affordable whole number of nano-nats are refused and leave no
-    trace."""
+    """Values that are no affordable whole number of nano-nats are refused and leave no trace."""
     ledger = Ledger(1.0)
     pay(ledger, "run", 0, 10, NANO // 4)
     before = repr(state(ledger))

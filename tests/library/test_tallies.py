@@ -13,7 +13,6 @@ from local_dp.queries.tables import Bounded
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Steadied, Tally, score_interval, steadied
@@ -96,19 +95,6 @@ def test_a_signed_mean_is_covered_where_few_reports_count(n: int) -> None:
             assert law[(low <= truth) & (truth <= high)].sum() >= 0.94
 
 
-def test_intervals_have_width_where_all_reports_agree() -> None:
-    """When all of 50 clients report the same, the standard error is that of the nearest possible
-    share and the interval is one-sided about the estimate."""
-    tally = Tally(np.array([[0, 50]]))
-    estimate = BinaryRR(3.0).estimate(tally)
-    low, high = estimate.interval()
-    assert float(estimate.value) > 1
-    assert float(estimate.standard_error) == pytest.approx(
-        float(np.sqrt((BinaryRR(3.0).gain ** 2 - 1) / 200))
-    )
-    assert float(low) < 1 < float(high) == pytest.approx(float(estimate.value))
-
-
 def test_intervals_follow_the_scale() -> None:
     """Moving an estimate to other units moves value, error and interval alike; a coordinate keeps
     its own."""
@@ -171,15 +157,6 @@ def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floa
         STEPS,
         STEPS // 2,
     ]
-
-
-def test_wilson_is_the_case_of_zero_and_one() -> None:
-    share, n, spread = 0.9, 10, Z95**2 / 10
-    centre = (share + spread / 2) / (1 + spread)
-    half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
-    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx(
-        [centre - half, centre + half]
-    )
 
 
 def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:

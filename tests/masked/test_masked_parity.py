@@ -31,7 +31,7 @@ from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
-from tests.support.theory.alike import check_alike, user_level
+from tests.support.theory.alike import check_alike
 
 ASKED = [
     MaskedIndex(3), MaskedParity(3, 5), MaskedParity(3, 3), MaskedIndicator(3, 0),
@@ -150,36 +150,6 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
         found, expected = found_and_expected(query, law, concepts)
         assert np.ptp(found - expected) < 1e-6
         assert np.ptp(found) > 0.01
-
-
-ENOUGH = [
-    (protocols.MaskedParityList(d=8), 4.0, 115), (protocols.MaskedParityList(d=16), 4.0, 460),
-    (protocols.MaskedParityList(d=8), 3.0, 300),
-    (protocols.MaskedParityList(d=8), 6.0, 46), (protocols.MaskedParityLearner(d=8), 4.0, 180),
-    (protocols.MaskedParityLearner(d=16), 4.0, 750),
-    (protocols.MaskedParityOneRound(d=8), 4.0, 370),
-]  # fmt: skip
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("protocol", "epsilon", "n"), ENOUGH, ids=repr)
-def test_few_clients_are_enough_at_a_large_epsilon(
-    protocol: protocols.MaskedParityProtocol,
-    epsilon: float,
-    n: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So many clients find every bit in 90 % of 400 runs, one-bit reports in less than half;
-    success is at least 93 % by the law (fails below 1 %)."""
-    assert user_level(protocol, n, 400, epsilon) >= 360
-    monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
-    monkeypatch.setattr(
-        "local_dp.bounds.masked_parity.OneRound.variance",
-        lambda self, d, epsilon, share: 1.0 + self.size,
-    )
-    masked_parity.best_one_round.cache_clear()
-    assert user_level(protocol, n, 100, epsilon) < 50
-    masked_parity.best_one_round.cache_clear()
 
 
 ALIKE = [

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from typing import assert_type
 
 import numpy as np
 import pytest
 
 from local_dp.errors import InputError, RefusedError
 from local_dp.hardness.adversary import VersionSpaceOracle
-from local_dp.interaction import Nonadaptive, run
+from local_dp.interaction import run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.masked.statistical import (
@@ -23,7 +22,6 @@ from local_dp.masked.statistical import (
     spectrum,
     two_round_learner,
 )
-from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical import oracles
 from local_dp.populations.concepts import (
     build_class,
@@ -34,7 +32,6 @@ from local_dp.populations.concepts import (
 from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
-from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 OracleFor = Callable[[Population], oracles.SQOracle]
 HONEST: dict[str, OracleFor] = {
@@ -219,17 +216,6 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 
-def test_the_model_is_the_type() -> None:
-    """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local
-    algorithms."""
-    clients = enough_clients(1.0, 0.1)
-    assert_type(bent_learner(4, 0.1), oracles.Statistical[Concept])
-    assert_type(two_round_learner(4), oracles.StatisticalRounds[Concept])
-    assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Local[Concept])
-    assert_type(local_from_sq(two_round_learner(4), 1.0, clients), LocalRounds[Concept])
-    assert isinstance(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive)
-
-
 def test_classes_are_what_their_names_say() -> None:
     """Named classes have the right sizes, distinct concepts and labels by their definitions;
     unknown ones are refused."""
@@ -248,20 +234,6 @@ def test_classes_are_what_their_names_say() -> None:
     assert build_class("juntas", {"d": 6, "k": 3}).size == 4524
     conjunction = build_class("signed-conjunctions", {"d": 3}).labelled(1 + 2 * 9)  # x0 and not x2
     assert ((conjunction["y"] == 1) == ((conjunction["x0"] == 1) & (conjunction["x2"] == 0))).all()
-    concept = masked_parity(3).labelled(2 * 5 + 1)
-    population = MaskedParityPopulation(Concept(3, 5, 1), 4000, 2).batch(0, 4000)
-    known = {
-        (x, i, b): y
-        for x, i, b, y in zip(
-            *(concept[name].tolist() for name in ("x", "i", "b", "y")), strict=True
-        )
-    }
-    assert all(
-        known[x, i, b] == y
-        for x, i, b, y in zip(
-            *(population[name].tolist() for name in ("x", "i", "b", "y")), strict=True
-        )
-    )
     for name, params in (
         ("nothing", {"d": 3}),
         ("parities", {}),

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-const { folder, poll, requests, record, forget } = JSON.parse(readFileSync(0, "utf8"));
+const { folder, poll, requests, record } = JSON.parse(readFileSync(0, "utf8"));
 const at = (name) => import(`file://${folder}/${name}`);
 const { MemoryStore, decode, unhex } = await at("client/index.js");
 const { Respondent } = await at("respondent.js");
@@ -18,7 +18,6 @@ const answers = [];
 let before = 0;
 for (const request of requests.map((each) => decode(unhex(each)))) {
   const { refused } = await client.answer(request);
-  if (forget) for (const entry of store.kept.values()) delete entry.asks;
   const told = await client.told();
   answers.push(refused ? refused.code : told.slice(before));
   before = told.length;

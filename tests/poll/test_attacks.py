@@ -127,28 +127,12 @@ def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
             f"{site.token}x/",
         ):
             assert (await asked(root, path)).status == 404
-        for path in (
-            "state",
-            "reports",
-            "slow",
-            "qr.svg",
-            "present.html",
-            "present.js",
-            "../run.py",
-            "..%2frun.py",
-            "%2e%2e/web.py",
-            "/etc/passwd",
-            "client/../../x",
-        ):
+        for path in ("state", "reports", "present.html", "../run.py", "..%2frun.py", "/etc/passwd"):
             assert (await asked(site.link, path)).status == 404, path
         assert len(site.token) >= 22
         assert site.token != site.host_token
         page = await asked(site.link)
-        policy = (
-            page.headers["Content-Security-Policy".lower()]
-            if "content-security-policy" in page.headers
-            else page.headers["Content-Security-Policy"]
-        )
+        policy = page.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'")
         assert "unsafe" not in policy
         assert site.host_token not in json.dumps((await asked(site.link, "poll.json")).data)

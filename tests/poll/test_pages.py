@@ -10,18 +10,8 @@ from pathlib import Path
 import pytest
 
 from local_dp.server.poll.files import CLIENT, PAGES, files
-from tests.support.runs.browser import SCHEMES, Tab, needs_chromium
-from tests.support.runs.poll_pages import (
-    DONE,
-    LOADED,
-    SENT,
-    Running,
-    fill,
-    place,
-    result,
-    running,
-    shown,
-)
+from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
+from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, result, running
 from tests.support.runs.polls import ask
 from tests.support.web import types
 
@@ -29,17 +19,26 @@ WIDTHS = (360, 1200)
 PRESENTED = "document.querySelector('[aria-expanded]') !== null"  # the presenter's page has a card
 MOST_BYTES = 300_000
 SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
-TRANSFERRED = (
-    "[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]"
-    ".filter(each => !each.name.endsWith('/state')).reduce((sum, each) => sum + "
-    "each.transferSize, 0)"
-)
 
 
 @pytest.fixture(scope="module")
 def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("poll")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Tab]:
+    with browser() as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(window: Tab) -> Iterator[Tab]:
+    """A tab of a person who was never here."""
+    opened = window.beside(apart=True)
+    yield opened
+    opened.close()
 
 
 def test_the_pages_have_no_script_and_no_style_inside() -> None:
@@ -105,23 +104,6 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
         look("sure")
         tab.close()
     assert wrong == []
-
-
-@needs_chromium
-@pytest.mark.long
-def test_a_page_is_small(poll: Running, tab: Tab) -> None:
-    """Either page, with all that it loads, transfers at most 300 KB; nothing comes from
-    elsewhere."""
-    for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
-        tab.go(address, until)
-        assert 50_000 < tab.evaluate(TRANSFERRED) <= MOST_BYTES
-        origin = tab.evaluate("location.origin")
-        assert all(
-            name.startswith(origin)
-            for name in tab.evaluate(
-                "performance.getEntriesByType('resource').map(each => each.name)"
-            )
-        )
 
 
 @needs_chromium
@@ -209,78 +191,6 @@ def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
     _press(tab, "Enter")
     assert tab.evaluate("document.getElementById('sure').open") is False
     assert tab.errors == []
-
-
-@needs_chromium
-@pytest.mark.long
-def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
-    """The bits on the page are those that the server stored, also after a second tap, a reload and
-    in a second tab, whose other answers count for nothing."""
-    tab.go(poll.link, LOADED)
-    second = tab.beside()
-    second.go(poll.link, LOADED)
-    fill(tab, 1, 2, 3)
-    tab.wait(DONE)
-    bits, coins = shown(tab), tab.evaluate("document.querySelectorAll('.strip').length")
-    assert coins == 3
-    tab.evaluate("document.getElementById('again').click()")
-    assert "Nothing new was sent" in tab.evaluate(
-        "document.getElementById('again-note').textContent"
-    )
-    second.wait(DONE)
-    tab.call("Page.reload")
-    tab.wait(f"{DONE} && {SENT} && document.getElementById('sent').dataset.place !== ''")
-    mine = place(tab)
-    assert (
-        [poll.counted(question)[mine] for question in range(3)]
-        == bits
-        == shown(tab)
-        == shown(second)
-    )
-    assert tab.evaluate("document.querySelectorAll('.strip').length") == 0  # the coin is gone
-    assert "You said" not in tab.evaluate("document.body.innerText")
-    assert "5.5 of 8" in tab.evaluate("document.getElementById('run-text').textContent")
-    assert (tab.errors, second.errors) == ([], [])
-    second.close()
-
-
-@needs_chromium
-@pytest.mark.long
-def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
-    """The presenter asks for the median: each of three pages answers once more, about the number
-    that it announced, and pays what it said."""
-    with running(tmp_path, "--ask-again") as poll:
-        people = [window.beside(apart=True) for _ in range(3)]
-        for number, tab in enumerate(people):
-            tab.go(poll.link, LOADED)
-            assert "\u03b5 = 3, with a second question" in tab.evaluate(
-                "document.getElementById('cost').textContent"
-            )
-            fill(tab, 1, 1, 4 * number)
-            tab.wait(DONE)
-        presenter = window.beside(apart=True)
-        presenter.go(
-            poll.presenter,
-            f"{PRESENTED} && document.getElementById('answered').textContent === '3'",
-        )
-        presenter.evaluate("document.getElementById('ask-again').click()")
-        presenter.wait("document.querySelectorAll('#thresholds li').length === 3")
-        for tab in people:
-            tab.wait(
-                "document.querySelectorAll('#reports section').length === 4 && "
-                "document.getElementById('status').textContent.includes('closed')"
-            )
-            assert "Is your number below" in tab.evaluate(
-                "document.querySelector('#reports section:last-child').textContent"
-            )
-            assert "This poll has cost \u03b5 = 3." in tab.evaluate(
-                "document.getElementById('cost').textContent"
-            )
-            # the server may be gone before the page has parted
-            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []
-        for tab in (*people, presenter):
-            tab.close()
-        assert poll.process.wait(timeout=60) == 0
 
 
 @needs_chromium

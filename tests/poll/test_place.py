@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.bus.address import Address
 from local_dp.cli.run.poll import Ask
 from local_dp.errors import InputError
 from local_dp.server.pages import LOOPBACK
@@ -116,22 +115,3 @@ def test_a_poll_over_tls(tmp_path: Path) -> None:
                 task.cancel()
 
     asyncio.run(play())
-
-
-def test_addresses_over_websocket() -> None:
-    """ws:// and wss:// have a path, /mqtt by default, and the ports of the web."""
-    plain, secret = Address.parse("ws://me:word@broker"), Address.parse("wss://broker:9001/a/bus")
-    assert (plain.port, plain.path, plain.tls, plain.user, str(plain)) == (
-        80,
-        "/mqtt",
-        False,
-        "me",
-        "ws://broker:80",
-    )
-    assert (secret.port, secret.path, secret.tls, str(secret)) == (
-        9001,
-        "/a/bus",
-        True,
-        "wss://broker:9001",
-    )
-    assert Address.parse("mqtt://broker").path is None

@@ -12,7 +12,6 @@ import pytest
 from local_dp.protocols.local_protocol import possible_result
 from local_dp.server.poll.questions import read
 from local_dp.tallies import Tally
-from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import (
     DONE,
@@ -68,18 +67,11 @@ def _answer(tabs: list[Tab], words: random.Random) -> None:
 
 
 @needs_chromium
-@needs_mosquitto
 @pytest.mark.parametrize(
-    ("broker", "people"),
-    [
-        pytest.param("embedded", 6, marks=pytest.mark.long),
-        *(
-            pytest.param(broker, PEOPLE, marks=pytest.mark.slow)
-            for broker in ("embedded", "mosquitto")
-        ),
-    ],
+    "people",
+    [pytest.param(6, marks=pytest.mark.long), pytest.param(PEOPLE, marks=pytest.mark.slow)],
 )
-def test_many_pages_and_one_truth(broker: str, people: int, tmp_path: Path) -> None:
+def test_many_pages_and_one_truth(people: int, tmp_path: Path) -> None:
     """Of thirty, ten reload, three are offline for ten seconds, two come late, one opens the page
     twice, the server is killed with -9 and resumed.
 
@@ -89,12 +81,7 @@ def test_many_pages_and_one_truth(broker: str, people: int, tmp_path: Path) -> N
     words = random.Random(7)
     with ExitStack() as stack:
         window = stack.enter_context(browser())
-        options = (
-            ["--broker", stack.enter_context(mosquitto(tmp_path)).url]
-            if broker == "mosquitto"
-            else []
-        )
-        poll = stack.enter_context(running(tmp_path, *options))
+        poll = stack.enter_context(running(tmp_path))
         tabs = _open(window, poll.link, people - LATE)
         presenter, twice = window.beside(apart=True), tabs[0].beside()
         presenter.go(poll.presenter)
@@ -111,7 +98,7 @@ def test_many_pages_and_one_truth(broker: str, people: int, tmp_path: Path) -> N
         began = time.monotonic()
         _answer([*offline, *others], words)
         poll.kill()  # while the others answer
-        resumed = stack.enter_context(running(tmp_path, "--resume", poll.name, *options))
+        resumed = stack.enter_context(running(tmp_path, "--resume", poll.name))
         assert (resumed.link, resumed.presenter) == (poll.link, poll.presenter)
         time.sleep(max(0.0, began + OUTAGE - time.monotonic()))
         for tab in offline:

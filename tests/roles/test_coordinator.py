@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
 from local_dp.errors import InputError, QuorumError, RefusedError
@@ -17,9 +16,8 @@ from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.rolls import pause
-from local_dp.server.round import Part
-from local_dp.wire import Gone, Refusal, Reply, Request, Roll, topic
-from tests.support.inputs.builders import PATIENT, RUN, SEED, arrive, reply_of, survey_query
+from local_dp.wire import Gone, Refusal, Request, Roll, topic
+from tests.support.inputs.builders import RUN, SEED, arrive, reply_of, survey_query
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
@@ -265,10 +263,6 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
     assert (now.answered, now.refused, now.lost, now.asked, now.spent) == (7, 10, 7, 30, 1.0)
     (tally,) = now.interim.tallies()
     assert (tally.n, int(tally.counts.ravel()[-1])) == (7, 4)
-    arrive(coordinator, "b", 10, 20, 0.4)
-    back = coordinator.progress(0.4)
-    assert isinstance(back, RoundProgress)
-    assert back.lost == 0
 
 
 def test_silent_groups_hold_up_the_others_for_a_while() -> None:
@@ -284,35 +278,6 @@ def test_silent_groups_hold_up_the_others_for_a_while() -> None:
 
 
 REPLIES, EACH = 64, 100
-
-
-def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host of 6,400 clients that answers in 64 messages: each client's place is looked at once
-    for its report, and not once for every message."""
-    looked: list[int] = []
-    waiting = Part.waiting
-
-    def counted(part: Part, window: slice) -> Bools:
-        positions = waiting(part, window)
-        looked.append(len(positions))
-        return positions
-
-    monkeypatch.setattr(Part, "waiting", counted)
-    clients = REPLIES * EACH
-    coordinator = Coordinator(RUN, clients, SEED, 1.0, PATIENT)
-    arrive(coordinator, "h", 0, clients)
-    coordinator.open((survey_query(clients),), 0.0)
-    coordinator.due(0.0)
-    looked.clear()
-    for place in range(REPLIES):
-        reply = Reply(
-            run=RUN, round=1, member="h", ask=0, start=place * EACH, width=1, reports=bytes(EACH)
-        )
-        coordinator.receive(topic(RUN, "rep", "hosts", "h"), reply, 1.0)
-    assert (coordinator.rejected, coordinator.counts.answered) == (0, clients)
-    assert sum(looked) <= 2 * clients, (
-        "with a look at the host's whole window for each message it is 64 times as many"
-    )
 
 
 def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:

@@ -17,11 +17,9 @@ from typing import Any
 
 import pytest
 
-import local_dp as ldp
 from local_dp.api.asking import RunOptions, ask
 from local_dp.api.sweep import Grid, comparison, swept
 from local_dp.errors import BusError, InputError
-from local_dp.experiments.lab.runner import run_experiments
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
@@ -39,7 +37,6 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs 
 LOOPBACK = "127.0.0.1"
 CLIENTS = 40 * CHUNK + 5
 LOST = "local-dp: the cluster's scheduler went away; start it, and run the same command to go on"
-TOY = "tests.support.inputs.toy_experiment"
 
 
 def _dask(workers: int) -> Any:
@@ -125,39 +122,6 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert killed
 
 
-@pytest.mark.long
-def test_a_worker_that_is_killed_changes_no_experiment(
-    two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of the two dies by SIGKILL when the first point is in: the results are the bytes that
-    processes here give."""
-    # what is drawn is compared in test_runner
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
-    killed: list[int] = []
-
-    def kill(name: str, done: int, total: int) -> None:
-        if done == 1:
-            killed.append(two_workers.workers[0].pid)
-            os.kill(killed[0], signal.SIGKILL)
-
-    findings = run_experiments(
-        [TOY], "full", 3, tmp_path / "cluster", kill, cluster=two_workers.scheduler_address
-    )
-    assert (len(killed), findings) == (
-        1,
-        run_experiments([TOY], "full", 3, tmp_path / "here", workers=2),
-    )
-    assert findings["toy"].verdict == "shown"
-    there, here = (
-        {
-            path.name: sorted(path.read_bytes().splitlines())
-            for path in (tmp_path / name).rglob("*.*")
-        }
-        for name in ("cluster", "here")
-    )
-    assert there == here
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -231,35 +195,6 @@ def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.Monkey
         pytest.raises(BusError, match="has no workers"),
     ):
         _run(Survey(), 1000, empty.scheduler_address)
-
-
-@pytest.mark.slow
-def test_comparisons_and_sweeps_are_measured_by_workers(two_workers: Any, tmp_path: Path) -> None:
-    """The tables of `compare` are those of one process, and the Parquet file of a sweep has the
-    bytes of that of two processes here."""
-    grid: dict[str, Any] = {
-        "k": 4,
-        "epsilon": (1, 2),
-        "clients": 500,
-        "only": ("grr", "hadamard"),
-        "runs": 50,
-    }
-    assert (
-        ldp.compare("frequency", **grid, cluster=two_workers.scheduler_address).to_dict()
-        == ldp.compare("frequency", **grid).to_dict()
-    )
-    points = {
-        "epsilon": [1, 2],
-        "clients": [300],
-        "seed": [1, 2],
-        "runs": 20,
-        "only": "olh",
-        "frequency": {"k": [4, 5]},
-        "parity": {},
-    }
-    for address in (two_workers.scheduler_address, ""):
-        ldp.sweep(points, out=tmp_path / f"{bool(address)}.parquet", cluster=address, workers=2)
-    assert (tmp_path / "True.parquet").read_bytes() == (tmp_path / "False.parquet").read_bytes()
 
 
 def test_what_other_code_answered_is_asked_again(

@@ -2,22 +2,17 @@
 result shows the faults."""
 
 import json
-import signal
-import threading
-from collections.abc import Callable
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
-import psutil
 import pytest
 
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.process import LyingRole, worst
 from local_dp.clients.role import ClientRole
-from local_dp.errors import BusError, InputError
+from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.surveys.survey import Survey
@@ -25,16 +20,13 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
-from local_dp.shuffle.central import Behind
 from local_dp.simulation.execute import execute
 from local_dp.simulation.faults import Faults, Trouble
-from local_dp.simulation.outcome import Outcome, as_data
+from local_dp.simulation.outcome import as_data
 from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import Reply
 from tests.support.inputs.builders import SEED, request, yes_records
-from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.tiers import run_tier, told
 
 CLIENTS = 40
@@ -175,97 +167,3 @@ def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
     assert {place for place in range(10) if lied[place] != honest[place]} <= {0, 1, 2, 3, 5, 8}
     assert (lied[[0, 1, 2, 3, 5, 8]] == fixed).all()
     assert not (honest == lied).all()
-
-
-def started(module: str) -> list[psutil.Process]:
-    """The processes of a module that the run of this process has started."""
-    return [child for child in psutil.Process().children() if module in child.cmdline()]
-
-
-def members() -> list[psutil.Process]:
-    return [member for helper in started("local_dp.clients.helper") for member in helper.children()]
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        process.kill()
-
-
-def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outcome:
-    """A survey that is disturbed once, when its round has just begun."""
-    done = False
-
-    def once(progress: Progress) -> None:
-        nonlocal done
-        if not done and isinstance(progress, RoundProgress):
-            done = True
-            disturb()
-
-    protocol = Survey()
-    settings = Settings(
-        protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), **options
-    )
-    outcome = execute(settings, once)
-    assert done
-    return outcome
-
-
-def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
-    """Everybody is answered or missing, only the killed can be missing, and the estimate uses those
-    that came."""
-    counts = outcome.counts
-    assert (counts.asked, counts.answered + counts.missing) == (clients, clients)
-    assert counts.missing <= at_most_lost
-    assert outcome.result.n == outcome.rounds[0].n == counts.answered
-    assert counts.conflicting == 0
-
-
-@pytest.mark.long
-def test_a_host_killed_in_mid_round() -> None:
-    outcome = run_with(
-        lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5)
-    )
-    assert_counted_once(outcome, 4000, 1000)
-
-
-@pytest.mark.long
-@needs_mosquitto
-def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
-    """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and
-    restarted in mid-round: 5,000 of 5,000."""
-    with mosquitto(tmp_path) as broker:
-        outcome = run_with(
-            broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(60.0, 1.0)
-        )
-    assert_counted_once(outcome, 5000, 0)
-    assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
-
-
-@pytest.mark.long
-def test_the_shuffler_killed_in_mid_round() -> None:
-    """The run ends with one line that says so; no client, no broker and no shuffler is left.
-    Undisturbed, its estimate is that of no shuffler."""
-    before, seen = psutil.Process().children(), list[psutil.Process]()
-
-    def disturb() -> None:
-        (mixing,) = started("local_dp.server.shuffler")
-        mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
-        seen.extend([*members(), *started("local_dp.bus.embedded"), mixing])
-        threading.Timer(0.3, mixing.kill).start()
-
-    with pytest.raises(BusError, match="the shuffler ended before the run did"):
-        run_with(disturb, 40, tier="processes", behind=Behind(20), terms=Terms(20.0, 1.0))
-    assert len(seen) == 42
-    _, alive = psutil.wait_procs(seen, timeout=0.5)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-    assert [
-        child
-        for child in psutil.Process().children()
-        if child not in before and child.status() != psutil.STATUS_ZOMBIE
-    ] == []
-    mixed, plain = (
-        run_tier(Survey(), 40, "processes", **behind) for behind in ({"behind": Behind(20)}, {})
-    )
-    assert Survey().describe(mixed.result) == Survey().describe(plain.result)
-    assert mixed.central is not None
-    assert mixed.central.upper < mixed.central.local == 1.0

@@ -1,22 +1,20 @@
 """Real runs that fall short, over a real broker: the one line has the cause."""
 
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from local_dp.errors import BusError, QuorumError
+from local_dp.errors import QuorumError
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.simulation.execute import execute
 from local_dp.simulation.settings import Randomness, Settings
 from tests.support.inputs.builders import SEED
-from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.tiers import run_tier
 
 SHORT = Terms(1.5, 0.9)  # each member that answers does so in a tenth of that
@@ -92,36 +90,6 @@ def test_a_broker_that_refuses_the_size(
     ):
         run_tier(Survey(), clients, "hosts", broker=broker.url, terms=SHORT)
     assert "--deadline" not in str(short.value)
-
-
-@needs_mosquitto
-@pytest.mark.long
-@pytest.mark.usefixtures("warm")
-def test_a_broker_that_takes_no_more_connections(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server cannot get in where two strangers have the places: no word of starting the broker,
-    which is there."""
-    with mosquitto(tmp_path, OPEN, "max_connections 1") as broker:
-        lines = [_greeted(broker) for _ in range(3)]  # which of them get in does not matter
-        monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 0.5)
-        with pytest.raises(
-            BusError, match=r"takes no connection .*; read its log, raise its max_connections"
-        ):
-            run_tier(Survey(), 2, "hosts", broker=broker.url, terms=SHORT)
-        for line in lines:
-            line.close()
-
-
-def _greeted(broker: Mosquitto) -> socket.socket:
-    """A connection that has said MQTT's greeting."""
-    line = socket.create_connection(("127.0.0.1", broker.port))
-    line.sendall(
-        b"\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03" + str(line.getsockname()[1])[-3:].encode()
-    )
-    with suppress(ConnectionResetError):
-        line.recv(4)
-    return line
 
 
 @pytest.mark.long

@@ -23,7 +23,7 @@ from local_dp.server.quorum import Terms
 from local_dp.simulation.execute import execute
 from local_dp.simulation.settings import Randomness, Settings, Tier
 from local_dp.tallies import Estimate, Tally
-from tests.support.inputs.builders import SEED, population_oracle, small
+from tests.support.inputs.builders import SEED, small
 from tests.support.long import short
 from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.runs.tiers import run_tier, told
@@ -184,25 +184,3 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
     assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]
     assert rows.interaction == "non-interactive"
-
-
-def test_two_asks_of_one_client_see_one_record() -> None:
-    """The difference of the two estimates of one share has the variance of the noise alone: the
-    record is the same, only the flips differ."""
-    protocol, clients = ThreeAsks(), 2000
-    algorithm = protocol.algorithm(8.0, clients)  # little noise: a fresh record would show at once
-    differences = []
-    for seed in range(60):
-        oracle = population_oracle(protocol.synthetic(clients, seed), budget=8.0)
-        tallies = oracle.answer(algorithm.queries)
-        first, second = (
-            float(algorithm.queries[ask].randomizer.estimate(tallies[ask]).value) for ask in (0, 2)
-        )
-        differences.append(first - second)
-    randomizer = BinaryRR(split_epsilon(8.0, 4))
-    flip = randomizer.flip / randomizer.total
-    noise = 2 * randomizer.gain**2 * flip * (1 - flip) / clients
-    fresh = noise + 2 * 0.3 * 0.7 / clients
-    # 60 chi-square degrees of freedom stay below 2.1 times their number except with probability
-    # 1e-6; a fresh record would give 1 + 3.3 times as much
-    assert float(np.mean(np.square(differences))) < 2.1 * noise < fresh

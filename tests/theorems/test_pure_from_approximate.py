@@ -1,5 +1,5 @@
 """Approximate channels and protocols made pure: exactly, in rationals, for random tables; history
-by history; the same at epsilon itself; and wrong twins."""
+by history; and wrong twins."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from scipy import optimize
 
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import report_capacity
@@ -154,59 +153,6 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     assert all(
         isinstance(each.randomizer.loss, Pure) for each in pure_from_approximate(once).queries
     )
-
-
-def nearest_pure(rows: Floats, growth: float) -> float:
-    """The least t with which some table of ratios up to `growth` has every row within t of the old
-    one, by a linear program."""
-    values, reports = rows.shape
-    # new rows, then their excess over the old ones, then the least of each column, then t
-    size = values * reports
-    lines, limits, sums = [], [], np.zeros((values, 2 * size + reports + 1))
-    for value, report in product(range(values), range(reports)):
-        place = value * reports + report
-        for pairs, limit in (
-            ([(place, 1.0), (size + place, -1.0)], rows[value, report]),
-            ([(2 * size + report, 1.0), (place, -1.0)], 0.0),
-            ([(place, 1.0), (2 * size + report, -growth)], 0.0),
-        ):
-            line = np.zeros(2 * size + reports + 1)
-            for where, factor in pairs:
-                line[where] = factor
-            lines.append(line)
-            limits.append(limit)
-        sums[value, place] = 1
-    for value in range(values):
-        line = np.zeros(2 * size + reports + 1)
-        line[size + value * reports : size + (value + 1) * reports], line[-1] = 1, -1
-        lines.append(line)
-        limits.append(0.0)
-    cost = np.append(np.zeros(2 * size + reports), 1.0)
-    return float(optimize.linprog(cost, np.array(lines), limits, sums, np.ones(values)).fun)
-
-
-def test_the_same_epsilon_at_about_the_root_of_delta() -> None:
-    """Of 60 random tables the nearest pure one with g itself is within 2 sqrt((1 + g) delta) + 2
-    delta; in a structured one it is beyond 1.5 delta."""
-    generator = np.random.default_rng(3)
-    tables = [random_rows(generator) for _ in range(60)]
-    for rows in (*tables, crossed(6)):
-        delta, near = (
-            float(exact_delta(rows, GROWTH)),
-            nearest_pure(np.array(rows, dtype=float), float(GROWTH)),
-        )
-        assert near <= 2 * math.sqrt(3 * delta) + 2 * delta + 1e-9
-    assert near > 1.5 * delta
-
-
-def crossed(size: int) -> Exact:
-    """Reports are the cells of a square: of the value's row g times as likely, of its column g
-    times less; two values meet in one cell."""
-    table = [
-        [GROWTH ** ((i == value) - (j == value)) for i, j in product(range(size), repeat=2)]
-        for value in range(size)
-    ]
-    return [[part / sum(row) for part in row] for row in table]
 
 
 def information(rows: Floats, prior: Floats) -> float:

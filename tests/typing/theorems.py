@@ -7,29 +7,9 @@ does.
 
 from typing import assert_type
 
-from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
-from local_dp.learners.moments import (
-    AtLeast,
-    BayesRule,
-    Centres,
-    KMeans,
-    LinearModel,
-    LinearRegression,
-    LowDegree,
-    NaiveBayes,
-    Polynomial,
-    Thresholds,
-)
-from local_dp.learners.rules import (
-    AllOf,
-    Conjunctions,
-    DecisionLists,
-    RuleList,
-    Stump,
-    Stumps,
-    Tree,
-    Trees,
-)
+from local_dp.learners.halfspaces import Halfspace, Perceptron
+from local_dp.learners.moments import Centres, KMeans, LowDegree, Polynomial
+from local_dp.learners.rules import DecisionLists, RuleList, Stump, Stumps
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD
@@ -81,14 +61,6 @@ def li_equals_sq(li: LI, sq: SQ) -> tuple[SQ, LI, SQ]:
     )
 
 
-def on_a_table(nasq: NASQ, sq: SQ, encoding: Encoding) -> None:
-    """Encoding a table, and leaving out its incomplete rows, preserve adaptivity."""
-    assert_type(on_table(nasq, encoding), Statistical[str])
-    assert_type(among_complete(nasq, encoding), Statistical[str])
-    assert_type(on_table(sq, encoding), StatisticalRounds[str])
-    assert_type(among_complete(sq, encoding), StatisticalRounds[str])
-
-
 def not_claimed(li: LI, sq: SQ) -> tuple[object, ...]:
     """Adaptivity is never lost on the way: an adaptive algorithm does not come back
     non-adaptive."""
@@ -98,29 +70,15 @@ def not_claimed(li: LI, sq: SQ) -> tuple[object, ...]:
     return local, statistical, boolean
 
 
-def nonadaptive() -> None:
-    """NASQ learners."""
-    assert_type(Conjunctions().algorithm(), Statistical[AllOf])
+def learners(nasq: NASQ, sq: SQ, encoding: Encoding) -> None:
+    """NASQ learners, SQ learners, and the one that is local only; encoding a table, and leaving out
+    its incomplete rows, preserve adaptivity."""
     assert_type(Stumps().algorithm(), Statistical[Stump])
-    assert_type(Thresholds().algorithm(), Statistical[AtLeast])
-    assert_type(NaiveBayes().algorithm(), Statistical[BayesRule])
     assert_type(LowDegree().algorithm(), Statistical[Polynomial])
-    assert_type(LinearRegression().algorithm(), Statistical[LinearModel])
-
-
-def adaptive() -> None:
-    """SQ learners, and the one that is local only."""
     assert_type(DecisionLists().algorithm(), StatisticalRounds[RuleList])
     assert_type(Perceptron().algorithm(), StatisticalRounds[Halfspace])
-    assert_type(Trees().algorithm(), StatisticalRounds[Tree])
     assert_type(KMeans().algorithm(), StatisticalRounds[Centres])
-    assert_type(LogisticRegression().algorithm(), StatisticalRounds[Halfspace])
-    assert_type(MarginDescent().algorithm(), StatisticalRounds[Halfspace])
     assert_type(LocalSGD().algorithm(1.0, 1000), LocalRounds[Halfspace])
-
-
-def run_by_clients() -> None:
-    """A non-adaptive learner becomes non-interactive, an adaptive one interactive."""
-    clients = enough_clients(1.0, 0.01)
-    assert_type(local_from_sq(Stumps().algorithm(), 1.0, clients), Local[Stump])
-    assert_type(local_from_sq(DecisionLists().algorithm(), 1.0, clients), LocalRounds[RuleList])
+    assert_type(local_from_sq(Stumps().algorithm(), 1.0, enough_clients(1.0, 0.01)), Local[Stump])
+    assert_type(on_table(nasq, encoding), Statistical[str])
+    assert_type(among_complete(sq, encoding), StatisticalRounds[str])

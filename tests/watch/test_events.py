@@ -3,7 +3,6 @@ truth of a private run."""
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 
 from local_dp.api.asking import RunOptions
 from local_dp.errors import QuorumError
-from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
-from local_dp.masked.queries import MaskedBent
+from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import oracles
 from local_dp.oracles.local.oracles import PopulationOracle
@@ -197,34 +195,6 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
     )
 
 
-def _squares(listed_error: float) -> float:
-    """The mean square of the coefficients' distance from the truth, in standard errors;
-    `listed_error` multiplies the errors of the parities."""
-    protocol, seeds, squares = MaskedParityOneRound(d=3, r=5, a=1, form="masks"), 30, []
-    for seed in range(seeds):
-        clients = protocol.synthetic(3000, seed)
-        (query,) = protocol.algorithm(1.0, 3000).queries
-        (tally,) = PopulationOracle(clients, KeyedNoise(seed), seed, 1.0).answer((query,))
-        for label, value, error, *_ in coefficients(query, tally):
-            if label.startswith("parity"):
-                truth = -0.5 if label == "parity 0x5" else 0.0
-                squares.append(((value - truth) / (error * listed_error)) ** 2)
-    assert isinstance(query.query, MaskedBent)
-    assert len(squares) == seeds * query.query.listed
-    return float(np.mean(squares))
-
-
-def test_the_errors_of_the_coefficients_hold() -> None:
-    """Of 8 parities by 30 seeds, the mean squared distance in errors is within 5 standard
-    deviations of 1; a wrong twin's is 8.
-
-    Failure probability: below 1e-5, by the chi-square law with 240 degrees of freedom.
-    """
-    within = 5 * (2 / 240) ** 0.5
-    assert abs(_squares(1.0) - 1) < within
-    assert abs(_squares(8**-0.5) - 1) > within
-
-
 @pytest.mark.parametrize(("epsilon", "n"), [(1.0, 20), (2.0, 20), (4.0, 5), (4.0, 20), (4.0, 80)])
 def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(
     epsilon: float, n: int
@@ -245,21 +215,6 @@ def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(
             assert low < high
             held.append(low <= (1 - 2 * (0xB5 >> place & 1)) / 16 <= high)
     assert np.mean(held) >= 0.94 - 4 * (0.94 * 0.06 / len(held)) ** 0.5
-
-
-def test_a_coefficient_asked_twice_is_told_apart() -> None:
-    scene = Scene(_settings(MaskedParityLearner(d=1, r=1, a=0), 100))
-    (query,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
-    reports = query.randomizer.empty()
-    filled = replace(reports, counts=reports.counts + 5, n=int((reports.counts + 5).sum()))
-    for number in (1, 2):
-        scene._next = -math.inf
-        scene.show(
-            RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((query,), lambda: (filled,)))
-        )
-    labels = [row["label"] for row in scene.state["rows"]]
-    assert len(labels) == len(set(labels)) == 6
-    assert "bit 0 of r, round 2" in labels
 
 
 def test_an_open_interval_is_said_to_be_open() -> None:

@@ -4,14 +4,11 @@ schemes, and nobody else gets at it."""
 import http.client
 import json
 import socket
-import subprocess
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
 from local_dp.api.asking import RunOptions, ask
@@ -20,20 +17,13 @@ from local_dp.errors import InputError
 from local_dp.masked.protocols import MaskedParityOneRound
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
+from local_dp.server.progress import Attendance, Progress
 from local_dp.server.watch.events import Scene
 from local_dp.server.watch.server import Page, watched
-from local_dp.simulation.execute import execute
-from local_dp.simulation.outcome import as_data
 from local_dp.simulation.settings import Settings, Tier
-from local_dp.tallies import Tally
-from tests.support.inputs.builders import survey_query
 from tests.support.long import short
-from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.browser import Tab, browser, faults, needs_chromium
-from tests.support.runs.command import command, local_dp
-
-DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
+from tests.support.runs.browser import browser, needs_chromium
+from tests.support.runs.command import local_dp
 
 
 def _settings(protocol: Survey | Frequency | MaskedParityOneRound, clients: int) -> Settings:
@@ -55,54 +45,6 @@ def _asked(url: str, path: str = "", host: str = "") -> http.client.HTTPResponse
     connection = http.client.HTTPConnection(parts.netloc, timeout=20)
     connection.request("GET", path or parts.path, headers={"Host": host} if host else {})
     return connection.getresponse()
-
-
-def _in_the_midst() -> Scene:
-    """A survey of which some have answered, some have refused and some are lost."""
-    scene, query = Scene(_settings(Survey(), 200_000)), survey_query(200_000)
-    for n in (2000, 20_000, 40_000, 80_000):
-        tally = Tally(np.array([[n // 2 + 3 * int(n**0.5), n - n // 2 - 3 * int(n**0.5)]]))
-        scene._next = 0.0
-        scene.show(
-            RoundProgress(
-                1,
-                n,
-                200_000,
-                1.0,
-                20.0,
-                3000,
-                15_000,
-                1.0,
-                Interim((query,), lambda tally=tally: (tally,)),  # type: ignore[misc]
-            )
-        )
-    return scene
-
-
-def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
-    settings = _settings(protocol, clients)
-    scene = Scene(settings)
-    scene.finish(as_data(settings, execute(settings, scene.show)))
-    return scene
-
-
-@needs_chromium
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "what", ["survey in the midst", "frequencies at the end", "coefficients at the end"]
-)
-def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
-    if what == "survey in the midst":
-        scene = _in_the_midst()
-    else:
-        scene = (
-            _over(Frequency(), 50_000)
-            if what.startswith("freq")
-            else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
-        )
-    with _served(scene) as page, browser() as tab:
-        assert faults(tab, page.url, DRAWN, tmp_path) == []
-    assert len(list(tmp_path.glob("*.png"))) == 4
 
 
 @needs_chromium
@@ -238,78 +180,3 @@ def test_progress_goes_on_beside_the_page() -> None:
         RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None),
     )
     assert (len(seen), result.data["clients"]["answered"]) == (3, 100)
-
-
-@pytest.mark.long
-@needs_chromium
-@needs_mosquitto
-def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`server --watch` shows the clients of another command joining and answering, and the result;
-    of records that are their own, it knows no truth."""
-    with mosquitto(tmp_path) as broker, browser() as tab:
-        common = ["survey", "--broker", broker.url, "--run", "watched"]
-
-        def open_it(url: str) -> bool:
-            tab.go(url, "state !== null")
-            assert "0 of 300" in tab.evaluate("document.body.innerText")
-            hosts.append(
-                subprocess.Popen(
-                    command("host", *common, "--clients", "300", "--seed", "3"),
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-            return True
-
-        hosts: list[subprocess.Popen[bytes]] = []
-        monkeypatch.setattr("local_dp.cli.run.run.look", open_it)
-        done = local_dp("server", *common, "--clients", "300", "--seed", "3", "--watch", "--json")
-        assert done.returncode == 0, done.stderr
-        assert hosts[0].wait(timeout=60) == 0
-        tab.wait("state.phase === 'over'")
-        assert tab.evaluate("state.rows[0].value") == json.loads(done.stdout)["result"]["estimate"]
-        assert tab.evaluate("state.rows[0].truth") is None
-        assert (tab.evaluate("state.present"), tab.evaluate("state.spent")) == (300, 1)
-        text = tab.evaluate("document.body.innerText")
-        assert all(part in text for part in ("The run is over.", "300 asked, 300 answered"))
-        assert "True error" not in text
-        assert tab.errors == []
-
-
-GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1>{}</main></html>'
-
-
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Tab]:
-    with browser() as tab:
-        yield tab
-
-
-@pytest.mark.long
-@needs_chromium
-@pytest.mark.parametrize(
-    ("part", "fault"),
-    [
-        ("<p>all is well</p>", ""),
-        ("<script>undefined_name</script>", "ReferenceError"),
-        ("<script>console.error('so it said')</script>", "so it said"),
-        ('<img alt="" src="none.png">', "none.png"),
-        ("<p style='width: 500px'>wide</p>", "400 px, light: scrolls sideways by"),
-        ("<p style='color: #bbbbbb; background: #ffffff'>pale</p>", "serious: color-contrast"),
-        (
-            (
-                "<style>@media (prefers-color-scheme: dark) { p { background: #000; color: #222 } "
-                "}</style><p>dark</p>"
-            ),
-            "1200 px, dark: serious: color-contrast",
-        ),
-        ("<input>", "critical: label"),
-    ],
-)
-def test_faults_are_found(part: str, fault: str, tab: Tab, tmp_path: Path) -> None:
-    """It names a console error, a missing resource, a page too wide for a telephone, pale text in
-    either scheme, a field without a label."""
-    page = tmp_path / "page.html"
-    page.write_text(GOOD.format(part))
-    wrong = faults(tab, page)
-    assert all(fault in each for each in wrong[:1]) if fault else not wrong, wrong
-    assert bool(wrong) == bool(fault)

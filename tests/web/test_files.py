@@ -6,7 +6,6 @@ from hashlib import sha256
 
 import pytest
 
-from tests.support.language import complaints
 from tests.support.web import ROOT, types
 
 WEB = ROOT / "clients" / "web"
@@ -47,19 +46,6 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
         assert not re.search(
             r"\beval\(|new Function|innerHTML|document\.write|https?://", source
         ), path.name
-
-
-def test_no_module_is_too_long() -> None:
-    """No more than 400 lines of 160 characters, and each begins with a comment that describes it in
-    plain sentences."""
-    assert OWN
-    for path in OWN:
-        text = path.read_text()
-        assert len(text.splitlines()) <= 400, path.name
-        assert max(map(len, text.splitlines())) <= 160, path.name
-        comment = re.match(r"/\*\*(.*?)\*/", text, re.DOTALL)
-        assert comment, path.name
-        assert [*complaints(re.sub(r"^ \*", "", comment[1], flags=re.MULTILINE))] == [], path.name
 
 
 @pytest.mark.long

@@ -1,23 +1,18 @@
 """Private minimisers of prefixes as online learners: their noise is that of the mechanisms, their
 regret keeps to its bound, exactly on small cases."""
 
-import itertools
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
 from local_dp.bounds.curator import gumbel_spread, leader_regret_bound, separator_spread
 from local_dp.curator.mechanism import Law, probabilities
-from local_dp.curator.oracle_efficient.online import (
-    LossSequence,
-    leader_attack,
-    path_game,
-    separator_noise,
-)
+from local_dp.curator.oracle_efficient.online import LossSequence, leader_attack, separator_noise
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Exhaustive, Parities, Separated, Thresholds
+from local_dp.curator.oracle_efficient.separated import Exhaustive, Parities, Separated
 from local_dp.curator.selection.exponential import Labelled, OccamLearner
 from local_dp.loss import exp_epsilon
 from tests.support.inputs.refusals import refuse
@@ -34,18 +29,13 @@ def expected(
     on these and example t; laws[t] is that of t examples."""
     x, y = np.array(examples).T
     losses = (queries.values(x) != y).T.astype(np.int64)
-    before, after = (
-        sum(
-            (
-                share * int(losses[t, query])
-                for t in range(len(losses))
-                for query, share in probabilities(laws[t + more]).items()
-            ),
+    expectations = [Fraction(0), Fraction(0)]
+    for more, (t, row) in product((0, 1), enumerate(losses.tolist())):
+        expectations[more] += sum(
+            (share * row[query] for query, share in probabilities(laws[t + more]).items()),
             Fraction(0),
         )
-        for more in (0, 1)
-    )
-    return before, after, LossSequence(losses)
+    return expectations[0], expectations[1], LossSequence(losses)
 
 
 def prefixes(examples: list[tuple[int, int]]) -> list[Labelled]:
@@ -115,17 +105,6 @@ def test_the_leader_without_noise_loses_every_round() -> None:
     assert attack.regret(separator_noise(Parities(6), 0.2, 4096, seeded(1))) < leader_regret_bound(
         4096, 0.2, separator_spread(6, 12, 0.2)
     )
-
-
-def test_the_path_has_one_end() -> None:
-    """One expert a round has no loss, a neighbour of the adversary's; who follows the leader walks
-    to the end and loses no more."""
-    game = path_game(8, 100, lambda totals: int(np.argmin(totals)), np.random.default_rng(3))
-    free = game.losses.argmin(axis=1)
-    assert np.array_equal(game.losses.sum(axis=1), np.full(100, 255))
-    assert all((int(one) ^ int(other)).bit_count() <= 1 for one, other in itertools.pairwise(free))
-    assert len(np.unique(free[-50:])) == 1 < len(np.unique(free))
-    assert separator_noise(Thresholds(15), 1.0, 3, seeded(1)).shape == (3, 16)
 
 
 def test_bad_input() -> None:

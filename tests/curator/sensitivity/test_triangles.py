@@ -4,14 +4,12 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints
-from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.mechanism import Law, Mechanism, SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import Mechanism, SmallDatabases, hockey_stick
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import (
     GlobalTriangles,
@@ -20,8 +18,6 @@ from local_dp.curator.sensitivity.triangles import (
     SmoothTriangles,
     Triangles,
 )
-from local_dp.errors import RefusedError
-from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
 from tests.support.mechanisms.case import wrong
@@ -49,23 +45,18 @@ class OfEdges(Triangles):
 
 
 @cache
-def signature(local: Triangles) -> tuple[int, ...]:
-    """All that a mechanism sees of a graph."""
-    return local.value, *(local.within(distance) for distance in range(11))
-
-
-@cache
 def neighbours(kind: type[Triangles] = Triangles) -> list[tuple[Triangles, Triangles]]:
     """Of all graphs of five nodes that differ in an edge, one pair for all with the same counts and
     sensitivities: no mechanism can distinguish them."""
-    build = cache(lambda edges: kind(five(edges)))
-    pairs = [pair for m in range(1, 11) for pair in SmallDatabases(PAIRS, m, five).pairs("edge")]
-    return list(
-        {
-            (signature(build(one)), signature(build(other))): (build(one), build(other))
-            for one, other in pairs
-        }.values()
+    build, pairs = (
+        cache(lambda edges: kind(five(edges))),
+        dict[tuple[tuple[int, ...], ...], tuple[Triangles, Triangles]](),
     )
+    seen = cache(lambda local: (local.value, *map(local.within, range(11))))
+    for m in range(1, 11):
+        for one, other in SmallDatabases(PAIRS, m, five).pairs("edge"):
+            pairs[seen(build(one)), seen(build(other))] = build(one), build(other)
+    return list(pairs.values())
 
 
 def worst_delta(
@@ -73,64 +64,49 @@ def worst_delta(
     kind: type[Triangles] = Triangles,
     loss: Loss | None = None,
 ) -> Fraction:
-    growth = exp_epsilon((loss or mechanism.loss).nano)
-    graphs = {signature(local): local for pair in neighbours(kind) for local in pair}
-    laws: dict[tuple[int, ...], Law[int]] = {
-        key: mechanism.law(local) for key, local in graphs.items()
-    }
-    return max(
-        hockey_stick(laws[signature(one)], laws[signature(other)], growth)
-        for one, other in neighbours(kind)
-    )
+    growth, law = exp_epsilon((loss or mechanism.loss).nano), cache(mechanism.law)
+    return max(hockey_stick(law(one), law(other), growth) for one, other in neighbours(kind))
 
 
 def test_sensitivities_by_brute_force() -> None:
     """On all graphs of five nodes: the count, and A_k as the largest step of the count over all
     graphs at distance k or less, exactly, for k up to 10."""
-    flips = [1 << place for place in range(10)]
-    graphs = [
-        tuple(pair for place, pair in enumerate(PAIRS) if code >> place & 1) for code in range(1024)
-    ]
-    counts = [
-        sum(set(combinations(nodes, 2)) <= set(graph) for nodes in combinations(range(5), 3))
-        for graph in graphs
-    ]
-    locals_ = [Triangles(five(graph)) for graph in graphs]
-    steps = [max(abs(counts[code] - counts[code ^ flip]) for flip in flips) for code in range(1024)]
-    assert counts == [local.value for local in locals_]
-    for distance in range(11):
-        assert steps == [local.within(distance) for local in locals_]
-        steps = [max(steps[code], *(steps[code ^ flip] for flip in flips)) for code in range(1024)]
-
-
-def dense(graph: Graph) -> tuple[int, Ints, Ints]:
-    """Triangles, common neighbours and single ones of all pairs, by the definition."""
-    joined = np.zeros((graph.nodes, graph.nodes), dtype=np.int64)
-    joined[tuple(graph.edges.T)] = joined[tuple(graph.edges[:, ::-1].T)] = 1
-    common = joined @ joined
-    single = joined.sum(axis=0) + joined.sum(axis=1)[:, None] - 2 * common - 2 * joined
-    return (
-        int((common * joined).sum()) // 6,
-        common[np.triu_indices(graph.nodes, 1)],
-        single[np.triu_indices(graph.nodes, 1)],
+    codes, flips = np.arange(1024), 1 << np.arange(10)
+    joined = {pair: codes >> place & 1 for place, pair in enumerate(PAIRS)}
+    counts = sum(
+        joined[i, j] * joined[i, k] * joined[j, k] for i, j, k in combinations(range(5), 3)
     )
+    near = codes[:, None] ^ flips
+    steps = np.abs(counts[near] - counts[:, None]).max(axis=1)
+    locals_ = [
+        Triangles(five(tuple(pair for place, pair in enumerate(PAIRS) if code >> place & 1)))
+        for code in range(1024)
+    ]
+    assert [local.value for local in locals_] == counts.tolist()
+    for distance in range(11):
+        assert [local.within(distance) for local in locals_] == steps.tolist()
+        steps = np.maximum(steps, steps[near].max(axis=1))
 
 
-def test_larger_graphs_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cells", [1, 1 << 22])
+def test_larger_graphs_in_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """By the definition, over dense matrices: random graphs with many and few edges or none, one
     row at a time and all at once."""
+    monkeypatch.setattr("local_dp.curator.sensitivity.triangles._CELLS", cells)
     generator = np.random.default_rng(0)
-    graphs = [binomial_graph(generator, 60, chance) for chance in (0, 0.05, 0.5, 1)] + [
+    for graph in (
+        *(binomial_graph(generator, 60, chance) for chance in (0, 0.05, 0.5, 1)),
         preferential_attachment(generator, 80, 4),
         Graph.of([], 1),
-    ]
-    for graph, cells in product(graphs, (1, 1 << 22)):
-        monkeypatch.setattr("local_dp.curator.sensitivity.triangles._CELLS", cells)
-        local, (count, common, single) = Triangles(graph), dense(graph)
-        assert local.value == count
+    ):
+        joined = np.zeros((graph.nodes, graph.nodes), dtype=np.int64)
+        joined[tuple(graph.edges.T)] = joined[tuple(graph.edges[:, ::-1].T)] = 1
+        common, degrees, local = joined @ joined, joined.sum(axis=0), Triangles(graph)
+        single = degrees + degrees[:, None] - 2 * common - 2 * joined
+        assert local.value == (common * joined).sum() // 6
         for k in (0, 1, 2, 5, 13, 200):
-            raised = common + (k + np.minimum(k, single)) // 2
-            assert local.within(k) == min(max(0, graph.nodes - 2), max(raised.tolist(), default=0))
+            raised = (common + (k + np.minimum(k, single)) // 2)[np.triu_indices(graph.nodes, 1)]
+            assert local.within(k) == min(max(0, graph.nodes - 2), raised.max(initial=0))
 
 
 def largest_loss(noise: CauchyNoise, kind: type[Triangles] = Triangles) -> float:
@@ -178,38 +154,6 @@ def test_ladder_and_global_counts_are_private() -> None:
         min(worst_delta(LadderTriangles(1.0), OfEdges), worst_delta(Twice(1.0), loss=Pure(10**9)))
         > 1e-3
     )
-
-
-def test_smooth_counts_are_drawn_from_their_law() -> None:
-    """Half of 1,000 errors are within the scale, S / a (binomial, failure 1e-6); half the scale is
-    caught."""
-    graph, mechanism = (
-        binomial_graph(np.random.default_rng(3), 200, 0.2),
-        SmoothTriangles(CauchyNoise.exact(1.0)),
-    )
-    local, draws = Triangles(graph), seeded(3)
-    errors = np.array([abs(mechanism.release(local, draws) - local.value) for _ in range(1000)])
-    scale = mechanism.noise.scale(local) / FINE
-    share = 2 / math.pi * math.atan((math.floor(scale) + 0.5) / scale)
-    assert abs((errors <= scale).sum() - 1000 * share) < 4.9 * (1000 * share * (1 - share)) ** 0.5
-    assert (errors <= scale / 2).sum() < 400
-
-
-def test_an_account_of_edges_pays_for_them() -> None:
-    """The trusted oracle answers counts of triangles on a budget of edge neighbours, and refuses
-    them on one of replaced records."""
-    graph, mechanism = (
-        binomial_graph(np.random.default_rng(4), 30, 0.3),
-        SmoothTriangles(CauchyNoise.exact(1.0)),
-    )
-    oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), seeded(0))
-    query: Nonadaptive[Mechanism[Graph, int, Loss], int, int] = Nonadaptive(
-        (mechanism,), lambda answers: answers[0]
-    )
-    assert 0 <= run(query, oracle) <= math.comb(30, 3)
-    assert oracle.account.spent == mechanism.loss
-    with pytest.raises(RefusedError, match="neighbours"):
-        TrustedOracle(graph, Account(Pure(10**9)), seeded(0)).answer((mechanism,))
 
 
 def test_small_graphs_have_no_triangles() -> None:

@@ -2,7 +2,6 @@
 and what is refused."""
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from local_dp.api.tables import sample_rows
 from local_dp.errors import InputError
@@ -30,7 +28,7 @@ from local_dp.queries.questions import evaluate
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 from tests.support.inputs.refusals import refuse
-from tests.support.inputs.tables import bounds, cars, diabetes, fair
+from tests.support.inputs.tables import bounds, cars, fair
 
 GENERATOR = np.random.default_rng(11)
 AGE = GENERATOR.integers(18, 80, 500).astype(float)
@@ -97,24 +95,6 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
     assert set(described["bounds"]) <= {"age at visit", "visits"}
 
 
-def test_the_rule_is_in_the_tables_units() -> None:
-    """The halfspace that is described has the side of the hypothesis on every record."""
-    protocol = asked_for("logistic-regression", missing="exclude")
-    lesson = learnt(protocol, Resampled(CLINIC, 20_000, 2), 2, 8.0)
-    rule = (
-        protocol.describe(lesson)["hypothesis"]["rule"].removeprefix("ill: ").removesuffix(" > 0")
-    )
-    terms = (
-        rule.replace("- ", "-").replace("+ ", "+").replace("age at visit", "age_at_visit").split()
-    )
-    numbers = [float(term) for term in terms if term[-1].isdigit()]
-    score = numbers[0] * AGE + numbers[1] * VISITS + numbers[2]
-    predicted = lesson.hypothesis.predict(lesson.encoding.encode(CLINIC))
-    clear = np.abs(score) > 0.01 * np.abs(score).max()  # four digits are printed
-    assert (np.where(score > 0, 1, -1) == predicted)[clear].all()
-    assert clear.mean() > 0.9
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("make", [fair, cars])
 def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
@@ -139,40 +119,24 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     assert widths < 100  # 100 intervals from 0 to 1 would cover as well
 
 
-@pytest.mark.long
 def test_missing_rows_do_not_move_the_estimates() -> None:
-    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard
-    errors of that over the complete rows."""
+    """Of 10^12 clients the stated accuracy and the baseline are those of the complete rows."""
     # the ill are missing more often
     holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)
     table = Records({"age": np.where(holes, np.nan, AGE), "ill": ILL})
     protocol = Learn(
         learner="stumps", label="ill", features=("age >= 50",), missing="exclude"
     ).for_table(Launch(table, False))
-    lessons, clients = [], 20_000
-    for seed in range(200):
-        population = Resampled(table, clients, seed)
-        lessons.append(
-            run(
-                protocol.algorithm(1.0, clients),
-                AggregateOracle(population, np.random.default_rng(seed), 1.0),
-            )
-        )
-    truth = protocol.compared(lessons[0], population)
-    assert truth["true_baseline"] == pytest.approx(max(ILL[~holes].mean(), 1 - ILL[~holes].mean()))
-    for scores, right in (
-        ([lesson.score for lesson in lessons], truth["true_score"]),
-        ([lesson.baseline for lesson in lessons], truth["true_baseline"]),
-    ):
-        values = np.array([score.value for score in scores])
-        assert abs(values.mean() - right) <= 4 * values.std() / math.sqrt(200)
-        assert abs(values.mean() - right) < abs(values.mean() - (1 - ILL.mean()))
-        assert (
-            stats.binom.sf(
-                200 - sum(score.low <= right <= score.high for score in scores) - 1, 200, 0.05
-            )
-            > 1e-6
-        )
+    population = Resampled(table, 10**12, 1)
+    lesson = run(
+        protocol.algorithm(1.0, population.size),
+        AggregateOracle(population, np.random.default_rng(1), 1.0),
+    )
+    complete = ILL[~holes].mean()
+    assert lesson.baseline.value == pytest.approx(max(complete, 1 - complete), abs=1e-4)
+    assert lesson.score.value == pytest.approx(
+        protocol.compared(lesson, population)["true_score"], abs=1e-4
+    )
 
 
 def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
@@ -353,61 +317,3 @@ def test_few_clients_are_told_what_to_expect() -> None:
         Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).algorithm(
             4.0, 1
         )
-
-
-def without_privacy(table: Records, features: tuple[str, ...], label: str) -> float:
-    """Logistic regression's accuracy on the complete rows, standardised, in the same sense: on the
-    rows it was fitted to."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    x = np.stack([table.numbers(name) for name in features]).T
-    y, kept = evaluate(parse(label), table), ~np.isnan(x).any(axis=1)
-    return float(
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-        .fit(x[kept], y[kept])
-        .score(x[kept], y[kept])
-    )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("learner", ["local-sgd", "logistic-regression"])
-def test_cars_with_missing_values(learner: str) -> None:
-    """One run on the smallest table: within 3 points of exact expectations and 12 of scikit-learn,
-    and better than the commoner label."""
-    table, label = cars(), "Origin == 'USA'"
-    protocol = Learn(
-        learner=learner, label=label, bounds=bounds(table), missing="exclude"
-    ).for_table(Launch(table, False))
-    population = Resampled(table, protocol.clients(1.0), 1)
-    told = protocol.compared(
-        run(
-            protocol.algorithm(1.0, population.size),
-            AggregateOracle(population, np.random.default_rng(1), 1.0),
-        ),
-        population,
-    )
-    assert abs(told["true_score"] - told["score_on_exact_expectations"]) <= 0.03
-    assert without_privacy(table, protocol.features, label) - told["true_score"] <= 0.12
-    assert told["true_score"] > told["true_baseline"] + 0.02
-
-
-def test_linear_regression_beside_least_squares() -> None:
-    """On four features of diabetes, with plenty of clients, the square error is within a tenth of
-    that of least squares without privacy."""
-    table, features, clients = diabetes(), ("bmi", "bp", "s3", "s5"), 20_000_000
-    protocol = Learn(
-        learner="linear-regression", label="target", features=features, bounds=bounds(table)
-    ).for_table(Launch(table, False))
-    population = Resampled(table, clients, 2)
-    lesson = run(
-        protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(2), 1.0)
-    )
-    x, y = np.stack([table.numbers(name) for name in features]).T, table.numbers("target")
-    from sklearn.linear_model import LinearRegression
-
-    least = float(((LinearRegression().fit(x, y).predict(x) - y) ** 2).mean())
-    error = protocol.true_score(lesson, population) * (y.max() - y.min()) ** 2
-    assert least * 0.99 <= error <= 1.1 * least
-    assert error < 0.7 * y.var()

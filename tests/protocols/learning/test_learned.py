@@ -1,7 +1,6 @@
 """SQ learners as protocols, and how gradients are reported: fresh cohorts, plain-data results, ways
 of least noise."""
 
-import json
 import math
 
 import numpy as np
@@ -11,23 +10,21 @@ from local_dp.arrays import Floats
 from local_dp.bounds.interaction import vote_clients
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
-from local_dp.hardness.margins import Margin, margin, vectors
+from local_dp.hardness.margins import Margin, margin
 from local_dp.interaction import run
 from local_dp.learners.examples import tasks
-from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.populations.finite import Finite
 from local_dp.protocols.learning.learned import (
     Learned,
-    Lesson,
     advantage,
     hard_examples,
     shares_of_clients,
     vote,
 )
-from local_dp.protocols.learning.sgd import Gradients, LocalSGD, gradients_of
+from local_dp.protocols.learning.sgd import Gradients, gradients_of
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.worlds import halfspace_examples
 from tests.support.long import short
@@ -59,23 +56,6 @@ def test_the_default_count_is_the_theorems(name: str) -> None:
         assert (lesson.clients_per_query >= lesson.enough_per_query) == (part >= 1)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_hypothesis_is_plain_data_and_a_sentence(name: str) -> None:
-    """A result survives JSON, holds the hypothesis as data and as one line of text, and says how
-    many clients answered each query."""
-    protocol = protocol_of(name)
-    population = protocol.synthetic(10_000, 3)
-    lesson: Lesson = run(
-        protocol.algorithm(1.0, 10_000), AggregateOracle(population, np.random.default_rng(3), 1.0)
-    )
-    described = json.loads(json.dumps(protocol.describe(lesson)))
-    assert described["hypothesis"]["rule"]
-    assert "\n" not in described["hypothesis"]["rule"]
-    assert "[" not in described["hypothesis"]["rule"]  # the terminal's markup
-    assert described["hypothesis"]["clients a query"] == 10_000 // protocol.task.learner.queries
-    assert described["parameters"]
-
-
 def asked(found: Margin) -> Floats:
     """The probability with which a client is asked about each mask of t b bits."""
     concepts = found.concepts
@@ -104,26 +84,6 @@ def test_squared_correlations_are_large_for_every_concept_and_law(
     hard = hard_examples(found, 1, 0)
     correlations = walsh_hadamard(hard.kinds["y"] * hard.shares)
     assert correlations**2 @ shares == pytest.approx(1 / found.at_least**2, rel=1e-9)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_random_halfspaces_do_for_every_class(function: str) -> None:
-    """A random halfspace's mean square correlation is at least (2 / pi) / MC^2, by an arcsine
-    kernel, and is that within 5 errors of 20,000 draws."""
-    found, generator = margin(BlockClass(function, 2, 3)), np.random.default_rng(8)
-    told, points = (
-        found.concepts.signs()[found.concepts.told()].astype(np.float64),
-        vectors(found)[1],
-    )
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    kernel = 2 / np.pi * np.arcsin(np.clip(points @ points.T, -1, 1))
-    for concentration in (0.05, 1.0):
-        signed = told * generator.dirichlet(np.full(told.shape[1], concentration))
-        assert ((signed @ kernel) * signed).sum(axis=1).min() >= 2 / np.pi / found.at_least**2
-    squares = (
-        np.sign(generator.normal(size=(20_000, points.shape[1])) @ points.T) @ signed[0]
-    ) ** 2
-    assert abs(squares.mean() - signed[0] @ kernel @ signed[0]) <= 5 * squares.std() / 20_000**0.5
 
 
 @pytest.mark.parametrize("function", ["odd-max-bit", "parity"])
@@ -187,50 +147,3 @@ def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: f
     squares = N * (away**2).sum(axis=1)
     error = 5 * squares.std() / math.sqrt(RUNS)
     assert 0.95 * way.moment - way.cohorts - error < squares.mean() < way.moment + error
-
-
-def descended(learner: LocalSGD, epsilon: float, clients: int) -> float:
-    """The mean hinge loss of the averaged weights over 6 seeds."""
-    losses = []
-    for seed in range(6):
-        population = halfspace_examples(NORMAL, 0.5, clients, seed)
-        rule: Halfspace = run(
-            learner.algorithm(epsilon, clients),
-            PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
-        )
-        x, y = (
-            np.stack([population.kinds.numbers(f"x{place}") for place in range(8)]),
-            population.kinds.numbers("y"),
-        )
-        losses.append(
-            float(
-                population.shares
-                @ np.maximum(0, 1 - y * (np.array(rule.weights) @ x) / learner.gamma)
-            )
-        )
-    return float(np.mean(losses))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("epsilon", "bound", "clients", "share"),
-    short(
-        [
-            (4.0, None, 400, 0.75),
-            (8.0, None, 400, 0.5),
-            (1.0, 1.0, 4000, 0.45),
-            (4.0, 1.0, 1000, 0.35),
-        ],
-        lambda each: each[3] in (0.5, 0.35),
-        several=True,
-    ),
-)
-def test_descent_errs_less(epsilon: float, bound: float | None, clients: int, share: float) -> None:
-    """Where the noise counts, the excess hinge loss (the best is 0) is at most this share of that
-    by one bit of one coordinate; the bound is smaller too."""
-    before, after = (
-        LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way)
-        for way in ("one-bit-mean", "best")
-    )
-    assert after.expected_error(epsilon, clients) < before.expected_error(epsilon, clients)
-    assert descended(after, epsilon, clients) < share * descended(before, epsilon, clients)

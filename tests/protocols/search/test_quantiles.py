@@ -12,7 +12,7 @@ from local_dp.bounds.quantiles import prefers_search
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.populations.finite import Population
+from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.planning.ways import plan_of
 from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
@@ -20,9 +20,8 @@ from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.inputs.tables import fair
 from tests.support.long import short
-from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, located, upper_error
+from tests.support.theory.quantiles import by_protocol, laws, located, upper_error
 
 
 def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float = 1.0) -> Located:
@@ -30,31 +29,6 @@ def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float 
         protocol.algorithm(epsilon, population.size),
         AggregateOracle(population, np.random.default_rng(seed), epsilon),
     )
-
-
-def covered(protocol: Quantiles, population: Population, result: Located) -> list[bool]:
-    """Which intervals hold the true quantile, in the column's units."""
-    intervals = protocol.describe(result)["interval"]
-    truths = protocol.truth(population).tolist()
-    return [
-        (low is None or low <= truth) and (high is None or truth <= high)
-        for (low, high), truth in zip(intervals, truths, strict=True)
-    ]
-
-
-def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
-    """The 95 % rank error of the median at epsilon 1 with 10^5 clients and 1,024 bins, over the
-    least of the references'."""
-    own = upper_error(by_protocol(rounds), laws()[name], runs)
-    return own / min(upper_error(find, laws()[name], runs) for find in REFERENCES.values())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", laws())
-def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
-    """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two
-    hierarchies and bisection."""
-    assert ratio_to_the_best(name, 60) <= 1.15
 
 
 @pytest.mark.long
@@ -86,21 +60,20 @@ def test_the_choice_is_made_by_closed_form_and_shown() -> None:
     assert not Quantiles().searches(10)  # too few for a search
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("rounds", ["one", "several"])
-@pytest.mark.parametrize("name", ["bell", "whole, an atom"])
+@pytest.mark.parametrize("rounds", short(["one", "several"], lambda rounds: rounds == "one"))
+@pytest.mark.parametrize("name", short(["bell", "whole, an atom"], lambda name: name == "bell"))
 def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
-    """Of 200 intervals of the quantile 0.3 at least 180 hold it (fewer, at 95 %: 2e-3); the
+    """Of 100 intervals of the quantile 0.3 at least 86 hold it (fewer, at 95 %: 2e-4); the
     estimates with a bin on either side do not."""
     law, generator = laws()[name], np.random.default_rng(4)
     truth = int(np.searchsorted(np.cumsum(law), 0.3))
     places = [
         located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0]
-        for _ in range(200)
+        for _ in range(100)
     ]
-    assert sum(low <= truth <= high for _, low, high in places) >= 180
+    assert sum(low <= truth <= high for _, low, high in places) >= 86
     assert all(low <= symbol <= high for symbol, low, high in places)
-    assert sum(abs(truth - symbol) <= 1 for symbol, _, _ in places) < 180
+    assert sum(abs(truth - symbol) <= 1 for symbol, _, _ in places) < 86
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5])
@@ -133,35 +106,7 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
     assert wrong[-1] > 0.01
 
 
-@pytest.mark.parametrize(
-    ("column", "low", "high"),
-    short(
-        [("age", 15.0, 45.0), ("yrs_married", 0.0, 25.0)],
-        lambda each: each[0] == "age",
-        several=True,
-    ),
-)
-@pytest.mark.parametrize("rounds", short(["several", "one"], lambda each: each == "one"))
-def test_the_quantiles_of_a_real_table_lie_in_their_intervals(
-    column: str, low: float, high: float, rounds: str
-) -> None:
-    """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that
-    holds the truth; half the intervals are not open."""
-    table = fair()
-    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(
-        Launch(table, private=False)
-    )
-    held, shut = 0, 0
-    for seed in range(100):
-        population = sample_rows(table, 6366, seed)
-        result = draw(protocol, population, seed)
-        held += all(covered(protocol, population, result))
-        shut += None not in protocol.describe(result)["interval"][0]
-    assert held >= 93
-    assert shut >= 50
-
-
-@pytest.mark.parametrize("rounds", short(["one", "several"], lambda rounds: rounds == "one"))
+@pytest.mark.parametrize("rounds", ["one", "several"])
 def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
     """With a third of the numbers missing, the median of those present is found; counted as below,
     it would be the quantile 1/4 of them."""
@@ -173,15 +118,8 @@ def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
     with pytest.raises(InputError, match="a private run does not look"):
         asked.for_table(replace(launch, private=True))
     protocol = replace(asked, missing="exclude").for_table(replace(launch, private=True))
-    errors, held = [], 0
-    for seed in range(40):
-        population = sample_rows(launch.records, 3000, seed)
-        result = draw(protocol, population, seed, epsilon=4.0)
-        held += all(covered(protocol, population, result))
-        errors.append(protocol.describe(result)["estimate"][0] - float(np.nanmedian(values)))
-    assert held >= 33  # fewer, at 95 %: 1e-4
-    assert abs(np.mean(errors)) < 0.03  # a bin and a half
-    assert abs(np.mean(errors) - (0.5 - 0.25)) > 0.03
+    found = protocol.describe(draw(protocol, Resampled(launch.records, 10**9, 1), 1, epsilon=4.0))
+    assert found["estimate"][0] == pytest.approx(float(np.nanmedian(values)), abs=1 / 50)
 
 
 @pytest.mark.parametrize("rounds", ["one", "several"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.longitudinal import Tree, longitudinal_clients, ways
-from local_dp.bus.memory import MemoryBroker
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
@@ -22,7 +21,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
-from tests.support.inputs.builders import in_population, play_in_memory, population_oracle
+from tests.support.inputs.builders import population_oracle
 
 WAYS = (
     Longitudinal(times=4, method="split"), Longitudinal(times=4, method="fresh"),
@@ -235,18 +234,6 @@ def test_epsilon_is_charged_once_for_life(protocol: Longitudinal) -> None:
     assert oracle.interaction == "non-interactive"
     with pytest.raises(RefusedError, match="budget"):
         run(Longitudinal(times=3).algorithm(1.0, 600), oracle)
-
-
-@pytest.mark.parametrize("protocol", WAYS, ids=repr)
-def test_hosts_give_the_same_bits(protocol: Longitudinal) -> None:
-    """Over a bus in memory, by three members, reports and estimates are those of the population
-    tier, for every method."""
-    clients = 60
-    algorithm, population = protocol.algorithm(1.0, clients), protocol.synthetic(clients, 3)
-    expected, digests = in_population(algorithm, population)
-    result, coordinator = play_in_memory(algorithm, population, 3, MemoryBroker())
-    assert protocol.describe(result) == protocol.describe(expected)
-    assert [summary.digest for summary in coordinator.rounds] == digests
 
 
 def table(**columns: Any) -> Launch:

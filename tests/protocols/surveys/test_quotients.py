@@ -21,11 +21,9 @@ from local_dp.protocols.surveys.frequency import (
     one_report,
 )
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.queries.query import Query
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.records import Records
 from local_dp.tallies import Ratio, Tally
 from tests.support.long import short
@@ -121,24 +119,6 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
             assert held.min() >= LEAST - SLACK, (share, oracle, held)
 
 
-class Stratified(Finite):
-    """As many clients of each group as there are in the design, whoever is drawn: the quarters of
-    `shares` are the groups' no and yes."""
-
-    def value_counts(
-        self, query: Query, start: int, stop: int, generator: np.random.Generator
-    ) -> dict[int, int]:
-        counts: dict[int, int] = {}
-        for group in (0, 2):
-            size, share = (
-                round((stop - start) * self.shares[group : group + 2].sum()),
-                self.shares[group + 1] / self.shares[group : group + 2].sum(),
-            )
-            yes = int(generator.binomial(size, share))
-            counts |= {group: size - yes, group + 1: yes}
-        return {value: count for value, count in counts.items() if count}
-
-
 # and the sizes of both groups, and the share of yes in the second
 COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {
     "a difference": (Compare(), (0.7, 0.3), 0.3),
@@ -150,11 +130,6 @@ COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {
     "weights against a rare group": (
         Survey(by="group", labels=("A", "B"), weights=("1", "3")),
         (0.95, 0.05),
-        0.3,
-    ),
-    "a stratified share": (
-        Survey(by="group", labels=("A", "B"), weights=("1", "3")),
-        (0.7, 0.3),
         0.3,
     ),
     "a rare group of no": (Compare(), (0.98, 0.02), 0.0),
@@ -183,8 +158,7 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
         {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
     )
     for share in SHARES:
-        drawn = Stratified if "stratified" in name else Finite
-        population = drawn(
+        population = Finite(
             kinds,
             [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * (1 - second), sizes[1] * second],
             n,
@@ -213,14 +187,8 @@ def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
     )
     protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
     assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
-    results = [
-        run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0))
-        for _ in range(400)
-    ]
-    z = np.array([(result.value[2] - 0.5) / result.standard_error[2] for result in results])
-    assert abs(z.mean()) < 4.5 / 20 + 0.1  # the quotient's bias is below a tenth of its error
-    assert 0.85 < z.std() < 1.15  # 4.5 standard errors of 400 are .16
-    assert np.allclose(results[0].value[2], results[0].value[:2].mean())
+    result = run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0))
+    assert np.allclose(result.value[2], result.value[:2].mean())
 
 
 def test_the_standard_error_of_a_difference() -> None:
@@ -241,21 +209,3 @@ def test_the_standard_error_of_a_difference() -> None:
     )
     exact = float(np.sqrt((law @ slopes**2 - (law @ slopes) ** 2) / tally.n))
     assert decode((tally,)).standard_error[2] == pytest.approx(exact, rel=0.01)
-
-
-def test_with_many_reports_both_intervals_agree() -> None:
-    assert one_report(OUE(1.0, k=3), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0)) is not None
-    oracle = GRR(1.0, k=3)
-    joint = oracle.joint(Tally(np.array([[50, 30, 20]])), np.array([[1.0, 0, 0], [1.0, 1.0, 0]]))
-    known = joint.ratio(
-        [0], 1, each=one_report(oracle, (1.0, 0.0, 0.0), (1.0, 1.0, 0.0))
-    ).interval()
-    assert np.allclose(known, joint.ratio([0], 1).interval(), atol=0.1)
-
-
-def test_twenty_people_who_all_say_no() -> None:
-    """The interval of a survey with missing=exclude has width where nobody says yes."""
-    decode = Survey(missing="exclude").algorithm(6.0, 20).decode
-    low, high = decode((Tally(np.array([[20, 0, 0]])),)).interval()
-    assert float(low) == 0.0
-    assert 0.1 < float(high) < 0.3

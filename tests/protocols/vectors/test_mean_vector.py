@@ -85,10 +85,8 @@ def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float
 
 
 @pytest.mark.parametrize("wrong", [
-    {"centres": (0.0,)}, {"reaches": (1.0, 0.0)}, {"reaches": (1.0, -1.0)},
-    {"reaches": (1.0, math.inf)}, {"centres": (0.0, math.nan)},
-    {"centres": (0.0, "1")}, {"reaches": (True, 1.0)}, {"kind": "sphere"}, {"steps": 3},
-    {"columns": ("a", "a")},
+    {"centres": (0.0,)}, {"reaches": (1.0, 0.0)}, {"reaches": (1.0, math.inf)},
+    {"centres": (0.0, "1")}, {"kind": "sphere"}, {"columns": ("a", "a")},
 ])  # fmt: skip
 def test_queries_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     refuse(
@@ -122,8 +120,6 @@ TABLE = Records(
     ({"columns": ("a", "c")}, "public bounds"),
     ({"columns": ("a", "c"), "low": ("0",), "high": ("10",)}, "outside the bounds"),
     ({"columns": ("b", "c"), "low": ("0",), "high": ("10",)}, "no value"),
-    ({"columns": ("c", "t"), "low": ("0",), "high": ("10",)}, "text"),
-    ({"columns": ("c", "x"), "low": ("0",), "high": ("10",)}, "no column"),
     ({"columns": ("a", "c"), "radius": 5.0}, "norm is above"),
 ])  # fmt: skip
 def test_what_nobody_decided_is_refused(settings: dict[str, Any], match: str) -> None:
@@ -143,16 +139,6 @@ def test_policies_decide() -> None:
         careless = MeanVector(columns=("a", "c"), low=("0",), high=("40",), **decided)
         with pytest.raises(InputError, match="private run does not look"):
             careless.for_table(Launch(TABLE, True))
-
-
-def test_a_column_nobody_was_asked_for_has_no_estimate() -> None:
-    """With fewer clients than columns, those that no coin picked have no estimate: neither a number
-    nor infinite."""
-    protocol = MeanVector(d=40)
-    found = played(protocol, protocol.synthetic(15, 1), 1, 1.0)
-    told = protocol.describe(found)
-    assert told["estimate"].count(None) == told["standard_error"].count(None) >= 25
-    assert told["total_error"] is None
 
 
 MANY = 40_000

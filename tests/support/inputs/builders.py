@@ -37,28 +37,28 @@ PATIENT = Terms(deadline=20.0, quorum=1.0)
 WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "mean-vector", "longitudinal", "ladder"}
 # parameters at which a few clients can play a protocol that gives every query its own, or check its
 # randomizer at once
-SMALL = {
-    "prefix-sums": {"k": "16"},
-    "workload": {"k": "8"},
-    "marginals": {"columns": "a;b;c"},
-    "heavy-hitters": {"bits": "8", "share": "0.09"},
-    "heavy-hitters-asked": {"bits": "14", "share": "0.09"},
-    "mean-vector": {"d": "2"},
-    "mean-found": {"resolved": "1000"},
-    "quantiles": {"bins": "32", "tolerance": "0.05"},
-    "learn-conjunctions": {"d": "3"},
-    "learn-thresholds": {"bits": "3", "alpha": "0.3"},
-    "learn-naive-bayes": {"d": "3"},
-    "learn-low-degree": {"d": "3"},
-    "learn-linear-regression": {"d": "2"},
-    "learn-decision-lists": {"d": "2"},
-    "learn-perceptron": {"d": "2", "gamma": "0.9"},
-    "learn-trees": {"d": "3", "depth": "2"},
-    "learn-k-means": {"rounds_asked": "3"},
-    "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
-    "learn": {"parameters": "steps=4", "bounds": "age=20..79; visits=0..9"},
-    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5", "told": "one-bit-mean"},
-}
+SMALL = """
+prefix-sums: k=16
+workload: k=8
+marginals: columns=a;b;c
+heavy-hitters: bits=8, share=0.09
+heavy-hitters-asked: bits=14, share=0.09
+mean-vector: d=2
+mean-found: resolved=1000
+quantiles: bins=32, tolerance=0.05
+learn-conjunctions: d=3
+learn-thresholds: bits=3, alpha=0.3
+learn-naive-bayes: d=3
+learn-low-degree: d=3
+learn-linear-regression: d=2
+learn-decision-lists: d=2
+learn-perceptron: d=2, gamma=0.9
+learn-trees: d=3, depth=2
+learn-k-means: rounds_asked=3
+learn-logistic-regression: d=2, alpha=0.4
+learn: parameters=steps=4, bounds=age=20..79; visits=0..9
+local-sgd: d=2, gamma=0.9, alpha=0.9, rounds=5, told=one-bit-mean
+"""
 
 
 def with_law() -> list[str]:
@@ -68,7 +68,10 @@ def with_law() -> list[str]:
 
 def small(name: str) -> LocalProtocol[Any]:
     """The protocol at a size that 20 clients can play."""
-    return PROTOCOLS[name].from_settings(SMALL.get(name, {}))
+    settings = dict(line.split(": ", 1) for line in SMALL.strip().splitlines()).get(name, "")
+    return PROTOCOLS[name].from_settings(
+        dict(setting.split("=", 1) for setting in settings.split(", ") if setting)
+    )
 
 
 def yes_records(count: int, share: float = 0.3) -> Records:

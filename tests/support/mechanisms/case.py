@@ -232,29 +232,3 @@ def _rooms() -> list[Any]:
 
 def all_cases() -> list[Case]:
     return [case for room in _rooms() for case in room.CASES]
-
-
-ELSEWHERE = {
-    "counts/test_counts": "DiscreteGaussianCounts GaussianCounts NoCounts",
-    "intervals/test_trees": "CountTree PrefixFactorization",
-    "marginals/test_fourier": "CharacterSums FourierGaussian PlainGaussian SpanningTree",
-    "marginals/test_pairs": "PairGaussian WeightedMonomials",
-    "oracle_efficient/test_robust": "RobustRelease",
-    "query_release/test_boosting": "Boosting CountingMwem",
-    "query_release/test_answers": (
-        "BoundedRange GaussianAnswers GaussianMarginal LaplaceAnswers Mwem"
-    ),
-    "sanitizers/test_san": "PrintedSanPoints PrintedSanThresholds SanPoints SanThresholds",
-    "sensitivity/test_medians": "SmoothMedian",
-    "sensitivity/test_triangles": "SmoothTriangles",
-    "thresholds/test_learner": "PartitionRectangles QuantilePartition RankRectangles",
-}
-"""Mechanisms without a listed law, by the file of `tests/curator` that proves their privacy."""
-
-
-def proved_elsewhere() -> dict[str, str]:
-    return {
-        name: f"tests/curator/{file}.py"
-        for file, names in ELSEWHERE.items()
-        for name in names.split()
-    }

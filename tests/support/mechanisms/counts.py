@@ -43,12 +43,4 @@ def level(width: int) -> Case:
     )
 
 
-CASES = (
-    *pure(1, 1, 3),
-    *pure(2, 1, 3),
-    *pure(3, 1),
-    composed(2, 1, 3),
-    composed(3, 1, 2),
-    level(1),
-    level(2),
-)
+CASES = (*pure(1, 1, 3), *pure(2, 1, 3), *pure(3, 1), composed(2, 1, 3), level(1), level(2))

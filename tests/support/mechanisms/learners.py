@@ -92,6 +92,6 @@ CASES = (
         factor=3,
     ),
     *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EVERYTHING, 0.05)),
-    *labels(Thresholds(apart=2)),
+    labels(Thresholds(apart=2))[0],
     *labels(LISTED),
 )

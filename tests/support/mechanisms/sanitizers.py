@@ -72,7 +72,6 @@ SPARSE = SparseMedians(2.0, 1, 0, 1e-2)
 HALF = Judged(Medians(1.0, 2, 0), "add-remove", Pure(500_000_000))
 CASES = (
     histogram(2.0, 0.05, 0.5, Twin(WholeEpsilon(2.0, 0.05), 0.2, (6,))),
-    histogram(1.0, 0.2, 0.5),
     histogram(3.0, 0.01, 0.2),
     Case(
         ThresholdedHistogram(8.0, 1.2e-7),

@@ -120,9 +120,7 @@ CASES = (
         tight=0.99,
     ),
     stable(0.5, 1e-2),
-    stable(1.0, 1e-3),
     stable(2.0, 1e-6),
-    stable(0.1, 0.05),
     Case(
         CommonRecord(by_value, 0.5, 1e-2, 6),
         POINTS,
@@ -139,7 +137,5 @@ CASES = (
         (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),),
     ),
     occam(Parities(2), 4, 0.5),
-    occam(Parities(2), 4, 1.0),
-    occam(Thresholds(3), 3, 0.5),
     occam(Thresholds(3), 3, 1.0),
 )

@@ -1,14 +1,10 @@
 """Whether draws fit a law, and how often a learner of thresholds succeeds."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-import numpy as np
 from scipy.stats import chisquare
-
-from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.thresholds.learner import HardThreshold
 
 R = TypeVar("R", bound=Hashable)
 _FEW = 5.0
@@ -29,16 +25,3 @@ def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
     if rest > 1e-9:
         observed, often = [*observed, draws - sum(observed)], [*often, rest]
     return float(chisquare(observed, often).pvalue)
-
-
-def mean_chance(
-    chance: Callable[[LabelledMultiset, int, int], float],
-    laws: Sequence[HardThreshold],
-    n: int,
-    alpha: float,
-    generator: np.random.Generator,
-) -> tuple[float, float]:
-    """The mean over one sample of n from each law of the chance of a good threshold, and its
-    standard error."""
-    chances = [chance(law.sample(n, generator), *law.good(alpha)) for law in laws]
-    return float(np.mean(chances)), float(np.std(chances, ddof=1) / len(chances) ** 0.5)

@@ -1,10 +1,6 @@
-"""Rank errors of quantiles: this library's protocol beside a hierarchy of intervals and plain
-bisection, all at the level of the reports' law.
+"""Rank errors of quantiles: this library's protocol beside plain bisection, both at the level of
+the reports' law."""
 
-`python -m tests.support.theory.quantiles` prints the table of docs/guide.md (some minutes).
-"""
-
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
@@ -125,64 +121,7 @@ def bisection(
     return low
 
 
-def hierarchy(branching: int) -> Finder:
-    """A tree of intervals, its levels shared out among the clients, the better of GRR and one-bit
-    Hadamard on each level, made consistent by least squares."""
-
-    def find(
-        law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
-    ) -> int:
-        height = math.ceil(math.log(len(law), branching) - 1e-9)
-        padded = np.concatenate([law, np.zeros(branching**height - len(law))])
-        levels = [
-            padded.reshape(branching**level, -1).sum(axis=1) for level in range(1, height + 1)
-        ]
-        noisy = [_shares(level, n // height, epsilon, generator) for level in levels]
-        leaves = _consistent(noisy, [_variance(len(level), epsilon) for level in levels], branching)
-        margin = np.cumsum(leaves)[: len(law) - 1] - share
-        return int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))
-
-    return find
-
-
-def _variance(k: int, epsilon: float) -> float:
-    """n times the variance of a rare symbol's share."""
-    growth = math.exp(epsilon)
-    return min((growth + k - 2) / (growth - 1) ** 2, response_gain(epsilon) ** 2)
-
-
-def _shares(law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Floats:
-    """Unbiased shares of a level: by GRR's multinomial reports, or with the variance of Hadamard
-    response, normal in the limit."""
-    growth, k = math.exp(epsilon), len(law)
-    if (growth + k - 2) / (growth - 1) ** 2 > response_gain(epsilon) ** 2:
-        return law + generator.standard_normal(k) * np.sqrt(
-            (response_gain(epsilon) ** 2 - law**2) / n
-        )
-    other = 1 / (growth + k - 1)
-    seen = generator.multinomial(n, other + law * (growth - 1) * other) / n
-    return (seen - other) / ((growth - 1) * other)
-
-
-def _consistent(levels: list[Floats], variances: list[float], branching: int) -> Floats:
-    """Weighted least squares of a tree whose parents are sums of their children and whose root is 1
-    (Hay et al. 2010): the leaves."""
-    up, spread = [levels[-1]], [variances[-1]]
-    for own, variance in zip(levels[-2::-1], variances[-2::-1], strict=True):
-        sums, below = up[0].reshape(-1, branching).sum(axis=1), branching * spread[0]
-        up.insert(0, (own * below + sums * variance) / (below + variance))
-        spread.insert(0, below * variance / (below + variance))
-    above = np.ones(1)
-    for level in up:
-        children = level.reshape(-1, branching)
-        above = (children + (above - children.sum(axis=1))[:, None] / branching).ravel()
-    return above
-
-
-REFERENCES: dict[str, Finder] = {
-    "factorised": by_protocol("one"), "hierarchical, 2": hierarchy(2),
-    "hierarchical, 4": hierarchy(4), "bisection": bisection,
-}  # fmt: skip
+REFERENCES: dict[str, Finder] = {"factorised": by_protocol("one"), "bisection": bisection}
 
 
 def upper_error(
@@ -202,16 +141,3 @@ def upper_error(
             0.95,
         )
     )
-
-
-def main(runs: int = 1000) -> None:
-    print("| law | best | " + " | ".join(REFERENCES) + " |\n|---|---|" + "---|" * len(REFERENCES))
-    for name, law in laws().items():
-        errors = [
-            upper_error(find, law, runs) for find in (by_protocol("best"), *REFERENCES.values())
-        ]
-        print(f"| {name} | " + " | ".join(f"{error:.4f}" for error in errors) + " |")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,163 @@
-"""Every file of vectors."""
+"""What is expected of what the cases of each file of vectors give."""
 
-from tests.support.vectors.coins import COINS
-from tests.support.vectors.envelopes import ENVELOPES
-from tests.support.vectors.ledgers import LEDGERS
-from tests.support.vectors.messages import MESSAGES
-from tests.support.vectors.questions import QUESTIONS
-from tests.support.vectors.refusals import REFUSALS
-from tests.support.vectors.replies import REPLIES
-from tests.support.vectors.thresholds import THRESHOLDS
+from decimal import Decimal, localcontext
+from itertools import product
+from typing import Any
 
-FILES = (MESSAGES, ENVELOPES, THRESHOLDS, COINS, QUESTIONS, REPLIES, REFUSALS, LEDGERS)
+import numpy as np
+
+from local_dp.clients.role import ClientRole, Work
+from local_dp.errors import ForgedError, InputError, RefusedError, WireError
+from local_dp.loss import NANO, nano_epsilon
+from local_dp.noise import public_coins
+from local_dp.randomizers.evidence import PROVEN
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.signed import SignedBlocks
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.numbers.rounded import OneBitMean
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.sealing import Party, public
+from local_dp.wire import CLIENT, EITHER, SERVER, Receipt, decode, encode
+from tests.support.vectors.clients import answers, client
+from tests.support.vectors.files import Case, File, joined, records_of, unplain
+
+SIDES = {"client": CLIENT, "server": SERVER}
+
+
+def message(given: Case) -> Case:
+    if "encode" in given:
+        fields = unplain(given["encode"])
+        message = EITHER.kinds[fields["kind"]].model_validate(fields)
+        payload = encode(message)
+        assert decode(payload, CLIENT if fields["kind"] in CLIENT.kinds else SERVER) == message
+        return {"bytes": payload.hex()}
+    what = given["decode"]
+    try:
+        decode(joined(what["bytes"]), SIDES[what["side"]])
+    except WireError as error:
+        return {"fault": error.kind}
+    return {"fault": None}
+
+
+def envelope(given: Case) -> Case:
+    if "seal" in given:
+        what = given["seal"]
+        private = bytes.fromhex(what["private"])
+        party = Party(what["run"], bytes.fromhex(what["server"]), private, lambda topic: None)
+        return {
+            "public": public(private).hex(),
+            "envelope": party.seal(what["topic"], bytes.fromhex(what["message"])).hex(),
+        }
+    what = given["open"]
+    speaker = bytes.fromhex(what["speaker"])
+    party = Party(what["run"], bytes.fromhex(what["server"]), bytes(32), lambda topic: speaker)
+    try:
+        return {"message": party.open(what["topic"], bytes.fromhex(what["envelope"])).hex()}
+    except ForgedError:
+        return {"forged": True}
+
+
+def threshold(given: Case) -> Case:
+    randomizer = RANDOMIZERS.build(given["randomizer"], unplain(given["params"]))
+    assert isinstance(randomizer, FiniteChannel)
+    draws = list(product(given["values"], map(int, given["coins"]), map(int, given["words"])))
+    values, coins, words = zip(*draws, strict=True)
+    cells = randomizer.cells_of(np.array(coins, dtype="u8"))
+    reports = randomizer.respond(
+        np.array(values), np.array(words, dtype=f"<u{randomizer.width // 8}"), cells
+    )
+    return {
+        "nano": randomizer.nano,
+        "exp": _exp(nano_epsilon(randomizer.epsilon)),
+        "width": randomizer.report_dtype.itemsize,
+        "total": str(randomizer.total),
+        "weights": {name: str(weight) for name, weight in _weights(randomizer).items()},
+        "reports": [int(report) for report in reports],
+    }
+
+
+def _exp(nano: int) -> str:
+    """e^epsilon to 60 digits."""
+    with localcontext(prec=60):
+        return str((Decimal(nano) / NANO).exp())
+
+
+def _weights(randomizer: FiniteChannel) -> dict[str, int]:
+    match randomizer:
+        case BinaryRR():
+            return {"flip": randomizer.flip}
+        case OneBitMean():
+            return {"base": randomizer.base, "slope": randomizer.slope}
+        case GRR():
+            return {"other": randomizer.other, "truth": randomizer.truth}
+        case SignedBlocks():
+            codes = GRR(randomizer.epsilon, k=randomizer.alphabet, word_bits=randomizer.word_bits)
+            return {"blocks": randomizer.blocks, **_weights(codes)}
+        case SubsetSelection():
+            inner = randomizer.inner
+            return {
+                "order": inner.k,
+                "w": inner.w,
+                "multipliers": randomizer.cells,
+                "held": inner.held,
+                "other": inner.other,
+            }
+    raise AssertionError(randomizer)
+
+
+def coin(given: Case) -> Case:
+    return {
+        "coin": str(
+            int(public_coins(bytes.fromhex(given["key"]), given["client"], given["client"] + 1)[0])
+        )
+    }
+
+
+def question(given: Case) -> Case:
+    """The value is that of the one record of all cases."""
+    records = records_of([QUESTIONS.read()["common"]["record"]]).at_length()
+    try:
+        query = Work(PROVEN, records.schema()).query(given["query"], unplain(given["params"]))
+    except RefusedError as error:
+        return {"code": error.code}
+    except InputError:
+        return {"code": "bad-query"}
+    return {
+        "value": int(query.values(records)[0]),
+        "domain": [query.domain.kind, query.domain.low, query.domain.high],
+    }
+
+
+def reply(given: Case) -> Case:
+    role, noise = client(given)
+    return answers(role, noise, bytes.fromhex(given["request"]), given["words"])
+
+
+def ledger(given: Case) -> Case:
+    role, noise = client(given)
+    steps = [_step(role, noise, step) for step in given["steps"]]
+    return {"steps": steps, "accounts": [encode(role.account(run)).hex() for run in given["runs"]]}
+
+
+def _step(role: ClientRole, noise: Any, step: Case) -> Case:
+    if "request" in step:
+        return answers(role, noise, bytes.fromhex(step["request"]), step["words"])
+    receipt = decode(bytes.fromhex(step["receipt"]), CLIENT)
+    assert isinstance(receipt, Receipt)
+    role.confirm(receipt)
+    return {"confirmed": sorted(map(list, role.confirmed))}
+
+
+QUESTIONS = File("questions", question)
+FILES = (
+    File("messages", message),
+    File("envelopes", envelope),
+    File("thresholds", threshold),
+    File("coins", coin),
+    QUESTIONS,
+    File("replies", reply),
+    File("refusals", reply),
+    File("ledgers", ledger),
+)

@@ -2,7 +2,6 @@
 ledgers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,6 @@ from local_dp.wire import CLIENT, Refusal, Request, decode, encode
 from tests.support.vectors.files import Case, Json, records_of
 
 LIMITS = {"run": 2 * NANO, "life": 3 * NANO}  # nano-nats
-RECORD = {
-    "cheated": ["whole", "1"],
-    "grade": ["text", "so so"],
-    "hours": ["number", "12.5"],
-    "gap": ["number", None],
-}
 
 
 class Given:
@@ -86,8 +79,3 @@ def spent(role: ClientRole, run: str) -> Json:
         "rounds": role.store.rounds,
         "kept": role.store.size,
     }
-
-
-def member(start: int = 7, **more: Any) -> Case:
-    """A client with one record."""
-    return {"member": f"client-{start}", "start": start, "records": [RECORD], **more}

@@ -1,5 +1,9 @@
 """The files of vectors: cases with what is given and what is expected, as JSON that every language
-reads alike."""
+reads alike.
+
+The files themselves have the cases. To add one, write its line with any `expect`, and run
+scripts/vectors.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,23 +26,20 @@ Case: TypeAlias = dict[str, Json]
 
 @dataclass(frozen=True)
 class File:
-    """One file: its name, a line about it, the cases by name, and what is expected of what a case
-    gives."""
+    """One file: its name, and what is expected of what a case gives."""
 
     name: str
-    about: str
-    cases: Callable[[], Mapping[str, Case]]
     expected: Callable[[Case], Case]
-    common: Json = None  # what all cases are given
+
+    def read(self) -> Json:
+        return json.loads((FOLDER / f"{self.name}.json").read_text())
 
     def text(self) -> str:
-        """The whole file, computed now: a line for each case."""
-        lines = [
-            _line({"name": name, "given": given, "expect": self.expected(given)})
-            for name, given in self.cases().items()
-        ]
-        common = "" if self.common is None else f'\n"common":{_line(self.common)},'
-        head = f'{{"wire":{_line(VERSION)},"about":{_line(self.about)},{common}\n"cases":['
+        """The whole file, with all that is expected computed now: a line for each case."""
+        data = self.read()
+        lines = [_line({**case, "expect": self.expected(case["given"])}) for case in data["cases"]]
+        common = f'\n"common":{_line(data["common"])},' if "common" in data else ""
+        head = f'{{"wire":{_line(VERSION)},"about":{_line(data["about"])},{common}\n"cases":['
         return head + "\n" + ",\n".join(lines) + "\n]}\n"
 
 
