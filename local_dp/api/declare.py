@@ -122,11 +122,11 @@ def shown_default(value: Any) -> str:
     )
 
 
-def keywords(kind: type[Any]) -> str:
+def keywords(kind: type[Any], without: tuple[str, ...] = ()) -> str:
     """The fields of a dataclass of options, a line each, for the documentation of a function that
     takes them."""
     lines = []
-    for each in fields(kind):
+    for each in (each for each in fields(kind) if each.name not in without):
         notes = ", ".join(
             filter(None, (each.metadata["unit"], f"default: {usual(each)}" if usual(each) else ""))
         )

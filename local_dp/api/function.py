@@ -19,6 +19,11 @@ Listed: TypeAlias = str | float | Iterable[object] | Mapping[Any, Any] | None
 F = TypeVar("F", bound=Callable[..., Result])
 
 ENDS = ("low", "high")  # in Python one pair, `bounds`
+SEVERAL = """
+
+Several columns give the mean of each, from one report of the whole record; their `bounds` are one
+pair, or a mapping of each column to its own, and a missing number may count as the "middle".
+Without bounds, a first part of the clients finds them privately; then there are no groups."""
 MEANS = {"column": Listed, "bounds": Listed, "missing": str}  # of one column or of several
 
 
@@ -68,7 +73,11 @@ def function(
         return run(named_kind, **given)
 
     asked.__name__ = asked.__qualname__ = called or kind.name.replace("-", "_")
-    asked.__doc__ = f"{kind.summary}.\n\n{getdoc(kind)}\n\nParameters:\n{keywords(kind)}"
+    more = SEVERAL if kind is Mean else ""
+    texts = keywords(kind)
+    if "bounds" in known.keys() - kind.__dataclass_fields__.keys():
+        texts = f"    bounds: Public bounds, as (low, high)\n{keywords(kind, without=ENDS)}"
+    asked.__doc__ = f"{kind.summary}.\n\n{getdoc(kind)}{more}\n\nParameters:\n{texts}"
     asked.__signature__ = signature  # type: ignore[attr-defined]
     return documented(asked)
 

@@ -7,17 +7,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from local_dp.api.asking import RunOptions
 from local_dp.api.curate import QUESTIONS
+from local_dp.api.function import function
 from local_dp.cli.commands import COMMANDS
 from local_dp.curator.mechanism import mechanisms
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.command import local_dp
@@ -149,6 +152,19 @@ def test_each_treatment_of_the_curator_counts_and_no_other() -> None:
                 done = local_dp("curate", question, f"--{each.name}", "drop")
                 assert done.returncode == 2
                 assert all(f"'{word}'" in done.stderr for word in choices), question
+
+
+@wrong("local_dp.api.function:_declared", "each.metadata.get('of_table')", "False", "no need")
+@wrong("local_dp.api.function:_parameters", "'bounds' if name in ENDS else name", "name", "ends")
+def test_a_function_is_its_declaration() -> None:
+    """It takes every parameter, a range as one pair, and every option of a run. What a table needs
+    has no default, and choices are its type."""
+    made = signature(function(Quantiles, "table", "column")).parameters
+    declared = {each.name for each in (*fields(Quantiles), *fields(RunOptions))}
+    assert made.keys() == declared - {"low", "high"} | {"table", "bounds"}
+    needed = [name for name, each in made.items() if each.default is Parameter.empty]
+    assert needed == ["table", "column", "bounds"]
+    assert made["rounds"].annotation == Literal["best", "one", "several"]
 
 
 def test_the_stub_is_current() -> None:
