@@ -60,7 +60,7 @@ class CoinMultiples(MeanProtocol):
     column: str = parameter("die", "Column of whole numbers", of_table=True)
     of: int = parameter(3, "Multiples of this are counted")
     tolerance: float = parameter(
-        0.05, "Target error; sets the default number of clients", unit="share"
+        0.05, "Error in 95 % of runs; sets the default client number", unit="share"
     )
 
     def __post_init__(self) -> None:

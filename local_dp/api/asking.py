@@ -96,7 +96,6 @@ class RunOptions:
     quorum: float = option(
         0.9,
         "Share of the clients that must reply before the deadline",
-        help="Of the clients that the round asks",
         metavar="SHARE",
     )
     allow: tuple[str, ...] | None = option(
@@ -150,9 +149,7 @@ class RunOptions:
         metavar="COLUMN",
     )
     dates: Dates = option(None, **DATES)
-    raw: bool = option(
-        False, "Show the unbiased numbers, also impossible ones", help="Such as a negative share"
-    )
+    raw: bool = option(False, "Show the unbiased numbers, also impossible ones")
     progress: OnProgress | None = option(
         None, "Function that is called with the progress of the run", shell=False
     )
@@ -162,7 +159,6 @@ class RunOptions:
     notice: Callable[[str], None] | None = option(
         None,
         "Function that gets a notice of too few clients",
-        help="Default: a warning",
         shell=False,
     )
 

@@ -31,9 +31,7 @@ class Curating(Plotted, Question[Any, Any]):
         usual=Question.delta,
         metavar="D",
     )
-    pure: bool = option(
-        False, "Pure privacy, without a delta", help="For a question that has such a form"
-    )
+    pure: bool = option(False, "Pure privacy, without a delta")
     out: Path | None = option(
         None,
         "Write all rows, as .parquet, .csv or .json",

@@ -275,7 +275,6 @@ class Answering(Role):
     lifetime: float | None = option(
         None,
         "Lifetime budget of a new store; default: --epsilon",
-        help="Over all runs",
         metavar="E",
         unit="nats",
     )

@@ -219,8 +219,7 @@ class Learn(LocalProtocol[Lesson]):
     )
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs the accuracy is within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

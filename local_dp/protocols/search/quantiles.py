@@ -220,8 +220,7 @@ class Quantiles(LocalProtocol[Located]):
     missing: str = policy("missing numbers", exclude="quantiles of those present")
     tolerance: float = parameter(
         0.02,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all ranks are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

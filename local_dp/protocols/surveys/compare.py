@@ -150,8 +150,7 @@ class Compare(LocalProtocol[Combined]):
     q: float = parameter(0.4, "Without a table: share of yes in the second group")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs both shares are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

@@ -295,8 +295,7 @@ class Crosstab(OfShares[CrossTable]):
     k: int = parameter(3, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all cells are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
@@ -427,8 +426,7 @@ class Frequency(Shares):
     )
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all labels are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
@@ -504,8 +502,7 @@ class Histogram(Shares):
     )
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all shares are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

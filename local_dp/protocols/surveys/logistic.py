@@ -75,8 +75,7 @@ class Logistic(LocalProtocol[Estimate]):
     other: str = policy("labels that are not listed", exclude="")
     tolerance: float = parameter(
         0.3,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs the estimate is within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="log odds",
     )
 

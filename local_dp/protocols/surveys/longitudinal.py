@@ -231,8 +231,7 @@ class Longitudinal(LocalProtocol[Course]):
     )
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all waves are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

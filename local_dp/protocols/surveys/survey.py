@@ -235,8 +235,7 @@ class Survey(MeanProtocol):
     p: float = parameter(0.3, "Without a table: share of yes")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs the estimate is within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

@@ -451,8 +451,7 @@ class Marginals(LocalProtocol[Margins]):
     k: int = parameter(2, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all cells are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 

@@ -178,8 +178,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     )
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs the estimate is within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share of the range found",
     )
 

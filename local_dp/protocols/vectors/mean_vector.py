@@ -87,8 +87,7 @@ class Mean(MeanProtocol):
     p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs the estimate is within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share of the range",
     )
 
@@ -305,8 +304,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     d: int = parameter(4, "Without a table: number of columns")
     tolerance: float = parameter(
         0.05,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all columns are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share of a range",
     )
 

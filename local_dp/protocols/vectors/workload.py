@@ -273,8 +273,7 @@ class PrefixSums(LocalProtocol[Estimate]):
     k: int = parameter(256, "Number of values, from 0 on; others count as 0")
     tolerance: float = parameter(
         0.02,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all sums are within it",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
@@ -431,8 +430,7 @@ class Workload(LocalProtocol[Answers]):
     k: int = parameter(32, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.02,
-        "Target error; sets the default number of clients",
-        help="In 95 % of runs all answers are within it",
+        "Error in 95 % of runs; sets the default client number",
     )
 
     def check(self) -> None:
